@@ -1,0 +1,65 @@
+# `make help` lists the targets. Every target does its own set-up: Node.js 20 or newer, npm and make are enough.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+DIR ?= .mco
+WORKERS ?= 3
+CONTROL_PLANE_NODES ?= 1
+NODE = $$(hack/node-path)
+BIN = PATH="$$(dirname "$(NODE)"):$$PATH" node_modules/.bin
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+node_modules/.installed: package.json package-lock.json
+	@echo "installing the packages of package-lock.json into node_modules/"
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: setup
+setup: node_modules/.installed ## install what the other targets need (packages only, into node_modules/)
+
+.PHONY: up
+up: setup ## start a cluster on this machine, roll the examples out, and show it live (Ctrl-C stops it)
+	@bin/mco up --dir $(DIR) --workers $(WORKERS) --control-plane $(CONTROL_PLANE_NODES) --apply examples
+
+.PHONY: down
+down: setup ## stop the cluster of DIR
+	@bin/mco down --dir $(DIR)
+
+.PHONY: test
+test: setup ## run every test but the long ones (under 10 minutes on 2 cores)
+	@$(BIN)/vitest run $(ARGS)
+
+.PHONY: check
+check: setup types lint generated ## types, lint, generated files and docs
+
+.PHONY: types
+types: setup
+	@node_modules/.bin/tsc -p tsconfig.json
+	@node_modules/.bin/tsc -p tsconfig.core.json
+	@echo "types: ok"
+
+.PHONY: lint
+lint: setup
+	@node_modules/.bin/oxlint --type-aware --deny-warnings src test hack
+	@echo "lint: ok"
+
+.PHONY: generate
+generate: setup ## write the generated files (CRDs, error reference)
+	@$(NODE) hack/generate.ts
+
+.PHONY: generated
+generated: setup
+	@$(NODE) hack/generate.ts --check
+	@echo "generated files: ok"
+
+.PHONY: bench
+bench: setup ## measure, print, and write docs/benchmarks.md with its JSON
+	@$(NODE) hack/bench.ts
+
+.PHONY: soak
+soak: setup ## the long simulation (SEEDS=10000)
+	@SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)

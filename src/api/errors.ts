@@ -1,0 +1,43 @@
+/**
+ * Every failure of this suite, once: code → what it means and what to do. `docs/errors.md` is generated from this table.
+ * A code never changes its meaning; a retired one is never used again.
+ */
+export const errorCodes = {
+  MCO_KUBE_REQUEST_FAILED: {
+    meaning: "The API server refused a request or could not be reached.",
+    remedy: "Read the reason and the message that come with it; the request is tried again where that can help.",
+  },
+  MCO_KUBECONFIG_INVALID: {
+    meaning: "The kubeconfig cannot be read or names something that it does not hold.",
+    remedy: "Check the path in KUBECONFIG or --kubeconfig and the context named there.",
+  },
+  MCO_USAGE: {
+    meaning: "The command line is not understood.",
+    remedy: "Run the command with --help.",
+  },
+  MCO_OWNERSHIP_CLASH: {
+    meaning: "Two controllers of one process declare that they write the same field.",
+    remedy: "This is a bug: report it with the message.",
+  },
+} as const satisfies Record<string, { readonly meaning: string; readonly remedy: string }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** A failure: something that should have worked did not. Refusals (bad input, a paused pool) are values instead. */
+export class McoError extends Error {
+  override readonly name = "McoError";
+  readonly code: ErrorCode;
+  /** What is needed to understand this one case. Never a secret. */
+  readonly facts: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, facts: Readonly<Record<string, unknown>> = {}, options?: { readonly cause?: unknown; readonly message?: string }) {
+    super(options?.message ?? `${errorCodes[code].meaning} ${JSON.stringify(facts)}`, options?.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.facts = facts;
+  }
+}
+
+/** Stops on a bug: a state that the code around it excludes. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (condition !== true && !condition) throw new Error(`bug: ${message}`);
+}

@@ -1,0 +1,130 @@
+/**
+ * Every label, annotation, finalizer, taint, condition and object name that components share, spelled once.
+ * Names and values are those of openshift/machine-config-operator pkg/daemon/constants/constants.go and
+ * pkg/controller/common/constants.go (main) unless marked as ours.
+ */
+const prefix = "machineconfiguration.openshift.io/";
+
+export const group = "machineconfiguration.openshift.io";
+export const operatorGroup = "operator.openshift.io";
+export const configGroup = "config.openshift.io";
+
+/** Where the suite's own namespaced objects live. */
+export const namespace = "openshift-machine-config-operator";
+
+export const annotations = {
+  // on nodes
+  currentConfig: `${prefix}currentConfig`,
+  desiredConfig: `${prefix}desiredConfig`,
+  currentImage: `${prefix}currentImage`,
+  desiredImage: `${prefix}desiredImage`,
+  state: `${prefix}state`,
+  reason: `${prefix}reason`,
+  postConfigAction: `${prefix}post-config-action`,
+  desiredDrain: `${prefix}desiredDrain`,
+  lastAppliedDrain: `${prefix}lastAppliedDrain`,
+  controlPlaneTopology: `${prefix}controlPlaneTopology`,
+  /** Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the cordon is ours. */
+  cordonedFor: `${prefix}cordonedFor`,
+  // on MachineConfigs and ControllerConfig
+  generatedByController: `${prefix}generated-by-controller-version`,
+  generatedByVersion: `${prefix}generated-by-version`,
+  releaseImageVersion: `${prefix}release-image-version`,
+  osImageURLOverridden: `${prefix}os-image-url-overridden`,
+  // on pools
+  /** Ours: targets that no healthy node is given, because a node went back from them. */
+  quarantined: `${prefix}quarantined`,
+  /** Ours: how long a drain may take before the pool's deadline policy acts, in seconds. */
+  drainDeadlineSeconds: `${prefix}drain-deadline-seconds`,
+  // on MachineConfigNodes
+  /** Ours: JSON list of {config, image, reason, at} that this node went back from. */
+  refusedTargets: `${prefix}refusedTargets`,
+} as const;
+
+export const labels = {
+  role: `${prefix}role`,
+  builtInPool: `${prefix}mco-built-in`,
+  requiredForUpgrade: "operator.machineconfiguration.openshift.io/required-for-upgrade",
+  /** Followed by the pool's name. */
+  poolPrefix: "pools.operator.machineconfiguration.openshift.io/",
+  operatorManaged: "openshift.io/operator-managed",
+  masterRole: "node-role.kubernetes.io/master",
+  controlPlaneRole: "node-role.kubernetes.io/control-plane",
+  workerRole: "node-role.kubernetes.io/worker",
+  zone: "topology.kubernetes.io/zone",
+  os: "kubernetes.io/os",
+  hostname: "kubernetes.io/hostname",
+} as const;
+
+export const taints = {
+  /** Effect PreferNoSchedule: on members whose desired state is not the pool's target. */
+  updateInProgress: "UpdateInProgress",
+  master: "node-role.kubernetes.io/master",
+} as const;
+
+/** Values of `annotations.state`. */
+export const nodeStates = { done: "Done", working: "Working", degraded: "Degraded", unreconcilable: "Unreconcilable" } as const;
+
+/** Value of `spec.configVersion.desired` of a MachineConfigNode that has no target yet. */
+export const notYetSet = "not-yet-set";
+
+export const poolConditions = {
+  updated: "Updated",
+  updating: "Updating",
+  degraded: "Degraded",
+  nodeDegraded: "NodeDegraded",
+  renderDegraded: "RenderDegraded",
+} as const;
+
+export const machineConfigNodeConditions = {
+  updatePrepared: "UpdatePrepared",
+  updateExecuted: "UpdateExecuted",
+  cordoned: "Cordoned",
+  drained: "Drained",
+  appliedFilesAndOS: "AppliedFilesAndOS",
+  updatePostActionComplete: "UpdatePostActionComplete",
+  rebootedNode: "RebootedNode",
+  updateComplete: "UpdateComplete",
+  uncordoned: "Uncordoned",
+  resumed: "Resumed",
+  updated: "Updated",
+  nodeDegraded: "NodeDegraded",
+} as const;
+
+export const controllerConfigConditions = {
+  running: "TemplateControllerRunning",
+  completed: "TemplateControllerCompleted",
+  failing: "TemplateControllerFailing",
+} as const;
+
+export const objects = {
+  controllerConfig: "machine-config-controller",
+  machineConfiguration: "cluster",
+  clusterOperator: "machine-config",
+  operator: "machine-config-operator",
+  controller: "machine-config-controller",
+  daemon: "machine-config-daemon",
+  imagesConfigMap: "machine-config-operator-images",
+  osImageConfigMap: "machine-config-osimageurl",
+} as const;
+
+/** Field managers of server-side apply, one per writer. */
+export const fieldManagers = {
+  operator: "mco-operator",
+  template: "mcc-template",
+  render: "mcc-render",
+  node: "mcc-node",
+  drain: "mcc-drain",
+  daemon: "mcd",
+} as const;
+
+/** Files whose path is part of the contract. */
+export const hostPaths = {
+  currentConfig: "/etc/machine-config-daemon/currentconfig",
+  currentImage: "/etc/machine-config-daemon/currentimage",
+  nodeAnnotations: "/etc/machine-config-daemon/node-annotations.json",
+  /** Any content: the next look applies the target again and reboots. */
+  force: "/run/machine-config-daemon-force",
+  stateFolder: "/var/lib/machine-config-daemon",
+  sshKeys: "/home/core/.ssh/authorized_keys.d/ignition",
+} as const;

@@ -1,0 +1,31 @@
+export interface FileStat {
+  readonly kind: "file" | "directory" | "symlink" | "other";
+  /** Permission bits, 0..0o7777. */
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly sizeBytes: number;
+  readonly modifiedMs: number;
+}
+
+/** The file system of the machine a process runs on. The machines that this suite manages are behind `Host` instead. */
+export interface Files {
+  /** `undefined` when there is no such file; any other failure throws. */
+  read(path: string): Promise<Uint8Array | undefined>;
+  readText(path: string): Promise<string | undefined>;
+  /** Atomic and durable: temporary file, fsync, rename, fsync of the folder. Makes missing parents (0755). */
+  write(path: string, contents: string | Uint8Array, options?: { readonly mode?: number }): Promise<void>;
+  append(path: string, contents: string, options?: { readonly mode?: number }): Promise<void>;
+  /** Of the path itself, not of what it links to; `undefined` when absent. */
+  stat(path: string): Promise<FileStat | undefined>;
+  /** Names in the folder, sorted; empty when the folder is absent. */
+  list(path: string): Promise<readonly string[]>;
+  makeDirectory(path: string, options?: { readonly mode?: number }): Promise<void>;
+  /** Whole trees too. Removing what is not there is not an error. */
+  remove(path: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  /** Replaces an existing link atomically. */
+  symlink(target: string, path: string): Promise<void>;
+  readLink(path: string): Promise<string | undefined>;
+  chmod(path: string, mode: number): Promise<void>;
+}

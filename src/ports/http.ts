@@ -1,0 +1,24 @@
+/**
+ * One HTTP exchange as data. The API server answers it, the client's transport asks it, and the composition root
+ * joins the two over a socket, inside one process, or through the simulation's unreliable network.
+ */
+export interface HttpRequest {
+  /** Upper case. */
+  readonly method: string;
+  /** Path with query, as on the request line. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  /** Names in lower case. A repeated header (`warning`) is a list. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  /** A stream for watches and followed logs: chunks as they come; ends when the iterator returns. */
+  readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+}
+
+/** Answers one request. Rejects only for a bug or when `signal` aborts; refusals are responses. */
+export type HttpHandler = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>;

@@ -1,0 +1,20 @@
+export * from "./clock.ts";
+export * from "./files.ts";
+export * from "./http.ts";
+export * from "./logger.ts";
+export * from "./process.ts";
+export * from "./random.ts";
+export * from "./scribe.ts";
+
+import type { Clock } from "./clock.ts";
+import type { Logger } from "./logger.ts";
+import type { Random } from "./random.ts";
+import type { Scribe } from "./scribe.ts";
+
+/** What every process is given: time, chance, and two ways to speak. */
+export interface Ports {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly scribe: Scribe;
+}
