@@ -1,0 +1,63 @@
+import Type from "typebox";
+import { type ResourceOf, defineResource } from "./define-resource.ts";
+import { conditionList, dnsName, listMap } from "./schema.ts";
+
+/** A reference with a sha256 digest. Any number of path segments: registries with nested projects exist. */
+const digestReference = () => Type.String({ minLength: 1, maxLength: 447, pattern: "^[^@]+@sha256:[a-f0-9]{64}$" });
+const wide = (name: string, condition: string) =>
+  ({ name, type: "string", jsonPath: `.status.conditions[?(@.type=="${condition}")].status`, description: `Status of the condition ${condition}.`, priority: 1 }) as const;
+
+export const MachineConfigNode = defineResource({
+  kind: "MachineConfigNode",
+  plural: "machineconfignodes",
+  version: "v1",
+  scope: "Cluster",
+  description: "Where one node is in its update: target, current configuration, and one condition for each phase.",
+  spec: Type.Object({
+    node: Type.Object({ name: dnsName() }),
+    pool: Type.Object({ name: dnsName() }),
+    configVersion: Type.Object({ desired: dnsName() }),
+    configImage: Type.Optional(Type.Object({ desiredImage: Type.Optional(digestReference()) })),
+  }),
+  status: Type.Object({
+    observedGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+    configVersion: Type.Optional(Type.Object({ desired: Type.String({ maxLength: 253 }), current: Type.Optional(Type.String({ maxLength: 253 })) })),
+    configImage: Type.Optional(Type.Object({ currentImage: Type.Optional(digestReference()), desiredImage: Type.Optional(digestReference()) })),
+    conditions: Type.Optional(conditionList(20)),
+    pinnedImageSets: Type.Optional(
+      listMap(
+        ["name"],
+        Type.Object({
+          name: Type.String({ minLength: 1, maxLength: 253 }),
+          currentGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+          desiredGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+          lastFailedGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+          lastFailedGenerationError: Type.Optional(Type.String({ maxLength: 32768 })),
+        }),
+        { maxItems: 100 },
+      ),
+    ),
+    irreconcilableChanges: Type.Optional(
+      listMap(["fieldPath"], Type.Object({ fieldPath: Type.String({ minLength: 1, maxLength: 70 }), diff: Type.String({ minLength: 1, maxLength: 4096 }) }), { maxItems: 32 }),
+    ),
+  }),
+  rules: [{ rule: "self.metadata.name == self.spec.node.name", message: "a MachineConfigNode carries the name of its node" }],
+  columns: [
+    { name: "PoolName", type: "string", jsonPath: ".spec.pool.name", description: "Pool that the node belongs to." },
+    { name: "DesiredConfig", type: "string", jsonPath: ".spec.configVersion.desired", description: "Rendered configuration that the node should have." },
+    { name: "CurrentConfig", type: "string", jsonPath: ".status.configVersion.current", description: "Rendered configuration that the node has." },
+    { name: "Updated", type: "string", jsonPath: '.status.conditions[?(@.type=="Updated")].status', description: "Whether the node has what it should have." },
+    { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since creation." },
+    wide("UpdatePrepared", "UpdatePrepared"),
+    wide("UpdateExecuted", "UpdateExecuted"),
+    wide("UpdatePostActionComplete", "UpdatePostActionComplete"),
+    wide("UpdateComplete", "UpdateComplete"),
+    wide("Resumed", "Resumed"),
+    wide("UpdatedFilesAndOS", "AppliedFilesAndOS"),
+    wide("CordonedNode", "Cordoned"),
+    wide("DrainedNode", "Drained"),
+    wide("RebootedNode", "RebootedNode"),
+    wide("UncordonedNode", "Uncordoned"),
+  ],
+});
+export type MachineConfigNode = ResourceOf<typeof MachineConfigNode>;

@@ -1,0 +1,5 @@
+export { errorText, jsonLogger } from "./json-logger.ts";
+export { systemClock } from "./system-clock.ts";
+export { systemFiles } from "./system-files.ts";
+export { systemProcesses } from "./system-processes.ts";
+export { systemRandom } from "./system-random.ts";

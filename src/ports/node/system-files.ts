@@ -1,0 +1,74 @@
+import { constants } from "node:fs";
+import * as fs from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { randomBytes } from "node:crypto";
+import type { FileStat, Files } from "../files.ts";
+
+const isAbsent = (error: unknown) => ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+
+async function absentAs<T>(work: Promise<T>, fallback: T): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (isAbsent(error)) return fallback;
+    throw error;
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await fs.open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+const temporaryName = (path: string) => join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
+
+/** The file system of this machine. */
+export const systemFiles: Files = {
+  read: (path) => absentAs<Uint8Array | undefined>(fs.readFile(path), undefined),
+  readText: (path) => absentAs<string | undefined>(fs.readFile(path, "utf8"), undefined),
+  async write(path, contents, options) {
+    await fs.mkdir(dirname(path), { recursive: true });
+    const temporary = temporaryName(path);
+    const handle = await fs.open(temporary, "wx", options?.mode ?? 0o644);
+    try {
+      await handle.chmod(options?.mode ?? 0o644);
+      await handle.writeFile(contents);
+      await handle.sync();
+    } catch (error) {
+      await fs.rm(temporary, { force: true });
+      throw error;
+    } finally {
+      await handle.close();
+    }
+    await fs.rename(temporary, path);
+    await syncFolder(dirname(path));
+  },
+  async append(path, contents, options) {
+    await fs.appendFile(path, contents, { mode: options?.mode ?? 0o644 });
+  },
+  async stat(path) {
+    const stat = await absentAs(fs.lstat(path), undefined);
+    if (stat === undefined) return undefined;
+    const kind: FileStat["kind"] = stat.isSymbolicLink() ? "symlink" : stat.isDirectory() ? "directory" : stat.isFile() ? "file" : "other";
+    return { kind, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid, sizeBytes: stat.size, modifiedMs: stat.mtimeMs };
+  },
+  async list(path) {
+    return (await absentAs(fs.readdir(path), [])).sort();
+  },
+  async makeDirectory(path, options) {
+    await fs.mkdir(path, { recursive: true, mode: options?.mode ?? 0o755 });
+  },
+  remove: (path) => fs.rm(path, { recursive: true, force: true }),
+  rename: (from, to) => fs.rename(from, to),
+  async symlink(target, path) {
+    const temporary = temporaryName(path);
+    await fs.symlink(target, temporary);
+    await fs.rename(temporary, path);
+  },
+  readLink: (path) => absentAs<string | undefined>(fs.readlink(path), undefined),
+  chmod: (path, mode) => fs.chmod(path, mode),
+};
