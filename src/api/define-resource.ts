@@ -43,10 +43,10 @@ export interface DefinedResource<T extends KubeObject> extends Resource<T> {
   /** The static type's run-time twin: the schema only, without the rules. */
   is(value: unknown): value is T;
   /** The CustomResourceDefinition manifest, deterministic. */
-  crd(): CustomResourceDefinition;
+  crd(): CustomResourceManifest;
 }
 
-export interface CustomResourceDefinition extends KubeObject {
+export interface CustomResourceManifest extends KubeObject {
   spec: Record<string, unknown>;
 }
 

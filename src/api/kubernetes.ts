@@ -1,12 +1,12 @@
-import type * as admission from "kubernetes-types/admissionregistration/v1";
-import type * as apps from "kubernetes-types/apps/v1";
-import type * as batch from "kubernetes-types/batch/v1";
-import type * as certificates from "kubernetes-types/certificates/v1";
-import type * as coordination from "kubernetes-types/coordination/v1";
-import type * as core from "kubernetes-types/core/v1";
-import type * as policy from "kubernetes-types/policy/v1";
-import type * as rbac from "kubernetes-types/rbac/v1";
-import type { CustomResourceDefinition as DefinedCrd } from "./define-resource.ts";
+import type * as admission from "kubernetes-types/admissionregistration/v1.d.ts";
+import type * as apps from "kubernetes-types/apps/v1.d.ts";
+import type * as batch from "kubernetes-types/batch/v1.d.ts";
+import type * as certificates from "kubernetes-types/certificates/v1.d.ts";
+import type * as coordination from "kubernetes-types/coordination/v1.d.ts";
+import type * as core from "kubernetes-types/core/v1.d.ts";
+import type * as policy from "kubernetes-types/policy/v1.d.ts";
+import type * as rbac from "kubernetes-types/rbac/v1.d.ts";
+import type { CustomResourceManifest } from "./define-resource.ts";
 import { type KubeObject, resource } from "./object.ts";
 
 type Kube<T> = Omit<T, "apiVersion" | "kind" | "metadata"> & KubeObject;
@@ -39,7 +39,7 @@ export type ClusterRole = Kube<rbac.ClusterRole>;
 export type ClusterRoleBinding = Kube<rbac.ClusterRoleBinding>;
 export type PolicyRule = rbac.PolicyRule;
 export type ValidatingWebhookConfiguration = Kube<admission.ValidatingWebhookConfiguration>;
-export type CustomResourceDefinition = DefinedCrd & { status?: { conditions?: { type: string; status: string }[] } };
+export type CustomResourceDefinition = CustomResourceManifest & { status?: { conditions?: { type: string; status: string }[] } };
 
 /** The kinds of Kubernetes itself that this suite reads or writes. */
 export const kubernetes = {
