@@ -19,6 +19,22 @@ export const errorCodes = {
     meaning: "Two controllers of one process declare that they write the same field.",
     remedy: "This is a bug: report it with the message.",
   },
+  MCO_STORE_NEWER: {
+    meaning: "The API server's database was written by a newer release.",
+    remedy: "Run the newer release, or start with another directory.",
+  },
+  MCO_STORE_LOCKED: {
+    meaning: "Another process has the API server's database open.",
+    remedy: "Stop that process first; one directory has one API server.",
+  },
+  MCO_STORE_UNUSABLE: {
+    meaning: "The API server's database cannot be read or written.",
+    remedy: "Check that the file is readable and that its disk has space.",
+  },
+  MCO_LISTEN_REFUSED: {
+    meaning: "The API server does not listen there.",
+    remedy: "Use an address of the loopback network (127.0.0.0/8 or ::1) and a free port.",
+  },
 } as const satisfies Record<string, { readonly meaning: string; readonly remedy: string }>;
 
 export type ErrorCode = keyof typeof errorCodes;
