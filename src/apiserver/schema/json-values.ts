@@ -1,0 +1,80 @@
+/** A JSON object. */
+export type JsonObject = Record<string, unknown>;
+
+/** Whether `value` is a JSON object (no list, no null). */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `Array.isArray` whose elements are `unknown`. */
+export function isList(value: unknown): value is unknown[] {
+  return Array.isArray(value);
+}
+
+/** A deep copy of a JSON value. A key `__proto__` is dropped: assigning it would change the prototype. */
+export function cloneJson<T>(value: T): T {
+  return copy(value) as T;
+}
+
+function copy(value: unknown): unknown {
+  if (isList(value)) return value.map(copy);
+  if (!isObject(value)) return value;
+  const result: JsonObject = {};
+  for (const key of Object.keys(value)) if (key !== "__proto__") result[key] = copy(value[key]);
+  return result;
+}
+
+/** Deep equality of JSON values; the order of keys does not count. */
+export function equalJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (isList(a)) return isList(b) && a.length === b.length && a.every((item, index) => equalJson(item, b[index]));
+  if (!isObject(a) || !isObject(b)) return false;
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  return keys.every((key) => Object.hasOwn(b, key) && equalJson(a[key], b[key]));
+}
+
+/** The value below `path`, or undefined where a step is absent. Numbers step into lists. */
+export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
+  let current = value;
+  for (const step of path) {
+    if (typeof step === "number") current = isList(current) ? current[step] : undefined;
+    else current = isObject(current) && Object.hasOwn(current, step) ? current[step] : undefined;
+    if (current === undefined) return undefined;
+  }
+  return current;
+}
+
+/** Like `at`, with absent and other types read as the empty value. */
+export function textAt(value: unknown, ...path: readonly (string | number)[]): string {
+  const found = at(value, ...path);
+  return typeof found === "string" ? found : "";
+}
+
+/** Like `at`, with absent and other types read as the empty value. */
+export function numberAt(value: unknown, ...path: readonly (string | number)[]): number {
+  const found = at(value, ...path);
+  return typeof found === "number" ? found : 0;
+}
+
+/** Like `at`, with absent and other types read as the empty value. */
+export function listAt(value: unknown, ...path: readonly (string | number)[]): readonly unknown[] {
+  const found = at(value, ...path);
+  return isList(found) ? found : [];
+}
+
+/** Like `at`, with absent and other types read as the empty value. */
+export function objectAt(value: unknown, ...path: readonly (string | number)[]): JsonObject {
+  const found = at(value, ...path);
+  return isObject(found) ? found : {};
+}
+
+/** JSON with sorted keys: equal values give equal text. */
+export function canonicalJson(value: unknown): string {
+  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (!isObject(value)) return JSON.stringify(value) ?? "null";
+  return `{${Object.keys(value)
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
+    .join(",")}}`;
+}
