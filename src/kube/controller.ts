@@ -1,0 +1,183 @@
+import type { KubeObject, Resource } from "../api/object.ts";
+import { McoError } from "../api/errors.ts";
+import type { Ports } from "../ports/index.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { EventRecorder } from "./event-recorder.ts";
+import { type KubeClient, type Selection, updateObject } from "./kube-client.ts";
+import type { Outcome } from "./outcome.ts";
+import { type Change, WatchCache } from "./watch-cache.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+/** What a controller reads: becomes the caches, the RBAC rules and the picture in the documentation. */
+export interface Watch<T extends KubeObject = KubeObject> {
+  readonly resource: Resource<T>;
+  readonly selection?: Selection;
+  /** Which keys of the reconciled kind to look at after a change; the changed object's own when absent. */
+  readonly concerns?: (change: Change<T>, caches: Caches) => readonly string[];
+  readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
+}
+
+/** Types a watch, so that `concerns` knows its objects; a list of watches forgets the type again. */
+export function watching<T extends KubeObject>(watch: Watch<T>): Watch {
+  return watch as unknown as Watch;
+}
+
+export interface Controller {
+  readonly name: string;
+  /** The first one is the kind whose keys `reconcile` gets. */
+  readonly watches: readonly [Watch, ...Watch[]];
+  /** Fields that this controller writes, and nobody else: `Kind.field.path`. Two claims to one fail to start. */
+  readonly owns: readonly string[];
+  readonly workers?: number;
+  /** A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing. */
+  readonly degradedCondition?: string;
+  /** Looks at the world and makes it right for one key. Gets a name, never an event. */
+  reconcile(key: string, context: Context): Promise<Outcome>;
+}
+
+export interface Context extends Ports {
+  readonly kube: KubeClient;
+  readonly caches: Caches;
+  readonly events: EventRecorder;
+  readonly signal: AbortSignal;
+}
+
+/** One watch cache a kind, shared by all controllers of a process. */
+export class Caches {
+  readonly #caches = new Map<string, WatchCache<KubeObject>>();
+  readonly #make: (watches: readonly Watch[]) => WatchCache<KubeObject>;
+
+  constructor(make: (watches: readonly Watch[]) => WatchCache<KubeObject>, watches: readonly Watch[]) {
+    this.#make = make;
+    const byKind = new Map<string, Watch[]>();
+    for (const watch of watches) byKind.set(idOf(watch.resource), [...(byKind.get(idOf(watch.resource)) ?? []), watch]);
+    for (const [id, list] of byKind) this.#caches.set(id, this.#make(list));
+  }
+
+  /** The cache of a kind that some controller of the process watches. */
+  of<T extends KubeObject>(resource: Resource<T>): WatchCache<T> {
+    const cache = this.#caches.get(idOf(resource));
+    if (cache === undefined) throw new Error(`bug: nobody watches ${resource.kind}`);
+    return cache as unknown as WatchCache<T>;
+  }
+
+  all(): readonly WatchCache<KubeObject>[] {
+    return [...this.#caches.values()];
+  }
+}
+
+const idOf = (resource: Resource) => `${resource.apiVersion}/${resource.kind}`;
+
+export interface RunOptions extends Ports {
+  readonly kube: KubeClient;
+  readonly events: EventRecorder;
+  readonly coalesceMs?: number;
+  /** Called when every cache has its first list. */
+  readonly onSynced?: (caches: Caches) => void;
+}
+
+/** Runs controllers until `signal` aborts: caches, queues, retries, and what outcomes turn into. */
+export async function runControllers(controllers: readonly Controller[], options: RunOptions, signal: AbortSignal): Promise<void> {
+  refuseSharedFields(controllers);
+  const { clock, random, log, kube } = options;
+  const caches = new Caches(
+    (watches) => {
+      const [first] = watches;
+      if (first === undefined) throw new Error("bug: a cache without a watch");
+      return new WatchCache({
+        kube,
+        resource: first.resource,
+        ...(first.selection === undefined ? {} : { selection: first.selection }),
+        indexes: Object.assign({}, ...watches.map((watch) => watch.indexes ?? {})) as NonNullable<Watch["indexes"]>,
+        clock,
+        random,
+        log,
+      });
+    },
+    controllers.flatMap((controller) => controller.watches),
+  );
+
+  const queues = controllers.map((controller) => {
+    const controllerLog = log.child({ controller: controller.name });
+    const queue = new WorkQueue({
+      clock,
+      random,
+      workers: controller.workers ?? 1,
+      ...(options.coalesceMs === undefined ? {} : { coalesceMs: options.coalesceMs }),
+      work: (key) => look(controller, key, controllerLog),
+      onFailure: (key, error, retryInMs) => {
+        if (!signal.aborted) controllerLog.warn({ key, error, retryInMs }, "failed, trying again");
+      },
+    });
+    for (const watch of controller.watches) {
+      caches.of(watch.resource).onChange((change) => {
+        for (const key of watch.concerns === undefined ? [change.key] : watch.concerns(change, caches)) queue.add(key);
+      });
+    }
+    return queue;
+  });
+
+  async function look(controller: Controller, key: string, controllerLog: Logger): Promise<{ again?: { afterMs: number } }> {
+    const keyLog = controllerLog.child({ key });
+    const context: Context = { ...options, log: keyLog, caches, signal };
+    let outcome: Outcome;
+    try {
+      outcome = await controller.reconcile(key, context);
+    } catch (error) {
+      if (controller.degradedCondition !== undefined && error instanceof McoError && !signal.aborted) {
+        // A failure that repeats is shown, without hiding it behind a second one.
+        await report(controller, key, { kind: "stalled", reason: "Failing", message: error.message }).catch((second: unknown) => keyLog.warn({ error: second }, "condition not written"));
+      }
+      throw error;
+    }
+    if (outcome.kind !== "waiting" && controller.degradedCondition !== undefined) await report(controller, key, outcome);
+    if (outcome.kind !== "settled") keyLog.info({ reason: outcome.reason, message: outcome.message }, outcome.kind);
+    if (outcome.kind === "stalled" || outcome.lookAgainAfterSeconds === undefined) return {};
+    return { again: { afterMs: outcome.lookAgainAfterSeconds * 1000 } };
+  }
+
+  async function report(controller: Controller, key: string, outcome: Outcome): Promise<void> {
+    const type = controller.degradedCondition;
+    const { resource } = controller.watches[0];
+    const cached = caches.of(resource).get(key);
+    if (type === undefined || cached === undefined) return;
+    const degraded = outcome.kind === "stalled";
+    const wanted = { type, status: degraded ? ("True" as const) : ("False" as const), reason: degraded ? outcome.reason : "AsExpected", message: degraded ? outcome.message : "" };
+    await updateObject(kube, resource, cached.metadata, (object) => withCondition(object, wanted, clock.now()), { subresource: "status", cached, signal });
+  }
+
+  const running = caches.all().map((cache) => cache.run(signal));
+  await Promise.race([Promise.all(caches.all().map((cache) => cache.synced)), Promise.all(running)]);
+  if (!signal.aborted) options.onSynced?.(caches);
+  await Promise.all(running);
+  for (const queue of queues) queue.stop();
+}
+
+interface LooseCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The status patch that sets one condition of a list, or `undefined` when it says so already. */
+function withCondition(object: KubeObject, wanted: LooseCondition, now: number): Partial<KubeObject> | undefined {
+  const status = (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status;
+  const conditions = status?.conditions ?? [];
+  const before = conditions.find((condition) => condition.type === wanted.type);
+  if (before !== undefined && before.status === wanted.status && before.reason === wanted.reason && before.message === wanted.message) return undefined;
+  const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const next = { ...wanted, lastTransitionTime };
+  return { status: { conditions: before === undefined ? [...conditions, next] : conditions.map((condition) => (condition.type === wanted.type ? next : condition)) } } as Partial<KubeObject>;
+}
+
+function refuseSharedFields(controllers: readonly Controller[]): void {
+  const owners = new Map<string, string>();
+  for (const { name, owns } of controllers) {
+    for (const field of owns) {
+      const other = owners.get(field);
+      if (other !== undefined) throw new McoError("MCO_OWNERSHIP_CLASH", { field, controllers: [other, name] });
+      owners.set(field, name);
+    }
+  }
+}

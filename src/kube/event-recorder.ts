@@ -1,0 +1,103 @@
+import type { KubeObject } from "../api/object.ts";
+import { type Event, kubernetes } from "../api/kubernetes.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { Random } from "../ports/random.ts";
+import type { KubeClient } from "./kube-client.ts";
+
+export interface EventNote {
+  readonly type: "Normal" | "Warning";
+  /** CamelCase. */
+  readonly reason: string;
+  /** A sentence about what happened. */
+  readonly message: string;
+}
+
+export interface EventRecorder {
+  /** Never throws and never waits. Equal notes about one object become one event with a count. */
+  event(object: { readonly apiVersion: string; readonly kind: string; readonly metadata: KubeObject["metadata"] }, note: EventNote): void;
+  /** Resolves when what was recorded so far has been sent or given up. */
+  settle(): Promise<void>;
+}
+
+interface Known {
+  readonly name: string;
+  readonly namespace: string;
+  readonly firstTimestamp: string;
+  count: number;
+}
+
+/** Distinct events that are remembered for counting, and how many may wait to be sent. */
+const rememberedEvents = 512;
+const pendingEvents = 256;
+
+export function createEventRecorder(options: { readonly kube: KubeClient; readonly clock: Clock; readonly random: Random; readonly log: Logger; readonly component: string; readonly host?: string }): EventRecorder {
+  const { kube, clock, random, log } = options;
+  const known = new Map<string, Known>();
+  let pending = 0;
+  let tail: Promise<void> = Promise.resolve();
+  const timestamp = () => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+
+  async function send(object: KubeObject, note: EventNote): Promise<void> {
+    const { name, namespace, uid, resourceVersion } = object.metadata;
+    const id = JSON.stringify([object.kind, namespace, name, uid, note.type, note.reason, note.message]);
+    const now = timestamp();
+    const before = known.get(id);
+    if (before !== undefined) {
+      known.delete(id);
+      before.count += 1;
+      known.set(id, before);
+      try {
+        await kube.patch(kubernetes.Event, before, { type: "merge", body: { count: before.count, lastTimestamp: now } });
+        return;
+      } catch {
+        known.delete(id); // It has expired: write it anew.
+      }
+    }
+    const eventNamespace = namespace ?? "default";
+    const eventName = `${name.slice(0, 220)}.${[...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+    const event: Event = {
+      apiVersion: "v1",
+      kind: "Event",
+      metadata: { name: eventName, namespace: eventNamespace },
+      involvedObject: {
+        apiVersion: object.apiVersion,
+        kind: object.kind,
+        name,
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(uid === undefined ? {} : { uid }),
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      },
+      type: note.type,
+      reason: note.reason,
+      message: note.message.slice(0, 1024),
+      source: { component: options.component, ...(options.host === undefined ? {} : { host: options.host }) },
+      reportingComponent: options.component,
+      reportingInstance: options.host ?? options.component,
+      firstTimestamp: now,
+      lastTimestamp: now,
+      count: 1,
+    };
+    await kube.create(kubernetes.Event, event);
+    known.set(id, { name: eventName, namespace: eventNamespace, firstTimestamp: now, count: 1 });
+    const oldest = known.keys().next();
+    if (known.size > rememberedEvents && oldest.done !== true) known.delete(oldest.value);
+  }
+
+  return {
+    event(object, note) {
+      if (pending >= pendingEvents) {
+        log.warn({ reason: note.reason, object: object.metadata.name }, "event dropped: too many are waiting to be sent");
+        return;
+      }
+      pending += 1;
+      tail = tail
+        .then(() => send(object, note))
+        .catch((error: unknown) => log.debug({ error, reason: note.reason }, "event not sent"))
+        .finally(() => {
+          pending -= 1;
+        });
+    },
+    settle: () => tail,
+  };
+}

@@ -1,0 +1,322 @@
+import { McoError } from "../api/errors.ts";
+import type { KubeObject, Resource } from "../api/object.ts";
+import type { Pod } from "../api/kubernetes.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
+import { KubeError, type KubeStatus, isConflict, unlessNotFound } from "./kube-error.ts";
+
+export interface ObjectKey {
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface Selection {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+export interface ListResult<T> {
+  readonly items: readonly T[];
+  readonly resourceVersion: string;
+}
+
+export type WatchEvent<T> =
+  | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: T }
+  | { readonly type: "BOOKMARK"; readonly object: { readonly metadata: { readonly resourceVersion: string } } };
+
+export interface RequestOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** `true`: the server checks and answers, and stores nothing. */
+  readonly dryRun?: boolean;
+}
+
+export interface ApplyOptions extends RequestOptions {
+  /** Field manager: one per writer, from `names.fieldManagers`. */
+  readonly owner: string;
+  /** Take fields over from other managers. Only for taking over from named legacy managers. */
+  readonly force?: boolean;
+  readonly subresource?: "status";
+}
+
+export type Patch =
+  | { readonly type: "json"; readonly operations: readonly { op: "add" | "remove" | "replace" | "test"; path: string; value?: unknown }[] }
+  | { readonly type: "merge"; readonly body: unknown };
+
+export interface PatchOptions extends RequestOptions {
+  readonly subresource?: "status" | "scale" | "approval";
+  readonly owner?: string;
+}
+
+export interface DeleteOptions extends RequestOptions {
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagation?: "Background" | "Foreground" | "Orphan";
+  readonly gracePeriodSeconds?: number;
+}
+
+/** Warnings that the server sent with an answer (`Warning` headers), without code and quotes. */
+export type WarningListener = (warning: string) => void;
+
+/**
+ * The API server, typed by `Resource`. Every method rejects with {@link KubeError} when the server says no and with
+ * `MCO_KUBE_REQUEST_FAILED` when it cannot be reached.
+ */
+export interface KubeClient {
+  /** `undefined` when there is no such object. */
+  get<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: RequestOptions): Promise<T | undefined>;
+  /** Follows `continue` to the end. */
+  list<T extends KubeObject>(resource: Resource<T>, selection?: Selection, options?: RequestOptions): Promise<ListResult<T>>;
+  /** Events from `resourceVersion` on, bookmarks included. Ends when the server ends it; throws on an ERROR event (410 as `isExpired`). */
+  watch<T extends KubeObject>(resource: Resource<T>, selection: Selection, from: { readonly resourceVersion: string; readonly timeoutSeconds: number }, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
+  create<T extends KubeObject>(resource: Resource<T>, object: T, options?: RequestOptions & { readonly owner?: string }): Promise<T>;
+  /** PUT. `metadata.resourceVersion` of the object makes it conditional. */
+  replace<T extends KubeObject>(resource: Resource<T>, object: T, options?: RequestOptions & { readonly owner?: string; readonly subresource?: "status" }): Promise<T>;
+  patch<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, patch: Patch, options?: PatchOptions): Promise<T>;
+  /** Server-side apply: `object` names the fields that `owner` wants, and nothing else. */
+  apply<T extends KubeObject>(resource: Resource<T>, object: DeepPartial<T> & { metadata: ObjectKey }, options: ApplyOptions): Promise<T>;
+  /** Deleting what is not there is not an error. */
+  delete<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: DeleteOptions): Promise<void>;
+  /** Evicts under disruption budgets. A budget that forbids it rejects with 429 (`isTooManyRequests`). */
+  evict(pod: Pod, options?: RequestOptions & { readonly gracePeriodSeconds?: number }): Promise<void>;
+  /** A request outside the typed verbs. The answer's body as JSON. */
+  request(request: HttpRequest, options?: RequestOptions): Promise<unknown>;
+  /** The same client, but requests carry this signal unless they name their own. */
+  within(signal: AbortSignal): KubeClient;
+}
+
+export type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T;
+
+export interface KubeClientOptions {
+  readonly transport: HttpHandler;
+  readonly clock: Clock;
+  readonly userAgent: string;
+  /** A request that is no watch must be answered within this time. */
+  readonly requestTimeoutMs?: number;
+  readonly onWarning?: WarningListener;
+}
+
+const jsonType = "application/json";
+const patchTypes = { json: "application/json-patch+json", merge: "application/merge-patch+json" } as const;
+/** A page of a list. */
+const pageSize = 500;
+
+/** The URL path of a kind, an object, or a subresource of one. */
+export function pathOf(resource: Resource, key: { readonly namespace?: string | undefined; readonly name?: string | undefined }, subresource?: string): string {
+  const base = resource.group === "" ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
+  const scope = resource.namespaced && key.namespace !== undefined && key.namespace !== "" ? `/namespaces/${encodeURIComponent(key.namespace)}` : "";
+  const name = key.name === undefined ? "" : `/${encodeURIComponent(key.name)}`;
+  return `${base}${scope}/${resource.plural}${name}${subresource === undefined ? "" : `/${subresource}`}`;
+}
+
+function query(parameters: Readonly<Record<string, string | undefined>>): string {
+  const parts = Object.entries(parameters).flatMap(([key, value]) => (value === undefined || value === "" ? [] : [`${key}=${encodeURIComponent(value)}`]));
+  return parts.length === 0 ? "" : `?${parts.join("&")}`;
+}
+
+async function textOf(body: HttpResponse["body"]): Promise<string> {
+  if (typeof body === "string") return body;
+  if (body instanceof Uint8Array) return new TextDecoder().decode(body);
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of body) text += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
+  return text + decoder.decode();
+}
+
+async function* linesOf(body: HttpResponse["body"]): AsyncIterable<string> {
+  if (typeof body === "string" || body instanceof Uint8Array) {
+    yield* (await textOf(body)).split("\n").filter((line) => line !== "");
+    return;
+  }
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of body) {
+    rest += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
+    let end = rest.indexOf("\n");
+    while (end >= 0) {
+      const line = rest.slice(0, end);
+      if (line !== "") yield line;
+      rest = rest.slice(end + 1);
+      end = rest.indexOf("\n");
+    }
+  }
+}
+
+function refusal(response: { status: number }, text: string, request: HttpRequest): KubeError {
+  let status: KubeStatus;
+  try {
+    status = JSON.parse(text) as KubeStatus;
+    if (typeof status !== "object" || status === null) status = { message: text };
+  } catch {
+    status = { message: text.slice(0, 500) };
+  }
+  return new KubeError(response.status, status, `${request.method} ${request.target}`);
+}
+
+export function createKubeClient(options: KubeClientOptions): KubeClient {
+  const { transport, clock } = options;
+  const timeoutMs = options.requestTimeoutMs ?? 30_000;
+
+  function report(headers: HttpResponse["headers"]): void {
+    const warnings = headers["warning"];
+    if (warnings === undefined || options.onWarning === undefined) return;
+    for (const warning of typeof warnings === "string" ? [warnings] : warnings) {
+      const text = /^\d{3} \S+ "(.*)"$/.exec(warning)?.[1];
+      options.onWarning(text === undefined ? warning : text.replaceAll('\\"', '"'));
+    }
+  }
+
+  async function exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
+    const deadline = clock.deadline(timeoutMs, signal);
+    try {
+      const response = await transport(request, deadline.signal);
+      const text = await textOf(response.body);
+      report(response.headers);
+      if (response.status >= 300) throw refusal(response, text, request);
+      return text === "" ? undefined : (JSON.parse(text) as unknown);
+    } catch (error) {
+      if (error instanceof McoError || signal?.aborted === true) throw error;
+      throw new McoError("MCO_KUBE_REQUEST_FAILED", { request: `${request.method} ${request.target}` }, { cause: error });
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  const headers = (contentType?: string): Record<string, string> => ({
+    accept: jsonType,
+    "user-agent": options.userAgent,
+    ...(contentType === undefined ? {} : { "content-type": contentType }),
+  });
+
+  function clientWith(defaultSignal: AbortSignal | undefined): KubeClient {
+    const signalOf = (given: RequestOptions | undefined) => given?.signal ?? defaultSignal;
+    const send = (method: string, target: string, body: unknown, given: RequestOptions | undefined, contentType = jsonType) =>
+      exchange({ method, target, headers: headers(body === undefined ? undefined : contentType), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }, signalOf(given));
+    const dryRun = (given: RequestOptions | undefined) => (given?.dryRun === true ? "All" : undefined);
+
+    const client: KubeClient = {
+      get: (resource, key, given) => unlessNotFound(send("GET", pathOf(resource, key), undefined, given) as Promise<never>),
+
+      async list<T extends KubeObject>(resource: Resource<T>, selection: Selection = {}, given?: RequestOptions) {
+        const items: T[] = [];
+        let next: string | undefined;
+        for (;;) {
+          const target = pathOf(resource, { namespace: selection.namespace }) + query({ labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit: String(pageSize), continue: next });
+          const page = (await send("GET", target, undefined, given)) as { items: T[]; metadata: { resourceVersion: string; continue?: string } };
+          for (const item of page.items) {
+            // Items of a list carry neither kind nor apiVersion where the server leaves them out.
+            item.apiVersion ??= resource.apiVersion;
+            item.kind ??= resource.kind;
+            items.push(item);
+          }
+          next = page.metadata.continue;
+          if (next === undefined || next === "") return { items, resourceVersion: page.metadata.resourceVersion };
+        }
+      },
+
+      async *watch<T extends KubeObject>(resource: Resource<T>, selection: Selection, from: { resourceVersion: string; timeoutSeconds: number }, signal: AbortSignal) {
+        const target =
+          pathOf(resource, { namespace: selection.namespace }) +
+          query({
+            labelSelector: selection.labelSelector,
+            fieldSelector: selection.fieldSelector,
+            watch: "true",
+            allowWatchBookmarks: "true",
+            resourceVersion: from.resourceVersion,
+            timeoutSeconds: String(Math.round(from.timeoutSeconds)),
+          });
+        const request: HttpRequest = { method: "GET", target, headers: headers() };
+        const response = await transport(request, signal);
+        if (response.status >= 300) throw refusal(response, await textOf(response.body), request);
+        for await (const line of linesOf(response.body)) {
+          const event = JSON.parse(line) as WatchEvent<T> | { type: "ERROR"; object: KubeStatus };
+          if (event.type === "ERROR") throw new KubeError(event.object.code ?? 500, event.object, `WATCH ${target}`);
+          yield event;
+        }
+      },
+
+      create: (resource, object, given) =>
+        send("POST", pathOf(resource, { namespace: object.metadata.namespace }) + query({ dryRun: dryRun(given), fieldManager: given?.owner }), object, given) as Promise<never>,
+
+      replace: (resource, object, given) =>
+        send("PUT", pathOf(resource, object.metadata, given?.subresource) + query({ dryRun: dryRun(given), fieldManager: given?.owner }), object, given) as Promise<never>,
+
+      patch: (resource, key, patch, given) =>
+        send(
+          "PATCH",
+          pathOf(resource, key, given?.subresource) + query({ dryRun: dryRun(given), fieldManager: given?.owner }),
+          patch.type === "json" ? patch.operations : patch.body,
+          given,
+          patchTypes[patch.type],
+        ) as Promise<never>,
+
+      apply: (resource, object, given) =>
+        send(
+          "PATCH",
+          pathOf(resource, object.metadata, given.subresource) + query({ fieldManager: given.owner, force: given.force === true ? "true" : "false", dryRun: dryRun(given) }),
+          { ...object, apiVersion: resource.apiVersion, kind: resource.kind },
+          given,
+          "application/apply-patch+yaml",
+        ) as Promise<never>,
+
+      async delete(resource, key, given) {
+        const preconditions = { ...(given?.uid === undefined ? {} : { uid: given.uid }), ...(given?.resourceVersion === undefined ? {} : { resourceVersion: given.resourceVersion }) };
+        const body = {
+          apiVersion: "v1",
+          kind: "DeleteOptions",
+          propagationPolicy: given?.propagation ?? "Background",
+          ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }),
+          ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+        };
+        await unlessNotFound(send("DELETE", pathOf(resource, key) + query({ dryRun: dryRun(given) }), body, given));
+      },
+
+      async evict(pod, given) {
+        const { name, namespace = "" } = pod.metadata;
+        const body = {
+          apiVersion: "policy/v1",
+          kind: "Eviction",
+          metadata: { name, namespace },
+          deleteOptions: { ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }), ...(pod.metadata.uid === undefined ? {} : { preconditions: { uid: pod.metadata.uid } }) },
+        };
+        await unlessNotFound(send("POST", `/api/v1/namespaces/${namespace}/pods/${name}/eviction${query({ dryRun: dryRun(given) })}`, body, given));
+      },
+
+      request: (request, given) => exchange({ ...request, headers: { ...headers(), ...request.headers } }, signalOf(given)),
+
+      within: (signal) => clientWith(signal),
+    };
+    return client;
+  }
+
+  return clientWith(undefined);
+}
+
+/**
+ * Reads an object, lets `change` say what it should be, and writes the difference on the condition that nobody wrote in
+ * between; on a conflict it reads again. `change` returns `undefined` when nothing is to be written.
+ * For status lists that several writers share; everything else is server-side apply.
+ *
+ * @returns the object as it is afterwards, or `undefined` when there is none.
+ */
+export async function updateObject<T extends KubeObject>(
+  kube: KubeClient,
+  resource: Resource<T>,
+  key: ObjectKey,
+  change: (object: T) => Partial<T> | undefined,
+  options: { readonly subresource?: "status"; readonly owner?: string; readonly signal?: AbortSignal; readonly cached?: T; readonly attempts?: number } = {},
+): Promise<T | undefined> {
+  let object = options.cached ?? (await kube.get(resource, key, options));
+  for (let attempt = 1; ; attempt += 1) {
+    if (object === undefined) return undefined;
+    const changed = change(object);
+    if (changed === undefined) return object;
+    const body = { ...changed, metadata: { ...(changed as { metadata?: object }).metadata, resourceVersion: object.metadata.resourceVersion } };
+    try {
+      return await kube.patch(resource, key, { type: "merge", body }, options);
+    } catch (error) {
+      if (!isConflict(error) || attempt >= (options.attempts ?? 8)) throw error;
+      object = await kube.get(resource, key, options);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { parse } from "yaml";
+import { McoError } from "../api/errors.ts";
+import type { Files } from "../ports/files.ts";
+
+/** How to reach and speak to one API server. PEM texts, not paths. */
+export interface Connection {
+  /** `https://host:port`, without a path. */
+  readonly server: string;
+  readonly ca?: string;
+  readonly certificate?: string;
+  readonly key?: string;
+  readonly token?: string;
+  /** Read again for every minute of use: bound tokens are replaced on disk. */
+  readonly tokenFile?: string;
+  readonly exec?: { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>>; readonly apiVersion: string };
+  readonly insecureSkipTlsVerify?: boolean;
+  readonly tlsServerName?: string;
+  /** Namespace of the context. */
+  readonly namespace?: string;
+}
+
+interface Kubeconfig {
+  "current-context"?: string;
+  clusters?: { name: string; cluster: Record<string, unknown> }[];
+  users?: { name: string; user: Record<string, unknown> }[];
+  contexts?: { name: string; context: { cluster: string; user?: string; namespace?: string } }[];
+}
+
+const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
+
+function fromBase64(value: string): string {
+  return new TextDecoder().decode(Uint8Array.from(atob(value), (character) => character.charCodeAt(0)));
+}
+
+/**
+ * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec plug-in.
+ *
+ * @throws McoError `MCO_KUBECONFIG_INVALID` with what is missing.
+ */
+export async function readKubeconfig(files: Pick<Files, "readText">, path: string, context?: string): Promise<Connection> {
+  const source = await files.readText(path);
+  if (source === undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "there is no such file" });
+  let config: Kubeconfig;
+  try {
+    config = (parse(source) ?? {}) as Kubeconfig;
+  } catch (cause) {
+    // The parser's message may quote the file, and the file holds credentials: its position is enough.
+    const { linePos } = cause as { linePos?: readonly { line: number }[] };
+    throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "it is not valid YAML", line: linePos?.[0]?.line });
+  }
+  const fail = (problem: string): never => {
+    throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem });
+  };
+  const wanted = context ?? config["current-context"] ?? fail("it names no current-context");
+  const chosen = config.contexts?.find(({ name }) => name === wanted)?.context ?? fail(`it has no context "${wanted}"`);
+  const cluster = config.clusters?.find(({ name }) => name === chosen.cluster)?.cluster ?? fail(`it has no cluster "${chosen.cluster}"`);
+  const user = config.users?.find(({ name }) => name === chosen.user)?.user ?? {};
+  const server = text(cluster["server"]) ?? fail(`cluster "${chosen.cluster}" has no server`);
+
+  const folder = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : ".";
+  const absolute = (file: string) => (file.startsWith("/") ? file : `${folder}/${file}`);
+  async function pem(holder: Record<string, unknown>, inline: string, file: string): Promise<string | undefined> {
+    const data = text(holder[inline]);
+    if (data !== undefined) return fromBase64(data);
+    const name = text(holder[file]);
+    if (name === undefined) return undefined;
+    return (await files.readText(absolute(name))) ?? fail(`${file} names ${name}, which does not exist`);
+  }
+
+  const exec = user["exec"] as { command?: string; args?: string[]; env?: { name: string; value: string }[]; apiVersion?: string } | undefined;
+  const optional = {
+    ca: await pem(cluster, "certificate-authority-data", "certificate-authority"),
+    certificate: await pem(user, "client-certificate-data", "client-certificate"),
+    key: await pem(user, "client-key-data", "client-key"),
+    token: text(user["token"]),
+    tokenFile: text(user["tokenFile"]) === undefined ? undefined : absolute(String(user["tokenFile"])),
+    tlsServerName: text(cluster["tls-server-name"]),
+    insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"] === true ? true : undefined,
+    namespace: text(chosen.namespace),
+    exec:
+      exec?.command === undefined
+        ? undefined
+        : { command: exec.command, args: exec.args ?? [], env: Object.fromEntries((exec.env ?? []).map(({ name, value }) => [name, value])), apiVersion: exec.apiVersion ?? "client.authentication.k8s.io/v1" },
+  };
+  return { server: server.replace(/\/+$/, ""), ...(Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)) as Omit<Connection, "server">) };
+}
+
+/** Where Kubernetes mounts a pod's credentials. */
+export const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/**
+ * The connection of a pod: its mounted service-account token and CA, and the address in its environment.
+ *
+ * @param folder where the credentials are mounted; differs from {@link serviceAccountFolder} where pods have no mount namespace.
+ */
+export async function inClusterConnection(files: Pick<Files, "readText">, environment: Readonly<Record<string, string | undefined>>, folder: string = serviceAccountFolder): Promise<Connection> {
+  const host = environment["KUBERNETES_SERVICE_HOST"];
+  const port = environment["KUBERNETES_SERVICE_PORT"];
+  const ca = await files.readText(`${folder}/ca.crt`);
+  if (host === undefined || port === undefined || ca === undefined) {
+    throw new McoError("MCO_KUBECONFIG_INVALID", { problem: "not in a pod: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT or the mounted CA is missing; give --kubeconfig" });
+  }
+  const namespace = await files.readText(`${folder}/namespace`);
+  return { server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`, ca, tokenFile: `${folder}/token`, ...(namespace === undefined ? {} : { namespace }) };
+}

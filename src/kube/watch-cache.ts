@@ -1,0 +1,205 @@
+import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
+import { type Random, jittered } from "../ports/random.ts";
+import type { KubeClient, Selection } from "./kube-client.ts";
+import { isExpired } from "./kube-error.ts";
+
+export interface Change<T> {
+  readonly key: string;
+  /** `undefined`: it is new to us. */
+  readonly before: T | undefined;
+  /** `undefined`: it is gone. */
+  readonly after: T | undefined;
+}
+
+export interface WatchCacheOptions<T extends KubeObject> {
+  readonly kube: KubeClient;
+  readonly resource: Resource<T>;
+  readonly selection?: Selection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** What to keep of each object; the default keeps all but `managedFields`. Bounds memory. */
+  readonly keep?: (object: T) => T;
+  /** Index name → the values under which an object is found. */
+  readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
+}
+
+/** A watch that says nothing for this long is taken for dead: servers send bookmarks about once a minute. */
+const stallMs = 150_000;
+
+/**
+ * All objects of one kind, kept current by one watch: list, then watch with bookmarks, resumed where it ended, listed
+ * again only after a 410. Readers get the cached objects themselves and must not change them.
+ */
+export class WatchCache<T extends KubeObject> {
+  readonly resource: Resource<T>;
+  readonly #options: WatchCacheOptions<T>;
+  readonly #objects = new Map<string, T>();
+  readonly #indexes = new Map<string, Map<string, Set<string>>>();
+  readonly #listeners = new Set<(change: Change<T>) => void>();
+  #synced = false;
+  #onSynced: () => void = () => undefined;
+  /** Resolves when the first list is in. */
+  readonly synced: Promise<void>;
+  #heardAt = 0;
+
+  constructor(options: WatchCacheOptions<T>) {
+    this.resource = options.resource;
+    this.#options = options;
+    this.synced = new Promise((resolve) => {
+      this.#onSynced = resolve;
+    });
+    for (const name of Object.keys(options.indexes ?? {})) this.#indexes.set(name, new Map());
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  list(): readonly T[] {
+    return [...this.#objects.values()];
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  /** Objects whose index function returned `value`. The index must have been declared. */
+  byIndex(index: string, value: string): readonly T[] {
+    const keys = this.#indexes.get(index)?.get(value);
+    if (keys === undefined) return [];
+    return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
+  }
+
+  /** Called for every change from now on, after the cache has it. Returns the way to stop it. */
+  onChange(listener: (change: Change<T>) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Milliseconds since the server last said anything on the watch; 0 before the first list. */
+  silentForMs(): number {
+    return this.#heardAt === 0 ? 0 : this.#options.clock.monotonic() - this.#heardAt;
+  }
+
+  /** Lists and watches until `signal` aborts. Never rejects: what fails is logged and tried again. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#options;
+    let resumeAt: string | undefined;
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        resumeAt ??= await this.#relist(signal);
+        failures = 0;
+        for await (const version of this.#follow(resumeAt, signal)) resumeAt = version;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (isExpired(error)) {
+          resumeAt = undefined;
+          log.debug({ kind: this.resource.kind }, "watch expired, listing again");
+          continue;
+        }
+        failures += 1;
+        const wait = jittered(random, Math.min(10_000, 200 * 2 ** Math.min(failures - 1, 10)), 0.5);
+        log[failures > 3 ? "warn" : "debug"]({ kind: this.resource.kind, error, waitMs: Math.round(wait) }, "watch failed");
+        await clock.sleep(wait, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async #relist(signal: AbortSignal): Promise<string> {
+    const { items, resourceVersion } = await this.#options.kube.list(this.resource, this.#options.selection, { signal });
+    this.#heardAt = this.#options.clock.monotonic();
+    const gone = new Set(this.#objects.keys());
+    for (const item of items) {
+      gone.delete(keyOf(item));
+      this.#put(item);
+    }
+    for (const key of gone) this.#drop(key);
+    if (!this.#synced) {
+      this.#synced = true;
+      this.#onSynced();
+    }
+    return resourceVersion;
+  }
+
+  async *#follow(resourceVersion: string, signal: AbortSignal): AsyncIterable<string> {
+    const { kube, clock, random } = this.#options;
+    const stall = new AbortController();
+    const onAbort = () => stall.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    let cancel = () => undefined as void;
+    const rearm = () => {
+      cancel();
+      cancel = clock.after(stallMs, () => stall.abort(new Error("the watch fell silent")));
+    };
+    rearm();
+    try {
+      const timeoutSeconds = 2700 + 600 * random.next();
+      for await (const event of kube.watch(this.resource, this.#options.selection ?? {}, { resourceVersion, timeoutSeconds }, stall.signal)) {
+        this.#heardAt = clock.monotonic();
+        rearm();
+        if (event.type === "DELETED") this.#drop(keyOf(event.object));
+        else if (event.type !== "BOOKMARK") this.#put(event.object);
+        yield event.object.metadata.resourceVersion ?? resourceVersion;
+      }
+    } finally {
+      cancel();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #put(object: T): void {
+    const key = keyOf(object);
+    const before = this.#objects.get(key);
+    if (before?.metadata.resourceVersion !== undefined && before.metadata.resourceVersion === object.metadata.resourceVersion && before.metadata.uid === object.metadata.uid) return;
+    const after = (this.#options.keep ?? withoutManagedFields)(object);
+    this.#unindex(key, before);
+    this.#objects.set(key, after);
+    this.#index(key, after);
+    this.#tell({ key, before, after });
+  }
+
+  #drop(key: string): void {
+    const before = this.#objects.get(key);
+    if (before === undefined) return;
+    this.#unindex(key, before);
+    this.#objects.delete(key);
+    this.#tell({ key, before, after: undefined });
+  }
+
+  #tell(change: Change<T>): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  #index(key: string, object: T): void {
+    for (const [name, values] of Object.entries(this.#options.indexes ?? {})) {
+      const index = this.#indexes.get(name);
+      for (const value of values(object)) {
+        const keys = index?.get(value) ?? new Set();
+        keys.add(key);
+        index?.set(value, keys);
+      }
+    }
+  }
+
+  #unindex(key: string, object: T | undefined): void {
+    if (object === undefined) return;
+    for (const [name, values] of Object.entries(this.#options.indexes ?? {})) {
+      const index = this.#indexes.get(name);
+      for (const value of values(object)) {
+        const keys = index?.get(value);
+        keys?.delete(key);
+        if (keys?.size === 0) index?.delete(value);
+      }
+    }
+  }
+}
+
+function withoutManagedFields<T extends KubeObject>(object: T): T {
+  if (object.metadata.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

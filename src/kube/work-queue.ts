@@ -1,0 +1,118 @@
+import type { CancelTimer, Clock } from "../ports/clock.ts";
+import { type Random, jittered } from "../ports/random.ts";
+
+export interface WorkQueueOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** How many keys are worked on at once. */
+  readonly workers: number;
+  /** Events of one key within this time become one run. */
+  readonly coalesceMs?: number;
+  /** First delay after a failure; doubles up to `maxRetryMs`. */
+  readonly minRetryMs?: number;
+  readonly maxRetryMs?: number;
+  /** Works on a key. Rejecting means: again, later. */
+  readonly work: (key: string) => Promise<{ readonly again?: { readonly afterMs: number } }>;
+  readonly onFailure: (key: string, error: unknown, retryInMs: number) => void;
+}
+
+interface Entry {
+  /** Monotonic time from which it may run; `undefined`: nothing is asked of it. */
+  due: number | undefined;
+  running: boolean;
+  failures: number;
+}
+
+/**
+ * Keys to look at. A key is worked on by one worker at a time; what is added while it runs makes it run once more.
+ * The number of entries is the number of distinct keys, so the cluster bounds it.
+ */
+export class WorkQueue {
+  readonly #options: Required<WorkQueueOptions>;
+  readonly #entries = new Map<string, Entry>();
+  #running = 0;
+  #stopped = false;
+  #timer: { readonly at: number; readonly cancel: CancelTimer } | undefined;
+
+  constructor(options: WorkQueueOptions) {
+    this.#options = { coalesceMs: 250, minRetryMs: 100, maxRetryMs: 60_000, ...options };
+  }
+
+  /** Asks for a run of `key` after `afterMs` (the coalescing time when absent). An earlier request stands. */
+  add(key: string, afterMs: number = this.#options.coalesceMs): void {
+    if (this.#stopped) return;
+    const entry = this.#entries.get(key) ?? { due: undefined, running: false, failures: 0 };
+    this.#entries.set(key, entry);
+    const due = this.#options.clock.monotonic() + afterMs;
+    if (entry.due === undefined || due < entry.due) entry.due = due;
+    this.#schedule();
+  }
+
+  /** Keys waiting or running: for metrics. */
+  get size(): number {
+    let size = 0;
+    for (const entry of this.#entries.values()) if (entry.due !== undefined || entry.running) size += 1;
+    return size;
+  }
+
+  /** Nothing starts after this; what runs, runs on. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #schedule(): void {
+    if (this.#stopped || this.#running >= this.#options.workers) return;
+    let earliest: number | undefined;
+    for (const entry of this.#entries.values()) {
+      if (!entry.running && entry.due !== undefined && (earliest === undefined || entry.due < earliest)) earliest = entry.due;
+    }
+    if (earliest === undefined) return;
+    if (this.#timer !== undefined) {
+      if (this.#timer.at <= earliest) return;
+      this.#timer.cancel();
+    }
+    const wait = Math.max(0, earliest - this.#options.clock.monotonic());
+    this.#timer = {
+      at: earliest,
+      cancel: this.#options.clock.after(wait, () => {
+        this.#timer = undefined;
+        this.#startDue();
+      }),
+    };
+  }
+
+  #startDue(): void {
+    const now = this.#options.clock.monotonic();
+    for (const [key, entry] of this.#entries) {
+      if (this.#running >= this.#options.workers) break;
+      if (entry.running || entry.due === undefined || entry.due > now + 0.5) continue;
+      entry.due = undefined;
+      entry.running = true;
+      this.#running += 1;
+      void this.#run(key, entry);
+    }
+    this.#schedule();
+  }
+
+  async #run(key: string, entry: Entry): Promise<void> {
+    try {
+      const { again } = await this.#options.work(key);
+      entry.failures = 0;
+      if (again !== undefined) this.add(key, again.afterMs);
+    } catch (error) {
+      entry.failures += 1;
+      const retry = Math.round(jittered(this.#options.random, Math.min(this.#options.maxRetryMs, this.#options.minRetryMs * 2 ** Math.min(entry.failures - 1, 20)), 0.1));
+      if (!this.#stopped) {
+        this.#options.onFailure(key, error, retry);
+        this.add(key, retry);
+      }
+    } finally {
+      entry.running = false;
+      this.#running -= 1;
+      if (entry.due === undefined && entry.failures === 0) this.#entries.delete(key);
+      this.#schedule();
+    }
+  }
+}
