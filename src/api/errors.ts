@@ -3,6 +3,18 @@
  * A code never changes its meaning; a retired one is never used again.
  */
 export const errorCodes = {
+  MCO_HOST_COMMAND_FAILED: {
+    meaning: "Something that the machine was asked to do did not work.",
+    remedy: "Read the cause; the daemon tries again with growing delays.",
+  },
+  MCO_HOST_IMAGE_UNKNOWN: {
+    meaning: "The machine cannot get the operating system image that it should have.",
+    remedy: "Check the image reference in osImageURL and that the machine's registry has it.",
+  },
+  MCO_HOST_READ_ONLY: {
+    meaning: "A path below /usr belongs to the OS image and cannot be written.",
+    remedy: "Put the file below /etc or /var, or into the OS image.",
+  },
   MCO_KUBE_REQUEST_FAILED: {
     meaning: "The API server refused a request or could not be reached.",
     remedy: "Read the reason and the message that come with it; the request is tried again where that can help.",
