@@ -1,0 +1,78 @@
+/**
+ * The vocabulary of differences, shared by diffs, plans, admission warnings and the books: what is different between
+ * two configurations, or between a configuration and a machine, one entry for each thing that can have a consequence.
+ */
+export type Change =
+  | { readonly kind: "file"; readonly path: string; readonly op: Op }
+  /** `parts`: what about the unit: `contents`, `enablement`, `mask`, or the name of a drop-in. */
+  | { readonly kind: "unit"; readonly name: string; readonly op: Op; readonly parts: readonly string[] }
+  | { readonly kind: "sshKeys"; readonly user: string; readonly op: Op }
+  | { readonly kind: "password"; readonly user: string; readonly op: Op }
+  | { readonly kind: "kernelArguments"; readonly from: readonly string[]; readonly to: readonly string[] }
+  | { readonly kind: "osImage"; readonly from: string; readonly to: string }
+  | { readonly kind: "extensions"; readonly from: readonly string[]; readonly to: readonly string[] }
+  | { readonly kind: "kernelType"; readonly from: string; readonly to: string }
+  | { readonly kind: "fips"; readonly from: boolean; readonly to: boolean };
+
+export type Op = "create" | "update" | "delete";
+
+/** What must happen on a machine once changes are on its disk. */
+export type Consequence =
+  | { readonly kind: "none" }
+  | { readonly kind: "drain" }
+  | { readonly kind: "daemonReload" }
+  | { readonly kind: "reload"; readonly unit: string }
+  | { readonly kind: "restart"; readonly unit: string }
+  | { readonly kind: "reboot" };
+
+/** One consequence with everything that asks for it. */
+export interface Because {
+  readonly consequence: Consequence;
+  readonly changes: readonly Change[];
+  /** A clause that completes "because …". */
+  readonly why: string;
+}
+
+/** A change in the words of people: `/etc/chrony.conf`, `unit crio.service (10-proxy.conf)`, `kernel arguments`. */
+export function describeChange(change: Change): string {
+  switch (change.kind) {
+    case "file":
+      return change.path;
+    case "unit":
+      return `unit ${change.name}${change.parts.length === 0 ? "" : ` (${change.parts.join(", ")})`}`;
+    case "sshKeys":
+      return `SSH keys of ${change.user}`;
+    case "password":
+      return `password of ${change.user}`;
+    case "kernelArguments":
+      return "kernel arguments";
+    case "osImage":
+      return "OS image";
+    case "extensions":
+      return "extensions";
+    case "kernelType":
+      return "kernel type";
+    case "fips":
+      return "FIPS mode";
+  }
+}
+
+export function describeConsequence(consequence: Consequence): string {
+  switch (consequence.kind) {
+    case "none":
+      return "nothing";
+    case "drain":
+      return "drain";
+    case "daemonReload":
+      return "systemctl daemon-reload";
+    case "reload":
+      return `reload ${consequence.unit}`;
+    case "restart":
+      return `restart ${consequence.unit}`;
+    case "reboot":
+      return "reboot";
+  }
+}
+
+export const sameConsequence = (a: Consequence, b: Consequence): boolean =>
+  a.kind === b.kind && ("unit" in a ? "unit" in b && a.unit === b.unit : true);
