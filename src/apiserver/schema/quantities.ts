@@ -1,0 +1,34 @@
+/**
+ * Quantities (`100m`, `2Gi`, `1e3`) as integers of billionths: exact for everything that Kubernetes accepts.
+ * kubernetes/apimachinery pkg/api/resource/quantity.go (master)
+ */
+export function parseQuantity(text: string): bigint | undefined {
+  const parts = /^([-+]?)(\d+)?(?:\.(\d*))?(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?\d{1,3})?$/.exec(text);
+  if (parts === null) return undefined;
+  const [, sign = "", whole = "", fraction = "", suffix = ""] = parts;
+  if (whole === "" && fraction === "") return undefined;
+  const exponent = decimalExponent(suffix);
+  const digits = BigInt(`${whole}${fraction}`);
+  let value: bigint;
+  if (exponent === undefined) {
+    const scale = 1024n ** BigInt("KMGTPE".indexOf(suffix.charAt(0)) + 1);
+    value = roundUp(digits * scale * nano, 10n ** BigInt(fraction.length));
+  } else {
+    const power = exponent + 9 - fraction.length;
+    value = power >= 0 ? digits * 10n ** BigInt(power) : roundUp(digits, 10n ** BigInt(-power));
+  }
+  return sign === "-" ? -value : value;
+}
+
+export const nano = 1_000_000_000n;
+
+function roundUp(value: bigint, divisor: bigint): bigint {
+  return (value + divisor - 1n) / divisor;
+}
+
+function decimalExponent(suffix: string): number | undefined {
+  if (suffix === "") return 0;
+  if (suffix.endsWith("i")) return undefined;
+  if (/^[eE]./.test(suffix)) return Number(suffix.slice(1));
+  return { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }[suffix] ?? 0;
+}

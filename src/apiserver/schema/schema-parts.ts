@@ -1,0 +1,110 @@
+import type { Schema } from "./contract.ts";
+
+/** Words to write schemas of built-in kinds with. */
+
+export const string: Schema = { type: "string" };
+export const integer: Schema = { type: "integer", format: "int32" };
+export const long: Schema = { type: "integer", format: "int64" };
+export const boolean: Schema = { type: "boolean" };
+export const intOrString: Schema = { "x-kubernetes-int-or-string": true };
+/** `100m`, `2Gi`, or a number. */
+export const quantity: Schema = { "x-kubernetes-int-or-string": true };
+export const time: Schema = { type: "string", format: "date-time", nullable: true };
+/** base64 */
+export const bytes: Schema = { type: "string", format: "byte" };
+/** An object of which nothing is said. */
+export const anything: Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+export const stringMap: Schema = { type: "object", additionalProperties: string };
+export const strings: Schema = { type: "array", items: string, "x-kubernetes-list-type": "atomic" };
+
+/** An object with exactly these fields. */
+export function object(properties: Readonly<Record<string, Schema>>, more: Schema = {}): Schema {
+  return { type: "object", properties, ...more };
+}
+
+/** An object whose other fields are kept as they are. */
+export function open(properties: Readonly<Record<string, Schema>>, more: Schema = {}): Schema {
+  return { type: "object", properties, "x-kubernetes-preserve-unknown-fields": true, ...more };
+}
+
+/** A map that is replaced as a whole by whoever applies it. */
+export function atomic(schema: Schema): Schema {
+  return schema.type === "array" ? { ...schema, "x-kubernetes-list-type": "atomic" } : { ...schema, "x-kubernetes-map-type": "atomic" };
+}
+
+/** A list that is replaced as a whole. */
+export function list(items: Schema): Schema {
+  return { type: "array", items, "x-kubernetes-list-type": "atomic" };
+}
+
+/** A list whose items are told apart by `keys`; strategic patches merge it by the first of them. */
+export function listMap(keys: readonly string[], items: Schema, more: Schema = {}): Schema {
+  const [key = ""] = keys;
+  return {
+    type: "array",
+    items,
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": keys,
+    "x-kubernetes-patch-merge-key": key,
+    "x-kubernetes-patch-strategy": "merge",
+    ...more,
+  };
+}
+
+/** A list of different strings; strategic patches add to it. */
+export function set(items: Schema): Schema {
+  return { type: "array", items, "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge" };
+}
+
+/** The same schema with a default. */
+export function defaulted(schema: Schema, value: unknown): Schema {
+  return { ...schema, default: value };
+}
+
+/** kubernetes/apimachinery pkg/apis/meta/v1/types.go (master) */
+export const objectMeta: Schema = object({
+  name: string,
+  generateName: string,
+  namespace: string,
+  selfLink: string,
+  uid: string,
+  resourceVersion: string,
+  generation: long,
+  creationTimestamp: time,
+  deletionTimestamp: time,
+  deletionGracePeriodSeconds: long,
+  labels: stringMap,
+  annotations: stringMap,
+  ownerReferences: listMap(
+    ["uid"],
+    atomic(object({ apiVersion: string, kind: string, name: string, uid: string, controller: boolean, blockOwnerDeletion: boolean })),
+  ),
+  finalizers: set(string),
+  managedFields: list(
+    object({ manager: string, operation: string, apiVersion: string, time, fieldsType: string, fieldsV1: anything, subresource: string }),
+  ),
+});
+
+const roots = new WeakMap<Schema, Schema>();
+
+/** The schema of a whole object: apiVersion, kind and metadata are Kubernetes' own, whatever `schema` says of them. */
+export function rootSchema(schema: Schema): Schema {
+  const known = roots.get(schema);
+  if (known !== undefined) return known;
+  const given = schema.properties?.["metadata"]?.properties;
+  const metadata: Schema =
+    given === undefined || schema.properties?.["metadata"] === objectMeta
+      ? objectMeta
+      : {
+          ...objectMeta,
+          properties: {
+            ...objectMeta.properties,
+            ...(given["name"] === undefined ? {} : { name: given["name"] }),
+            ...(given["generateName"] === undefined ? {} : { generateName: given["generateName"] }),
+          },
+        };
+  const root: Schema = { ...schema, properties: { ...schema.properties, apiVersion: string, kind: string, metadata } };
+  roots.set(schema, root);
+  roots.set(root, root);
+  return root;
+}
