@@ -1,0 +1,124 @@
+import { Findings, type Problem, at } from "./problem.ts";
+import { isRecord, read } from "./shape.ts";
+import { type Ignition2Config, type Minor2, shapesOf2 } from "./spec-2.ts";
+import { type Minor3, shapesOf3 } from "./spec-3.ts";
+import { type IgnitionConfig, ignitionVersion } from "./types.ts";
+import { upgrade2 } from "./upgrade-2.ts";
+import { validate2 } from "./validate-2.ts";
+import { validate3 } from "./validate-3.ts";
+
+/** Versions that are read, as messages list them. */
+export const supportedVersions = ["2.0.0", "2.1.0", "2.2.0", "3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] as const;
+
+export type ParsedIgnition =
+  | { readonly verdict: "valid"; readonly config: IgnitionConfig; /** As the author wrote it. */ readonly version: string; readonly warnings: readonly Problem[] }
+  | { readonly verdict: "invalid"; readonly problems: readonly Problem[] };
+
+/** File modes of a MachineConfig have no special bits: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
+const maxFileMode = 0o777;
+
+/**
+ * Reads an Ignition config of any supported version, brings it to 3.5, and judges it as a MachineConfig's config.
+ *
+ * `invalid` exactly when the reference's render controller refuses it; the problems name fields, errors before warnings.
+ * Never throws, whatever `value` is, and does work in proportion to the fields that the spec knows.
+ */
+export function parseIgnition(value: unknown): ParsedIgnition {
+  return parseWith(value, judged);
+}
+
+/**
+ * Reads a config as `parseIgnition` does, but refuses only what cannot be read or brought to 3.5 at all. This is how the
+ * reference reads configs that already rule a machine: what later versions of the rules refuse must still compare.
+ */
+export function readIgnition(value: unknown): ParsedIgnition {
+  return parseWith(value, () => {});
+}
+
+/** What a parsed config must satisfy beyond its own version's rules. */
+function judged(config: IgnitionConfig, version: Version, findings: Findings): void {
+  if (version.major === 3 && version.minor !== 5) validate3(config, 5, findings);
+  for (const [i, { mode }] of (config.storage?.files ?? []).entries()) {
+    if (mode === undefined || mode <= maxFileMode || mode > 0o7777) continue;
+    findings.error(at(at("storage.files", i), "mode"), `${mode} sets special bits, which a MachineConfig may not`, "at most 511 (0777)");
+  }
+}
+
+type Version = { readonly major: 2; readonly minor: Minor2 } | { readonly major: 3; readonly minor: Minor3 };
+
+function versionOf(text: string): Version | undefined {
+  const match = /^0*([23])\.0*([0-5])\.0+$/.exec(text);
+  const minor = Number(match?.[2]);
+  if (match?.[1] === "3") return { major: 3, minor: minor as Minor3 };
+  return match !== null && minor <= 2 ? { major: 2, minor: minor as Minor2 } : undefined;
+}
+
+function parseWith(value: unknown, judge: (config: IgnitionConfig, version: Version, findings: Findings) => void): ParsedIgnition {
+  const findings = new Findings();
+  const invalid = (): ParsedIgnition => ({ verdict: "invalid", problems: [...findings.errors, ...findings.problems.filter(({ severity }) => severity === "warning")] });
+  if (!isRecord(value)) {
+    findings.error("", "the config is not an object");
+    return invalid();
+  }
+  const section = fieldOf(value, "ignition");
+  const text = isRecord(section) ? fieldOf(section, "version") : undefined;
+  const version = typeof text === "string" ? versionOf(text) : undefined;
+  if (version === undefined) {
+    findings.error("ignition.version", text === undefined || text === null ? "is missing" : `${JSON.stringify(text)?.slice(0, 80)} is not supported`, `supported are ${supportedVersions.join(", ")}`);
+    return invalid();
+  }
+  const config = version.major === 2 ? parse2(value, version.minor, findings) : parse3(value, version.minor, findings);
+  if (config === undefined || findings.hasErrors) return invalid();
+  // A spec 2 config is judged before it is brought to spec 3; here only its file modes are looked at again.
+  judge(config, version, findings);
+  return findings.hasErrors ? invalid() : { verdict: "valid", config, version: String(text), warnings: findings.problems };
+}
+
+/** A field by its name, or by its name in other letters, as Go reads JSON. */
+function fieldOf(record: Readonly<Record<string, unknown>>, name: string): unknown {
+  if (Object.hasOwn(record, name)) return record[name];
+  const other = Object.keys(record).find((key) => key.toLowerCase() === name);
+  return other === undefined ? undefined : record[other];
+}
+
+function parse2(value: unknown, minor: Minor2, findings: Findings): IgnitionConfig | undefined {
+  const config = read(value, shapesOf2[minor], "", findings) as Ignition2Config | undefined;
+  if (config === undefined || findings.hasErrors) return undefined;
+  validate2(config, minor, findings);
+  if (findings.hasErrors) return undefined;
+  const upgraded = upgrade2(config, minor, findings);
+  if (upgraded === undefined) return undefined;
+  validate3(upgraded, 0, findings);
+  return findings.hasErrors ? undefined : upgrade3(upgraded, 0);
+}
+
+function parse3(value: unknown, minor: Minor3, findings: Findings): IgnitionConfig | undefined {
+  const config = read(value, shapesOf3[minor], "", findings) as IgnitionConfig | undefined;
+  if (config === undefined || findings.hasErrors) return undefined;
+  validate3(config, minor, findings);
+  return findings.hasErrors ? undefined : upgrade3(config, minor);
+}
+
+/** Later minor versions only add fields, so upgrading is renaming, but for one loss. */
+function upgrade3(config: IgnitionConfig, minor: Minor3): IgnitionConfig {
+  if (minor === 5) return config;
+  const upgraded = { ...config, ignition: { ...config.ignition, version: ignitionVersion } };
+  return minor === 4 ? withoutAdvertisements(upgraded) : upgraded;
+}
+
+/** The reference loses Tang advertisements between 3.4 and 3.5, in both directions: coreos/ignition config/v3_5/translate (main). */
+export function withoutAdvertisements(config: IgnitionConfig): IgnitionConfig {
+  const { luks } = config.storage ?? {};
+  if (luks?.some(({ clevis }) => clevis?.tang?.some(({ advertisement }) => advertisement !== undefined)) !== true) return config;
+  return {
+    ...config,
+    storage: {
+      ...config.storage,
+      luks: luks.map((volume) =>
+        volume.clevis?.tang === undefined
+          ? volume
+          : { ...volume, clevis: { ...volume.clevis, tang: volume.clevis.tang.map(({ advertisement: _advertisement, ...tang }) => tang) } },
+      ),
+    },
+  };
+}

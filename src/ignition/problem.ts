@@ -1,0 +1,48 @@
+/** One finding about a config. */
+export interface Problem {
+  /** Where, in the form `storage.files[2].mode`; empty for the config as a whole. */
+  readonly path: string;
+  /** What is wrong, as a sentence without a final full stop. */
+  readonly reason: string;
+  /** What would lift it. */
+  readonly remedy?: string;
+  /** `error`: the reference refuses it too. `warning`: it renders, but does not do what its author expects. */
+  readonly severity: "error" | "warning";
+}
+
+/** Joins a path and a field name or list index. */
+export const at = (path: string, step: string | number): string =>
+  typeof step === "number" ? `${path}[${step}]` : path === "" ? step : `${path}.${step}`;
+
+/** Collects findings, at most `Findings.limit` of them, so that a hostile config cannot make the answer huge. */
+export class Findings {
+  static readonly limit = 100;
+  readonly problems: Problem[] = [];
+  #errors = 0;
+
+  error(path: string, reason: string, remedy?: string): void {
+    this.#errors += 1;
+    if (this.problems.length < Findings.limit) this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "error" });
+    // An error must never be hidden by warnings that came first.
+    else if (this.#errors === 1) this.problems[Findings.limit - 1] = { path, reason, severity: "error" };
+  }
+
+  warning(path: string, reason: string, remedy?: string): void {
+    if (this.problems.length < Findings.limit) this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
+  }
+
+  get hasErrors(): boolean {
+    return this.#errors > 0;
+  }
+
+  get errors(): Problem[] {
+    return this.problems.filter((problem) => problem.severity === "error");
+  }
+}
+
+/** The findings as one line for conditions and messages. */
+export const sentenceOf = (problems: readonly Problem[], most = 3): string => {
+  const shown = problems.slice(0, most).map(({ path, reason }) => (path === "" ? reason : `${path}: ${reason}`));
+  const more = problems.length - shown.length;
+  return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
+};
