@@ -197,7 +197,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
       return { value: cloneJson(rest) };
     }
     if (marker === "delete") return { value: {} };
-    if (marker !== "merge") return { problem: `unknown patch type found: ${String(marker)}` };
+    if (marker !== "merge") return { problem: `unknown patch type found: ${JSON.stringify(marker)}` };
   }
   const result: JsonObject = { ...original };
   const retained = patch[directive.retain];

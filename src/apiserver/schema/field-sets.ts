@@ -1,0 +1,389 @@
+import type { ApplyResult, ApplyServerSide, KubeObject, ManagedFieldsEntry, Schema, TrackUpdate } from "./contract.ts";
+import {
+  compareValues,
+  difference,
+  elementOf,
+  emptySet,
+  equalSets,
+  fieldOf,
+  fieldsOf,
+  intersection,
+  isEmpty,
+  parseFieldsV1,
+  printFieldsV1,
+  printPaths,
+  shapeOf,
+  union,
+  type Comparison,
+  type FieldSet,
+} from "./field-set.ts";
+import { canonicalJson, cloneJson, equalJson, isList, isObject, textAt, type JsonObject } from "./json-values.ts";
+import { rootSchema } from "./schema-parts.ts";
+
+/** One writer and its fields. */
+interface Manager {
+  readonly entry: Omit<ManagedFieldsEntry, "fieldsV1" | "fieldsType">;
+  readonly set: FieldSet;
+}
+
+/** By identity: name, operation, subresource, and for updates the version. */
+type Managers = Map<string, Manager>;
+
+/** kubernetes/apimachinery pkg/util/managedfields/internal (master): fieldmanager.go, managedfieldsupdater.go, capmanagers.go */
+const maxUpdateManagers = 10;
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
+
+/**
+ * Rewrites `after.metadata.managedFields` for a create, update or patch: what changed now belongs to the writer. The
+ * managed fields that the writer sent count when they are readable; `[{}]` resets them.
+ */
+export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
+  const root = rootSchema(schema);
+  const sent = after.metadata.managedFields;
+  const live = before?.metadata.managedFields;
+  const managers = by.subresource !== undefined && by.subresource !== "" ? decode(live) : decodeSent(sent, live);
+  const comparison = compareObjects(before, after, root);
+  takeAway(managers, comparison, undefined);
+  const entry = { manager: by.manager, operation: "Update" as const, apiVersion: after.apiVersion, ...(by.subresource === undefined || by.subresource === "" ? {} : { subresource: by.subresource }) };
+  const id = identity(entry);
+  const changed = union(comparison.added, comparison.modified);
+  if (!isEmpty(changed)) {
+    const mine = managers.get(id);
+    managers.set(id, { entry: { ...entry, time: by.time }, set: mine === undefined ? changed : union(mine.set, changed) });
+  }
+  capUpdateManagers(managers);
+  write(after, managers);
+};
+
+/**
+ * Merges what the applier wants into the live object and makes it owner of exactly that. Fields that it applied before
+ * and no longer names are removed unless somebody else owns them. Never changes its input. When nothing changes the
+ * managed fields keep their times, so that equal objects mean: nothing to store.
+ */
+export const applyServerSide: ApplyServerSide = (request) => {
+  const { applied, live } = request;
+  if (applied.metadata.managedFields !== undefined && applied.metadata.managedFields.length > 0) {
+    return { verdict: "refused", status: 400, message: "metadata.managedFields must be nil" };
+  }
+  const root = rootSchema(request.schema);
+  const broken = missingKeys(applied, root, "");
+  if (broken !== undefined) {
+    return {
+      verdict: "refused",
+      status: 400,
+      message: `failed to create typed patch object (${nameOf(applied)}): ${broken}`,
+    };
+  }
+  const first = attempt(request, root, request.force, undefined);
+  const result = first.verdict === "conflict" && request.manager === "kubectl" ? attempt(request, root, false, allowedByLastApplied(live, root)) : first;
+  // kubectl's own annotation follows, so that a later client-side apply computes against what was applied last.
+  if (result.verdict === "applied" && request.manager === "kubectl" && live?.metadata.annotations?.[lastAppliedAnnotation] !== undefined) {
+    const annotations = result.object.metadata.annotations ?? {};
+    if (annotations[lastAppliedAnnotation] !== undefined) {
+      const wanted = cloneJson(applied);
+      if (wanted.metadata.annotations !== undefined) delete wanted.metadata.annotations[lastAppliedAnnotation];
+      annotations[lastAppliedAnnotation] = `${JSON.stringify(wanted)}\n`;
+    }
+  }
+  return result;
+};
+
+type Request = Parameters<ApplyServerSide>[0];
+
+function attempt(request: Request, root: Schema, force: boolean, allowed: FieldSet | undefined): ApplyResult {
+  const { live, applied } = request;
+  const managers = decode(live?.metadata.managedFields);
+  if (live !== undefined && managers.size === 0) adopt(managers, live, root, request.time);
+  const entry = { manager: request.manager, operation: "Apply" as const, apiVersion: applied.apiVersion, ...(request.subresource === undefined || request.subresource === "" ? {} : { subresource: request.subresource }) };
+  const id = identity(entry);
+  const previous = managers.get(id);
+  const wanted = withoutMeta(fieldsOf(applied, root));
+  const base = live === undefined ? undefined : withoutManagedFields(live);
+  const merged = mergeValues(base, withoutManagedFields(applied), root) as KubeObject;
+  managers.delete(id);
+  const others = [...managers.values()].reduce((all, { set }) => union(all, set), wanted);
+  const object = previous === undefined ? merged : (removeUnclaimed(merged, root, previous.set, others, true) as KubeObject);
+  const comparison = compareObjects(live, object, root);
+  const conflicts = conflictsWith(managers, comparison, allowed);
+  if (conflicts.length > 0 && !force) return conflictOf(conflicts);
+  takeAway(managers, comparison, id);
+  if (!isEmpty(wanted)) managers.set(id, { entry: { ...entry, time: request.time }, set: wanted });
+  const unchanged = live !== undefined && previous !== undefined && previous.entry.apiVersion === applied.apiVersion && equalSets(previous.set, wanted) && equalJson(withoutManagedFields(live), object);
+  if (unchanged) return { verdict: "applied", object: cloneJson(live) };
+  write(object, managers);
+  return { verdict: "applied", object };
+}
+
+function nameOf({ metadata, apiVersion, kind }: KubeObject): string {
+  const name = metadata.namespace === undefined || metadata.namespace === "" ? (metadata.name ?? "") : `${metadata.namespace}/${metadata.name ?? ""}`;
+  return `${name}; ${apiVersion}, Kind=${kind}`;
+}
+
+/** An item of a list map without its key cannot be told apart. */
+function missingKeys(value: unknown, schema: Schema | undefined, path: string): string | undefined {
+  const shape = shapeOf(value, schema);
+  if (shape.kind === "map" && isObject(value)) {
+    for (const key of Object.keys(value)) {
+      const found = missingKeys(value[key], fieldOf(schema, key).schema, `${path}.${key}`);
+      if (found !== undefined) return found;
+    }
+  } else if (shape.kind === "listMap" && isList(value)) {
+    for (const [index, item] of value.entries()) {
+      for (const key of shape.keys) {
+        if (isObject(item) && (item[key] ?? shape.schema.items?.properties?.[key]?.default) === undefined) {
+          const every = shape.keys.length === 1 ? `key field ${JSON.stringify(key)}` : `key field ${JSON.stringify(key)}`;
+          return `${path}: element ${index}: associative list with keys has an element that omits ${every} (and doesn't have default value)`;
+        }
+      }
+      const found = missingKeys(item, shape.schema.items, `${path}[${index}]`);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+function identity({ manager, operation, apiVersion, subresource }: ManagedFieldsEntry): string {
+  return JSON.stringify([manager ?? "", operation ?? "", subresource ?? "", operation === "Apply" ? "" : (apiVersion ?? "")]);
+}
+
+function decode(entries: readonly ManagedFieldsEntry[] | undefined): Managers {
+  const managers: Managers = new Map();
+  for (const entry of entries ?? []) {
+    if (!isObject(entry) || (entry.operation !== "Apply" && entry.operation !== "Update") || !isObject(entry.fieldsV1)) continue;
+    const { fieldsV1, fieldsType: _type, ...rest } = entry;
+    const id = identity(entry);
+    const set = parseFieldsV1(fieldsV1);
+    const twin = managers.get(id);
+    managers.set(id, { entry: rest, set: twin === undefined ? set : union(twin.set, set) });
+  }
+  return managers;
+}
+
+/** As kubernetes/apimachinery pkg/util/managedfields/internal/fieldmanager.go (master), decodeLiveOrNew. */
+function decodeSent(sent: readonly ManagedFieldsEntry[] | undefined, live: readonly ManagedFieldsEntry[] | undefined): Managers {
+  const [only] = sent ?? [];
+  if (sent?.length === 1 && isObject(only) && Object.keys(only).length === 0) return new Map();
+  const readable = (sent ?? []).every((entry) => isObject(entry) && (entry.operation === "Apply" || entry.operation === "Update") && (entry.fieldsType ?? "FieldsV1") === "FieldsV1");
+  const managers = readable ? decode(sent) : new Map<string, Manager>();
+  return managers.size > 0 ? managers : decode(live);
+}
+
+function write(object: KubeObject, managers: Managers): void {
+  const entries = [...managers.values()]
+    .filter(({ set }) => !isEmpty(set))
+    .map(({ entry, set }): ManagedFieldsEntry => {
+      const { manager, operation, apiVersion, time, subresource } = entry;
+      return {
+        ...(manager === undefined ? {} : { manager }),
+        ...(operation === undefined ? {} : { operation }),
+        ...(apiVersion === undefined ? {} : { apiVersion }),
+        ...(time === undefined ? {} : { time }),
+        fieldsType: "FieldsV1",
+        fieldsV1: printFieldsV1(set),
+        ...(subresource === undefined ? {} : { subresource }),
+      };
+    });
+  const rank = (entry: ManagedFieldsEntry): string => [entry.operation, entry.time, entry.manager, entry.apiVersion, entry.subresource].map((part) => part ?? "").join("\u0000");
+  if (entries.length === 0) delete object.metadata.managedFields;
+  else object.metadata.managedFields = entries.toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
+}
+
+/** The oldest of too many updaters become one, `ancient-changes`. */
+function capUpdateManagers(managers: Managers): void {
+  const updaters = [...managers.entries()].filter(([, { entry }]) => entry.operation === "Update");
+  if (updaters.length <= maxUpdateManagers) return;
+  const sorted = updaters.toSorted(([, a], [, b]) => ((a.entry.time ?? "") < (b.entry.time ?? "") ? -1 : 1));
+  for (const [id, { entry, set }] of sorted.slice(0, updaters.length - maxUpdateManagers + 1)) {
+    managers.delete(id);
+    const bucket = { manager: "ancient-changes", operation: "Update" as const, ...(entry.apiVersion === undefined ? {} : { apiVersion: entry.apiVersion }) };
+    const bucketId = identity(bucket);
+    const mine = managers.get(bucketId);
+    managers.set(bucketId, { entry: { ...bucket, ...(entry.time === undefined ? {} : { time: entry.time }) }, set: mine === undefined ? set : union(mine.set, set) });
+  }
+}
+
+/** What an object held before anybody applied to it belongs to a manager of that name. */
+function adopt(managers: Managers, live: KubeObject, root: Schema, time: string): void {
+  const entry = { manager: "before-first-apply", operation: "Update" as const, apiVersion: live.apiVersion, time };
+  const set = withoutMeta(fieldsOf(withoutManagedFields(live), root));
+  if (!isEmpty(set)) managers.set(identity(entry), { entry, set });
+}
+
+const unownedMeta = new Set(["f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName", "f:generation", "f:managedFields", "f:resourceVersion", "f:deletionTimestamp", "f:deletionGracePeriodSeconds"]);
+
+/** What the server decides belongs to nobody. */
+function withoutMeta(set: FieldSet): FieldSet {
+  const result: FieldSet = { member: false, children: new Map(set.children) };
+  result.children.delete("f:apiVersion");
+  result.children.delete("f:kind");
+  const metadata = result.children.get("f:metadata");
+  if (metadata !== undefined) {
+    const kept: FieldSet = { member: false, children: new Map([...metadata.children].filter(([key]) => !unownedMeta.has(key))) };
+    if (isEmpty(kept)) result.children.delete("f:metadata");
+    else result.children.set("f:metadata", kept);
+  }
+  return result;
+}
+
+function withoutManagedFields(object: KubeObject): KubeObject {
+  const { managedFields: _fields, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+function compareObjects(before: KubeObject | undefined, after: KubeObject, root: Schema): Comparison {
+  const empty = { metadata: {} };
+  const comparison = compareValues(before === undefined ? empty : withoutManagedFields(before), withoutManagedFields(after), root);
+  return { added: withoutMeta(comparison.added), removed: comparison.removed, modified: withoutMeta(comparison.modified) };
+}
+
+interface Conflict {
+  readonly manager: Manager;
+  readonly paths: readonly string[];
+}
+
+function conflictsWith(managers: Managers, { added, modified }: Comparison, allowed: FieldSet | undefined): Conflict[] {
+  const changed = union(modified, added);
+  const conflicts: Conflict[] = [];
+  for (const manager of managers.values()) {
+    const both = intersection(manager.set, changed);
+    const paths = printPaths(allowed === undefined ? both : difference(both, allowed));
+    if (paths.length > 0) conflicts.push({ manager, paths });
+  }
+  return conflicts;
+}
+
+/** Changed fields are no longer owned by others, removed ones by nobody. */
+function takeAway(managers: Managers, { added, modified, removed }: Comparison, except: string | undefined): void {
+  const gone = union(union(added, modified), removed);
+  if (isEmpty(gone)) return;
+  for (const [id, { entry, set }] of managers) {
+    if (id === except) continue;
+    const rest = difference(set, gone);
+    if (isEmpty(rest)) managers.delete(id);
+    else managers.set(id, { entry, set: rest });
+  }
+}
+
+/** kubernetes/apimachinery pkg/util/managedfields/internal/conflict.go (master) */
+function conflictOf(conflicts: readonly Conflict[]): ApplyResult {
+  const sorted = conflicts.toSorted((a, b) => (printManager(a.manager) < printManager(b.manager) ? -1 : 1));
+  const causes = sorted.flatMap(({ manager, paths }) => paths.map((field) => ({ reason: "FieldManagerConflict" as const, field, message: `conflict with ${printManager(manager)}` })));
+  const [only] = causes;
+  if (causes.length === 1 && only !== undefined) return { verdict: "conflict", message: `Apply failed with 1 conflict: ${only.message}: ${only.field}`, causes };
+  const lines = sorted.flatMap(({ manager, paths }) => [`conflicts with ${printManager(manager)}:`, ...paths.map((path) => `- ${path}`)]);
+  return { verdict: "conflict", message: `Apply failed with ${causes.length} conflicts: ${lines.join("\n")}`, causes };
+}
+
+function printManager({ entry }: Manager): string {
+  let text = JSON.stringify(entry.manager ?? "");
+  if (entry.subresource !== undefined && entry.subresource !== "") text += ` with subresource ${JSON.stringify(entry.subresource)}`;
+  if (entry.operation === "Update") text += ` using ${entry.apiVersion ?? ""}`;
+  return text;
+}
+
+/**
+ * Fields that kubectl set itself by client-side apply and nobody changed since: server-side apply by kubectl takes them
+ * over without being forced.
+ */
+function allowedByLastApplied(live: KubeObject | undefined, root: Schema): FieldSet {
+  const text = textAt(live, "metadata", "annotations", lastAppliedAnnotation);
+  if (live === undefined || text === "") return emptySet();
+  let last: unknown;
+  try {
+    last = JSON.parse(text);
+  } catch {
+    return emptySet();
+  }
+  if (!isObject(last)) return emptySet();
+  const { modified, removed } = compareValues(last, live, root);
+  return difference(difference(fieldsOf(last, root), modified), removed);
+}
+
+/** What `applied` says, over what is there. Neither is changed. */
+function mergeValues(live: unknown, applied: unknown, schema: Schema | undefined): unknown {
+  if (live === undefined) return cloneJson(applied);
+  if (applied === undefined) return cloneJson(live);
+  const shape = shapeOf(applied, schema);
+  if (shape.kind === "map" && isObject(live) && isObject(applied)) {
+    const result: JsonObject = {};
+    for (const key of Object.keys(live)) result[key] = mergeValues(live[key], applied[key], fieldOf(schema, key).schema);
+    for (const key of Object.keys(applied)) if (!(key in live)) result[key] = cloneJson(applied[key]);
+    return result;
+  }
+  if ((shape.kind === "listMap" || shape.kind === "set") && isList(live) && isList(applied)) return mergeLists(live, applied, shape);
+  return cloneJson(applied);
+}
+
+/** The applied order wins; items that only the live list has stay behind the item they followed. */
+function mergeLists(live: readonly unknown[], applied: readonly unknown[], shape: Parameters<typeof elementOf>[1]): unknown[] {
+  const keysOfLive = live.map((item) => elementOf(item, shape));
+  const byKey = new Map(live.map((item, index) => [keysOfLive[index] ?? "", item]));
+  const keysOfApplied = applied.map((item) => elementOf(item, shape));
+  const wanted = new Set(keysOfApplied);
+  const done = new Set<string>();
+  const result: unknown[] = [];
+  let l = 0;
+  let a = 0;
+  while (l < live.length || a < applied.length) {
+    const liveKey = keysOfLive[l];
+    if (liveKey !== undefined && !wanted.has(liveKey)) {
+      result.push(cloneJson(live[l]));
+      l++;
+    } else if (liveKey !== undefined && done.has(liveKey)) l++;
+    else {
+      const key = keysOfApplied[a];
+      if (key === undefined) break;
+      if (!done.has(key)) {
+        result.push(shape.kind === "set" ? cloneJson(applied[a]) : mergeValues(byKey.get(key), applied[a], shape.schema.items));
+        done.add(key);
+      }
+      a++;
+    }
+  }
+  return result;
+}
+
+/**
+ * Removes what the manager owned (`last`) and nobody claims any more. A container in which nothing is claimed goes as a
+ * whole, with what defaulting put there.
+ */
+function removeUnclaimed(value: unknown, schema: Schema | undefined, last: FieldSet, claimed: FieldSet, isRoot: boolean): unknown {
+  const shape = shapeOf(value, schema);
+  if (shape.kind === "map" && isObject(value)) {
+    const result: JsonObject = {};
+    for (const key of Object.keys(value)) {
+      const element = `f:${key}`;
+      const mine = last.children.get(element);
+      const theirs = claimed.children.get(element);
+      const inner = fieldOf(schema, key).schema;
+      if (mine === undefined) result[key] = value[key];
+      else if (isRoot && key === "metadata") result[key] = removeUnclaimed(value[key], inner, mine, theirs ?? emptySet(), false);
+      else if (theirs !== undefined) result[key] = removeUnclaimed(value[key], inner, mine, theirs, false);
+    }
+    return result;
+  }
+  if ((shape.kind === "listMap" || shape.kind === "set") && isList(value)) {
+    return value.flatMap((item): unknown[] => {
+      const element = elementOf(item, shape);
+      const mine = last.children.get(element);
+      const theirs = claimed.children.get(element);
+      if (mine === undefined) return [item];
+      if (theirs === undefined) return [];
+      if (shape.kind === "set") return [item];
+      const rest = removeUnclaimed(item, shape.schema.items, mine, theirs, false);
+      // An item that others keep alive keeps its key.
+      if (isObject(rest) && isObject(item)) for (const key of shape.keys) if (item[key] !== undefined) rest[key] = item[key];
+      return [rest];
+    });
+  }
+  return value;
+}
+
+/** The set of fields as text, for tests and comparisons. */
+export function printOwnership(object: KubeObject): Readonly<Record<string, string>> {
+  const result: Record<string, string> = {};
+  for (const entry of object.metadata.managedFields ?? []) {
+    result[`${entry.manager ?? ""}/${entry.operation ?? ""}${entry.subresource === undefined ? "" : `/${entry.subresource}`}`] = canonicalJson(entry.fieldsV1);
+  }
+  return result;
+}
