@@ -27,6 +27,14 @@ export const errorCodes = {
     meaning: "The command line is not understood.",
     remedy: "Run the command with --help.",
   },
+  MCO_LEDGER_NEWER: {
+    meaning: "A newer version of the daemon wrote this machine's ledger.",
+    remedy: "Run that version or a newer one on the machine; this one touches nothing.",
+  },
+  MCO_OWNER_UNKNOWN: {
+    meaning: "A file is to belong to a user or group that the machine does not have.",
+    remedy: "Give the owner by number, or create the account first.",
+  },
   MCO_OWNERSHIP_CLASH: {
     meaning: "Two controllers of one process declare that they write the same field.",
     remedy: "This is a bug: report it with the message.",

@@ -31,6 +31,8 @@ export interface Controller {
   readonly workers?: number;
   /** A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing. */
   readonly degradedCondition?: string;
+  /** Other reasons to look than changes of objects: called once, adds keys until the context's signal aborts. */
+  readonly start?: (add: (key: string) => void, context: Omit<Context, "caches">) => void;
   /** Looks at the world and makes it right for one key. Gets a name, never an event. */
   reconcile(key: string, context: Context): Promise<Outcome>;
 }
@@ -114,6 +116,7 @@ export async function runControllers(controllers: readonly Controller[], options
         for (const key of watch.concerns === undefined ? [change.key] : watch.concerns(change, caches)) queue.add(key);
       });
     }
+    controller.start?.((key) => queue.add(key), { ...options, log: controllerLog, signal });
     return queue;
   });
 

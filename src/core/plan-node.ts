@@ -1,0 +1,352 @@
+import type { ClusterPolicies } from "../api/machine-configuration.ts";
+import type { Owner } from "../ignition/types.ts";
+import { type Because, type Change, type Consequence, type Op, describeChange, sameConsequence } from "./change.ts";
+import { consequencesOf } from "./consequences-of.ts";
+import { type NodeConfig, type WantedEntry, changesOf, compareNodeConfigs, emptyNodeConfig } from "./node-config.ts";
+
+/** What is at a path of a machine, as far as a plan needs to know. */
+export type ObservedEntry =
+  | { readonly kind: "file"; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
+  | { readonly kind: "link"; readonly target: string }
+  | { readonly kind: "folder" };
+
+/** What was there before this suite first managed something, so that removal can restore it. */
+export interface Originals {
+  /** Path → the entry that was there (contents base64), or `null` where nothing was. */
+  readonly paths: Readonly<Record<string, OriginalEntry | null>>;
+  /** Unit → its enablement before. */
+  readonly enablement: Readonly<Record<string, string>>;
+  /** User → password hash before, `null` for none. */
+  readonly passwords: Readonly<Record<string, string | null>>;
+  /** Kernel arguments that the machine was born with. */
+  readonly kernelArguments: readonly string[];
+}
+
+export type OriginalEntry =
+  | { readonly kind: "file"; readonly contents: string; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
+  | { readonly kind: "link"; readonly target: string };
+
+/** The daemon's durable debts: written before the first change, closed last. */
+export interface Ledger {
+  readonly v: 1;
+  /** Rendered name that the update goes to. */
+  readonly target: string;
+  /** Boot in which the debts were made; another boot has paid them. */
+  readonly bootId: string;
+  readonly owes: readonly Consequence[];
+  /** RFC 3339. */
+  readonly openedAt: string;
+}
+
+/** The machine as observed: nothing here is what we believe we wrote. */
+export interface ObservedNode {
+  readonly bootId: string;
+  readonly booted: { readonly image: string; readonly kernelArguments: readonly string[] };
+  readonly staged: { readonly image: string; readonly kernelArguments: readonly string[] } | undefined;
+  /** Every path that the previous config, the target or the originals name; absent ones are missing. */
+  readonly entries: ReadonlyMap<string, ObservedEntry>;
+  readonly enablement: ReadonlyMap<string, string>;
+  readonly passwords: ReadonlyMap<string, string>;
+  readonly users: ReadonlyMap<string, number>;
+  readonly groups: ReadonlyMap<string, number>;
+  readonly originals: Originals;
+  readonly ledger: Ledger | undefined;
+  /** The configuration that the machine was last proven to have; `undefined` on one that has just joined. */
+  readonly previous: NodeConfig | undefined;
+  /** Somebody asked to apply everything again (the force file). */
+  readonly forced: boolean;
+  /** The only control-plane machine: its pods have nowhere to go. */
+  readonly onlyControlPlane: boolean;
+}
+
+export type Step =
+  | { readonly do: "drain" }
+  /** Remembers what is at `paths`, and writes down what the machine will be owed. */
+  | { readonly do: "openLedger"; readonly owes: readonly Consequence[]; readonly paths: readonly string[]; readonly units: readonly string[]; readonly users: readonly string[] }
+  | { readonly do: "stageOs"; readonly image: string; readonly kernelArguments: readonly string[] }
+  | { readonly do: "discardStaged" }
+  | { readonly do: "writeEntry"; readonly path: string }
+  /** Puts back what was there before us, or removes. */
+  | { readonly do: "restoreEntry"; readonly path: string }
+  | { readonly do: "enableUnit" | "disableUnit" | "presetUnit"; readonly unit: string }
+  | { readonly do: "setPassword"; readonly user: string }
+  | { readonly do: "daemonReload" }
+  | { readonly do: "reload" | "restart"; readonly unit: string }
+  | { readonly do: "reboot"; readonly because: string }
+  /** The machine has the target: it becomes the previous configuration, and nothing is owed any more. */
+  | { readonly do: "closeLedger" };
+
+export type NodePlan =
+  | { readonly verdict: "inSync" }
+  | {
+      readonly verdict: "change";
+      readonly changes: readonly Change[];
+      /** Where the machine differs from what it was last proven to have, without anyone having asked for it. */
+      readonly drift: readonly Change[];
+      readonly because: readonly Because[];
+      readonly steps: readonly Step[];
+    };
+
+/**
+ * Decides how a machine gets from what it is to what it should be.
+ *
+ * A plan first writes into the ledger what the machine will be owed, and closes the ledger last: a daemon killed between
+ * writing a file and reloading its service finds the file in place when it comes back, and still knows to reload.
+ * Going back is no second mechanism: it is a plan with the previous configuration as target.
+ */
+export function planNode(node: ObservedNode, target: NodeConfig, policies: ClusterPolicies | undefined): NodePlan {
+  const gap = gapBetween(node, target);
+  const asked = askedFor(node, target);
+  const changes = mergeChanges(asked, gap.changes);
+  const drift = driftOf(node);
+  const debts = unpaid(node);
+  const force: readonly Because[] = node.forced ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }] : [];
+  const wanted = consequencesOf(changes, policies);
+  const because = group([...debts, ...force, ...wanted]);
+
+  if (changes.length === 0 && because.length === 0 && node.ledger === undefined && node.staged === undefined && node.previous?.name === target.name) {
+    return { verdict: "inSync" };
+  }
+
+  const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
+  const reboots = owes.some(({ kind }) => kind === "reboot");
+  // A machine that has just joined has never been in service; the only control-plane machine's pods have nowhere to go.
+  const inService = node.previous !== undefined && !node.onlyControlPlane;
+  const drains = inService && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
+  const steps: Step[] = [
+    ...(drains ? [{ do: "drain" } as const] : []),
+    ...(changes.length === 0 && owes.length === 0 ? [] : [{ do: "openLedger", owes, paths: gap.paths, units: gap.units, users: gap.users } as const]),
+    ...gap.system,
+    ...gap.steps,
+    ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
+    { do: "closeLedger" },
+  ];
+  return { verdict: "change", changes, drift, because, steps };
+}
+
+/** A reboot pays every debt: services start from the files they find. */
+function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
+  if (ledger === undefined || ledger.bootId !== bootId) return [];
+  return ledger.owes.map((consequence) => ({ consequence, changes: [], why: `an update to ${ledger.target} was interrupted before this was done` }));
+}
+
+/**
+ * What somebody asked for: the difference to the previous configuration, also where the disk has it already, because
+ * the services that read it may not. Once a ledger for this target is open, it holds these debts.
+ */
+function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
+  if (node.ledger?.target === target.name) return [];
+  return compareNodeConfigs(node.previous ?? emptyNodeConfig, target).filter((change) => node.previous !== undefined || change.kind !== "osImage" || change.to !== node.booted.image);
+}
+
+interface Gap {
+  readonly changes: readonly Change[];
+  readonly system: readonly Step[];
+  readonly steps: readonly Step[];
+  /** What is touched, so that it is remembered first. */
+  readonly paths: readonly string[];
+  readonly units: readonly string[];
+  readonly users: readonly string[];
+}
+
+/** What has to be done so that the machine holds the target. */
+function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
+  const restore: Step[] = [];
+  const write: Step[] = [];
+  const touched: { path: string; origin: WantedEntry["origin"]; op: Op }[] = [];
+
+  for (const path of Object.keys(node.originals.paths).sort()) {
+    if (target.entries.has(path)) continue;
+    const origin = node.previous?.entries.get(path)?.origin ?? originOfPath(path);
+    if (isOriginal(node.entries.get(path), node.originals.paths[path])) continue;
+    touched.push({ path, origin, op: "delete" });
+    restore.push({ do: "restoreEntry", path });
+  }
+  for (const [path, wanted] of target.entries) {
+    const observed = node.entries.get(path);
+    if (isAsWanted(observed, wanted, node)) continue;
+    touched.push({ path, origin: wanted.origin, op: observed === undefined ? "create" : "update" });
+    write.push({ do: "writeEntry", path });
+  }
+
+  const before: Step[] = [];
+  const after: Step[] = [];
+  const units: { name: string; op: "create" | "update" | "delete" }[] = [];
+  for (const [name, { enabled, installable }] of target.enablement) {
+    const is = node.enablement.get(name) ?? "absent";
+    const rewritten = touched.some(({ origin }) => origin.kind === "unit" && origin.name === name && origin.part === "contents");
+    if (is === "enabled" && rewritten) before.push({ do: "disableUnit", unit: name }); // Its old links would stay behind.
+    if (enabled === true && installable && (is === "disabled" || is === "absent" || is === "masked" || rewritten)) {
+      if (is === "absent" && !target.entries.has(`/etc/systemd/system/${name}`)) continue; // There is no such unit to enable.
+      after.push({ do: "enableUnit", unit: name });
+      if (!rewritten) units.push({ name, op: "update" });
+    } else if (enabled === false && is === "enabled") {
+      if (!rewritten) {
+        before.push({ do: "disableUnit", unit: name });
+        units.push({ name, op: "update" });
+      }
+    } else if (enabled === undefined && rewritten) after.push({ do: "presetUnit", unit: name });
+  }
+  for (const name of Object.keys(node.originals.enablement).sort()) {
+    if (target.enablement.has(name)) continue;
+    const was = node.originals.enablement[name];
+    const is = node.enablement.get(name) ?? "absent";
+    if (is === "enabled" && was !== "enabled") {
+      before.push({ do: "disableUnit", unit: name });
+      units.push({ name, op: "delete" });
+    } else if (was === "enabled" && is === "disabled") {
+      after.push({ do: "enableUnit", unit: name });
+      units.push({ name, op: "delete" });
+    }
+  }
+
+  const passwords: Step[] = [];
+  const users: Change[] = [];
+  for (const user of new Set([...target.passwords.keys(), ...Object.keys(node.originals.passwords)])) {
+    const wanted = target.passwords.get(user) ?? node.originals.passwords[user] ?? undefined;
+    if (node.passwords.get(user) === wanted) continue;
+    passwords.push({ do: "setPassword", user });
+    users.push({ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" });
+  }
+
+  const { changes: systemChanges, steps: system } = systemGap(node, target);
+  const pathsToRemember = [...target.entries.keys()].filter((path) => !(path in node.originals.paths));
+  return {
+    changes: [...changesOf(touched, units), ...users, ...systemChanges],
+    system,
+    steps: [...before, ...restore, ...write, ...after, ...passwords],
+    paths: pathsToRemember,
+    units: [...target.enablement.keys()].filter((name) => !(name in node.originals.enablement)),
+    users: [...target.passwords.keys()].filter((user) => !(user in node.originals.passwords)),
+  };
+}
+
+/** Kernel and OS: what the next boot should be, if it is not what this one is. */
+function systemGap(node: ObservedNode, target: NodeConfig): { readonly changes: readonly Change[]; readonly steps: readonly Step[] } {
+  const image = target.osImage === "" ? node.booted.image : target.osImage;
+  const kernelArguments = wantedKernelArguments(node, target);
+  const changes: Change[] = [];
+  if (image !== node.booted.image) changes.push({ kind: "osImage", from: node.booted.image, to: image });
+  if (!sameBag(kernelArguments, node.booted.kernelArguments)) changes.push({ kind: "kernelArguments", from: node.booted.kernelArguments, to: kernelArguments });
+  if (changes.length === 0) return { changes, steps: node.staged === undefined ? [] : [{ do: "discardStaged" }] };
+  const isStaged = node.staged?.image === image && sameBag(node.staged.kernelArguments, kernelArguments);
+  return { changes, steps: isStaged ? [] : [{ do: "stageOs", image, kernelArguments }] };
+}
+
+/**
+ * The command line that the machine should boot with: what it was born with, what somebody else added, and the target's
+ * own arguments. Only what a configuration of ours brought is taken away.
+ */
+function wantedKernelArguments(node: ObservedNode, target: NodeConfig): readonly string[] {
+  const own = node.previous?.kernelArguments ?? [];
+  const { booted, originals } = node;
+  const extras = withoutBag(withoutBag(withoutBag(booted.kernelArguments, originals.kernelArguments), own), target.kernelArguments);
+  const base = withoutBag(originals.kernelArguments, withoutBag(originals.kernelArguments, booted.kernelArguments));
+  return [...base, ...extras, ...target.kernelArguments];
+}
+
+/** `bag` without one occurrence for each of `taken`. */
+function withoutBag(bag: readonly string[], taken: readonly string[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const word of taken) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return bag.filter((word) => {
+    const count = counts.get(word) ?? 0;
+    if (count > 0) counts.set(word, count - 1);
+    return count === 0;
+  });
+}
+
+const sameBag = (a: readonly string[], b: readonly string[]) => a.length === b.length && withoutBag(a, b).length === 0;
+
+function isAsWanted(observed: ObservedEntry | undefined, wanted: WantedEntry, node: Pick<ObservedNode, "users" | "groups">): boolean {
+  switch (wanted.kind) {
+    case "absent":
+      // "Not masked" is content with any unit file that is no mask.
+      return observed === undefined || (wanted.origin.kind === "unit" && wanted.origin.part === "mask" && !(observed.kind === "link" && observed.target === "/dev/null"));
+    case "link":
+      return observed?.kind === "link" && observed.target === wanted.target;
+    case "file":
+      return observed?.kind === "file" && observed.digest === wanted.digest && observed.mode === wanted.mode && observed.uid === idOf(wanted.user, node.users) && observed.gid === idOf(wanted.group, node.groups);
+  }
+}
+
+/** A name that the machine does not know counts as root's: the executor refuses it before it writes. */
+function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
+  return owner.id ?? (owner.name === undefined ? 0 : (ids.get(owner.name) ?? 0));
+}
+
+function isOriginal(observed: ObservedEntry | undefined, original: OriginalEntry | null | undefined): boolean {
+  if (original === null || original === undefined) return observed === undefined;
+  if (original.kind === "link") return observed?.kind === "link" && observed.target === original.target;
+  return observed?.kind === "file" && observed.digest === original.digest && observed.mode === original.mode && observed.uid === original.uid && observed.gid === original.gid;
+}
+
+/** Where no configuration tells any more whose a path was, the path does. */
+function originOfPath(path: string): WantedEntry["origin"] {
+  const match = /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/([^/]+))?$/.exec(path);
+  return match?.[1] === undefined ? { kind: "file" } : { kind: "unit", name: match[1], part: match[2] ?? "contents" };
+}
+
+/** Where a machine that owes nothing differs from the configuration that it was proven to have. */
+export function driftOf(node: ObservedNode): readonly Change[] {
+  const { previous } = node;
+  if (previous === undefined || node.ledger !== undefined) return [];
+  const paths = [];
+  for (const [path, wanted] of previous.entries) {
+    const observed = node.entries.get(path);
+    if (!isAsWanted(observed, wanted, node)) paths.push({ path, origin: wanted.origin, op: observed === undefined ? ("delete" as const) : ("update" as const) });
+  }
+  const enablement = [];
+  for (const [name, { enabled, installable }] of previous.enablement) {
+    const is = node.enablement.get(name) ?? "absent";
+    if ((enabled === true && installable && (is === "disabled" || is === "masked")) || (enabled === false && is === "enabled")) enablement.push({ name, op: "update" as const });
+  }
+  return [...changesOf(paths, enablement), ...systemGap(node, previous).changes];
+}
+
+/** Asked-for and observed differences as one list, each thing once. */
+function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonly Change[] {
+  const idOfChange = (change: Change) => (change.kind === "file" ? `file ${change.path}` : change.kind === "unit" ? `unit ${change.name}` : change.kind === "sshKeys" || change.kind === "password" ? `${change.kind} ${change.user}` : change.kind);
+  const merged = new Map<string, Change>();
+  for (const change of [...gap, ...asked]) {
+    const id = idOfChange(change);
+    const other = merged.get(id);
+    if (other?.kind === "unit" && change.kind === "unit") merged.set(id, { ...other, parts: [...new Set([...other.parts, ...change.parts])].sort() });
+    else merged.set(id, change);
+  }
+  const order = ["file", "unit", "sshKeys", "password", "kernelArguments", "osImage", "extensions", "kernelType", "fips"];
+  return [...merged.values()].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (idOfChange(a) < idOfChange(b) ? -1 : 1));
+}
+
+/** Equal consequences become one, with all the changes that ask for it. */
+function group(reasons: readonly Because[]): readonly Because[] {
+  const grouped: { consequence: Consequence; changes: Change[]; why: string[] }[] = [];
+  for (const { consequence, changes, why } of reasons) {
+    const known = grouped.find((other) => sameConsequence(other.consequence, consequence));
+    if (known === undefined) grouped.push({ consequence, changes: [...changes], why: [why] });
+    else {
+      known.changes.push(...changes);
+      if (!known.why.includes(why)) known.why.push(why);
+    }
+  }
+  return grouped.map(({ consequence, changes, why }) => ({ consequence, changes, why: why.join("; ") }));
+}
+
+/** What is done in place of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload. */
+function actions(owes: readonly Consequence[]): readonly Step[] {
+  const restarts = owes.flatMap((consequence) => (consequence.kind === "restart" ? [consequence.unit] : []));
+  const reloads = owes.flatMap((consequence) => (consequence.kind === "reload" && !restarts.includes(consequence.unit) ? [consequence.unit] : []));
+  return [
+    ...(owes.some(({ kind }) => kind === "daemonReload") ? [{ do: "daemonReload" } as const] : []),
+    ...reloads.map((unit) => ({ do: "reload", unit }) as const),
+    ...restarts.map((unit) => ({ do: "restart", unit }) as const),
+  ];
+}
+
+function reasonOf(because: readonly Because[]): string {
+  const reboot = because.find(({ consequence }) => consequence.kind === "reboot");
+  if (reboot === undefined) return "";
+  const shown = reboot.changes.slice(0, 3).map(describeChange).join(", ");
+  const more = reboot.changes.length > 3 ? ` and ${reboot.changes.length - 3} more` : "";
+  return shown === "" ? reboot.why : `${shown}${more}: ${reboot.why}`;
+}

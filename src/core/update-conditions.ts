@@ -1,0 +1,80 @@
+import type { Condition } from "../api/object.ts";
+import { machineConfigNodeConditions as types } from "../api/names.ts";
+
+/** What one phase of an update says now; parents are derived, never given. */
+export interface PhaseReport {
+  readonly type: string;
+  readonly status: Condition["status"];
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Parent → children, in the order of an update. A parent without children speaks for itself. */
+const childrenOf: Readonly<Record<string, readonly string[]>> = {
+  [types.updateExecuted]: [types.cordoned, types.drained, types.appliedFilesAndOS],
+  [types.updateComplete]: [types.uncordoned],
+};
+
+/** Every condition type of a MachineConfigNode that this suite keeps. */
+export const allConditionTypes: readonly string[] = Object.values(types);
+
+/** Reason of a child that this update does not need. */
+export const notRequired = "NotRequired";
+export const notYetOccurred = "NotYetOccurred";
+
+const messageLimit = 1024;
+const clip = (message: string) => (message.length <= messageLimit ? message : `${message.slice(0, messageLimit - 1)}…`);
+
+/**
+ * The conditions after some phases reported: types that are missing are filled in, parents follow from their children,
+ * and the time of a transition moves only when the status does.
+ *
+ * @param now milliseconds since the epoch.
+ * @returns the same list when nothing changed.
+ */
+export function withPhases(before: readonly Condition[], reports: readonly PhaseReport[], now: number): readonly Condition[] {
+  const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const known = new Map(before.map((condition) => [condition.type, condition]));
+  const next = new Map<string, PhaseReport>();
+  for (const type of allConditionTypes) next.set(type, known.get(type) ?? { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` });
+  for (const report of reports) next.set(report.type, { ...report, message: clip(report.message) });
+  for (const [parent, children] of Object.entries(childrenOf)) next.set(parent, parentOf(parent, children.flatMap((child) => next.get(child) ?? [])));
+
+  const merged = [...next.values()].map((phase): Condition => {
+    const old = known.get(phase.type);
+    if (old !== undefined && old.status === phase.status && old.reason === phase.reason && old.message === phase.message) return old;
+    return { type: phase.type, status: phase.status, reason: phase.reason, message: phase.message, lastTransitionTime: old?.status === phase.status ? old.lastTransitionTime : stamp };
+  });
+  const foreign = before.filter(({ type }) => !next.has(type));
+  const unchanged = merged.every((condition) => known.get(condition.type) === condition) && merged.length + foreign.length === before.length;
+  return unchanged ? before : [...merged, ...foreign];
+}
+
+function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {
+  const working = children.find(({ status }) => status === "Unknown");
+  if (working !== undefined) return { type, status: "Unknown", reason: working.type, message: working.message };
+  const entered = children.filter(({ reason }) => reason !== notYetOccurred);
+  if (children.length > 0 && entered.length === children.length && entered.every(({ status, reason }) => status === "True" || reason === notRequired)) {
+    return { type, status: "True", reason: type, message: entered.map(({ message }) => message).filter((message) => message !== "").join("; ") };
+  }
+  const done = entered.findLast(({ status }) => status === "True");
+  if (done !== undefined) return { type, status: "Unknown", reason: done.type, message: done.message };
+  return children[0]?.reason === "Done" ? { type, status: "False", reason: "Done", message: children[0].message } : { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` };
+}
+
+/** Child reasons repeat parent and child, as the reference writes them: `UpdateExecutedDrained`. */
+export const childReason = (parent: string, child: string) => `${parent}${child}`;
+
+/** At the start of a run every phase is ahead again, and the node is not updated. */
+export function phasesAtStart(target: string): readonly PhaseReport[] {
+  return allConditionTypes
+    .filter((type) => type !== types.nodeDegraded)
+    .map((type) => (type === types.updated ? { type, status: "False", reason: "UpdateRequested", message: `an update to ${target} was asked for` } : { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` }));
+}
+
+/** At the end everything is behind: the last run stays readable in the messages. */
+export function phasesAtEnd(target: string): readonly PhaseReport[] {
+  return allConditionTypes
+    .filter((type) => type !== types.nodeDegraded)
+    .map((type) => (type === types.updated ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` } : { type, status: "False", reason: "Done", message: `last update: ${target}` }));
+}
