@@ -20,6 +20,6 @@ export type RenderedName = { readonly verdict: "named"; readonly name: string } 
 export function renderedName(pool: string, spec: Required<MachineConfigSpec>): RenderedName {
   const yaml = yamlForHash(spec);
   if (yaml.verdict === "refused") return yaml;
-  const digest = salted.clone().update(utf8ToBytes(yaml.text)).digest();
+  const digest: Uint8Array = salted.clone().update(utf8ToBytes(yaml.text)).digest();
   return { verdict: "named", name: `rendered-${pool}-${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}` };
 }

@@ -3,14 +3,16 @@ import { isRecord } from "./shape.ts";
 /**
  * The form in which a config is stored, hashed and served: empty lists and empty structs left out, everything else as it is,
  * explicit `false`, 0 and "" included. Takes any config whose values are normalised as `types.ts` says.
- * Items of lists stay even when they are empty, and so does the `ignition` section.
+ * Items of lists stay even when they are empty, and so do the structs named in `keptWhenEmpty`.
  */
-export function canonical<T extends object>(config: T): T {
-  return compacted(config) as T;
+export function canonical<T extends object>(config: T, keptWhenEmpty: ReadonlySet<string> = none): T {
+  return compacted(config, keptWhenEmpty) as T;
 }
 
-function compacted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(compacted);
+const none: ReadonlySet<string> = new Set();
+
+function compacted(value: unknown, keptWhenEmpty: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => compacted(item, keptWhenEmpty));
   if (!isRecord(value)) return value;
   const result: Record<string, unknown> = {};
   for (const name in value) {
@@ -20,8 +22,8 @@ function compacted(value: unknown): unknown {
       result[name] = field;
       continue;
     }
-    const kept = compacted(field);
-    if (!isVoid(kept)) result[name] = kept;
+    const kept = compacted(field, keptWhenEmpty);
+    if (!isVoid(kept) || keptWhenEmpty.has(name)) result[name] = kept;
   }
   return result;
 }

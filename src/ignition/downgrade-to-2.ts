@@ -1,0 +1,167 @@
+import { type Findings, at } from "./problem.ts";
+import type { Directory2, Disk2, Dropin2, File2, Filesystem2, Group2, Ignition2Config, Link2, Node2, Owner2, Reference2, Unit2, User2 } from "./spec-2.ts";
+import type { Dropin, File, IgnitionConfig, Node, Owner, PasswdGroup, PasswdUser, Resource, Unit } from "./types.ts";
+import { orNothing, present } from "./upgrade-2.ts";
+
+/**
+ * Writes a spec 3.2 config in spec 2.2, which has no way to leave a text, a number or a yes/no unset.
+ * Refusals are added to `findings`; the result must still be judged by the rules of 2.2.
+ * Source of the rules: coreos/ign-converter translate/v32tov22 (main).
+ */
+export function downgradeTo22(config: IgnitionConfig, findings: Findings): Ignition2Config {
+  refuse(config, findings);
+  const { ignition, passwd, storage, systemd } = config;
+  const authorities = ignition.security?.tls?.certificateAuthorities;
+  const mounts = (storage?.filesystems ?? []).flatMap(({ path }) => (path === undefined ? [] : [path]));
+  let unnamed = 0;
+  return present<Ignition2Config>({
+    ignition: present<NonNullable<Ignition2Config["ignition"]>>({
+      version: "2.2.0",
+      config: orNothing(
+        present<NonNullable<NonNullable<Ignition2Config["ignition"]>["config"]>>({
+          append: ignition.config?.merge?.map(referenceOf),
+          replace: ignition.config?.replace?.source === undefined ? undefined : referenceOf(ignition.config.replace),
+        }),
+      ),
+      security: authorities === undefined ? undefined : { tls: { certificateAuthorities: authorities.map(referenceOf) } },
+      timeouts: ignition.timeouts,
+    }),
+    networkd: undefined,
+    passwd: orNothing(present<NonNullable<Ignition2Config["passwd"]>>({ groups: passwd?.groups?.map(groupOf), users: passwd?.users?.map(userOf) })),
+    storage: orNothing(
+      present<NonNullable<Ignition2Config["storage"]>>({
+        directories: storage?.directories?.map((directory) => present<Directory2>({ ...nodeOf(directory, mounts), mode: directory.mode })),
+        disks: storage?.disks?.map(({ device, partitions, wipeTable }) =>
+          present<Disk2>({
+            device: set(device),
+            partitions: partitions?.map(({ guid, label, number, typeGuid }) => present({ guid: set(guid), label: set(label), number, typeGuid: set(typeGuid) })),
+            wipeTable: yes(wipeTable),
+          }),
+        ),
+        files: storage?.files?.flatMap((file) => filesOf(file, mounts)),
+        filesystems: storage?.filesystems?.map((filesystem): Filesystem2 => {
+          if (filesystem.path === undefined) unnamed += 1;
+          const { device, format, label, options, uuid, wipeFilesystem } = filesystem;
+          return present<Filesystem2>({
+            name: set(filesystem.path ?? String(unnamed)),
+            path: undefined,
+            mount: present<NonNullable<Filesystem2["mount"]>>({ create: undefined, device: set(device), format: set(format), label, options, uuid, wipeFilesystem: yes(wipeFilesystem) }),
+          });
+        }),
+        links: storage?.links?.map((link) => present<Link2>({ ...nodeOf(link, mounts), hard: yes(link.hard), target: set(link.target) })),
+        raid: storage?.raid?.map(({ name, devices, level, options, spares }) =>
+          present<{ name?: string; devices?: readonly string[]; level?: string; options?: readonly string[]; spares?: number }>({
+            name: set(name),
+            devices,
+            level: set(level),
+            options,
+            spares: spares === 0 ? undefined : spares,
+          }),
+        ),
+      }),
+    ),
+    systemd: orNothing(present<NonNullable<Ignition2Config["systemd"]>>({ units: systemd?.units?.map(unitOf) })),
+  });
+}
+
+/** What neither 3.1 nor 2.2 can say. */
+export function refuseBelow32(config: IgnitionConfig, version: string, findings: Findings): void {
+  if ((config.storage?.luks ?? []).length > 0) findings.error("storage.luks", `does not exist in spec ${version}`);
+  for (const kind of ["users", "groups"] as const) {
+    for (const [i, { shouldExist }] of (config.passwd?.[kind] ?? []).entries()) {
+      if (shouldExist === false) findings.error(at(at(`passwd.${kind}`, i), "shouldExist"), `does not exist in spec ${version}`);
+    }
+  }
+  for (const [i, { partitions = [] }] of (config.storage?.disks ?? []).entries()) {
+    for (const [k, { resize }] of partitions.entries()) if (resize === true) findings.error(`storage.disks[${i}].partitions[${k}].resize`, `does not exist in spec ${version}`);
+  }
+}
+
+function refuse(config: IgnitionConfig, findings: Findings): void {
+  refuseBelow32(config, "2.2", findings);
+  const { ignition, storage } = config;
+  const bare = (resource: Resource | undefined, path: string) => {
+    if (resource?.compression !== undefined) findings.error(at(path, "compression"), "does not exist in spec 2.2");
+    if (resource?.httpHeaders !== undefined) findings.error(at(path, "httpHeaders"), "do not exist in spec 2.2");
+  };
+  for (const [i, resource] of (ignition.config?.merge ?? []).entries()) bare(resource, at("ignition.config.merge", i));
+  bare(ignition.config?.replace, "ignition.config.replace");
+  for (const [i, resource] of (ignition.security?.tls?.certificateAuthorities ?? []).entries()) bare(resource, at("ignition.security.tls.certificateAuthorities", i));
+  if (ignition.proxy !== undefined) findings.error("ignition.proxy", "does not exist in spec 2.2");
+  for (const [i, { partitions = [] }] of (storage?.disks ?? []).entries()) {
+    for (const [k, { sizeMiB, startMiB }] of partitions.entries()) {
+      if (sizeMiB !== undefined || startMiB !== undefined) findings.error(`storage.disks[${i}].partitions[${k}]`, "is placed in MiB, which spec 2.2 does not know");
+    }
+  }
+  for (const [i, { mountOptions }] of (storage?.filesystems ?? []).entries()) if (mountOptions !== undefined) findings.error(at(at("storage.filesystems", i), "mountOptions"), "do not exist in spec 2.2");
+  for (const [i, { append = [], contents }] of (storage?.files ?? []).entries()) {
+    if ([contents, ...append].some((resource) => resource?.httpHeaders !== undefined)) findings.error(at("storage.files", i), "has HTTP headers, which spec 2.2 does not know");
+  }
+}
+
+/** Spec 2.2 does not tell an empty text from none, or false from unset. */
+const set = (text: string | undefined): string | undefined => (text === "" ? undefined : text);
+const yes = (value: boolean | undefined): boolean | undefined => (value === true ? true : undefined);
+
+const referenceOf = ({ source, verification }: Resource): Reference2 => present<Reference2>({ source: set(source), verification });
+
+const ownerOf = (owner: Owner | undefined): Owner2 | undefined => (owner === undefined ? undefined : present<Owner2>({ id: owner.id, name: set(owner.name) }));
+
+type AllOptional<T> = { readonly [K in keyof T]-?: T[K] | undefined };
+
+/** A path is given below the longest file system whose mount point it starts with. */
+function nodeOf(node: Node, mounts: readonly string[]): AllOptional<Node2> {
+  let mount = "";
+  for (const one of mounts) if (node.path.startsWith(one) && one.length > mount.length) mount = one;
+  return {
+    filesystem: mount === "" ? "root" : mount,
+    path: set(node.path.slice(mount.length)),
+    group: ownerOf(node.group),
+    overwrite: node.overwrite,
+    user: ownerOf(node.user),
+  };
+}
+
+/** One entry for the contents and one for each text that is appended. */
+function filesOf(file: File, mounts: readonly string[]): readonly File2[] {
+  const node = { ...nodeOf(file, mounts), overwrite: file.overwrite ?? false };
+  const entry = (resource: Resource, appends: boolean): File2 =>
+    present<File2>({
+      ...node,
+      ...(appends ? { overwrite: false } : {}),
+      append: appends ? true : undefined,
+      contents: orNothing(present<NonNullable<File2["contents"]>>({ compression: set(resource.compression), source: set(resource.source), verification: resource.verification })),
+      mode: file.mode,
+    });
+  return [...(file.contents?.source === undefined ? [] : [entry(file.contents, false)]), ...(file.append ?? []).map((resource) => entry(resource, true))];
+}
+
+const unitOf = ({ contents, dropins, enabled, mask, name }: Unit): Unit2 =>
+  present<Unit2>({
+    name: set(name),
+    contents: set(contents),
+    dropins: dropins?.map((dropin: Dropin) => present<Dropin2>({ name: set(dropin.name), contents: set(dropin.contents) })),
+    enable: undefined,
+    enabled,
+    mask: yes(mask),
+  });
+
+const groupOf = ({ gid, name, passwordHash, system }: PasswdGroup): Group2 => present<Group2>({ name: set(name), gid, passwordHash: set(passwordHash), system: yes(system) });
+
+const userOf = (user: PasswdUser): User2 =>
+  present<User2>({
+    name: set(user.name),
+    create: undefined,
+    gecos: set(user.gecos),
+    groups: user.groups,
+    homeDir: set(user.homeDir),
+    noCreateHome: yes(user.noCreateHome),
+    noLogInit: yes(user.noLogInit),
+    noUserGroup: yes(user.noUserGroup),
+    passwordHash: user.passwordHash,
+    primaryGroup: set(user.primaryGroup),
+    shell: set(user.shell),
+    sshAuthorizedKeys: user.sshAuthorizedKeys,
+    system: yes(user.system),
+    uid: user.uid,
+  });
