@@ -23,6 +23,22 @@ export const errorCodes = {
     meaning: "The kubeconfig cannot be read or names something that it does not hold.",
     remedy: "Check the path in KUBECONFIG or --kubeconfig and the context named there.",
   },
+  MCO_POD_VOLUME: {
+    meaning: "A volume of a pod cannot be made on its host.",
+    remedy: "Create the object that the volume names, or mark it optional.",
+  },
+  MCO_CLUSTER_RUNNING: {
+    meaning: "A cluster already runs in this folder.",
+    remedy: "Use it, end it with `mco down`, or choose another folder with --dir.",
+  },
+  MCO_CLUSTER_ABSENT: {
+    meaning: "No cluster runs in this folder.",
+    remedy: "Start one with `mco up`, or name its folder with --dir.",
+  },
+  MCO_CLUSTER_START_FAILED: {
+    meaning: "A process of the cluster did not come up.",
+    remedy: "Read the log that is named; `mco down` ends what was started.",
+  },
   MCO_USAGE: {
     meaning: "The command line is not understood.",
     remedy: "Run the command with --help.",

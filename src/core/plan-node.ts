@@ -1,7 +1,8 @@
 import type { ClusterPolicies } from "../api/machine-configuration.ts";
+import { textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import { type Because, type Change, type Consequence, type Op, describeChange, sameConsequence } from "./change.ts";
-import { consequencesOf } from "./consequences-of.ts";
+import { consequencesOf, defaultPolicies, registriesConf } from "./disruption-policy.ts";
 import { type NodeConfig, type WantedEntry, changesOf, compareNodeConfigs, emptyNodeConfig } from "./node-config.ts";
 
 /** What is at a path of a machine, as far as a plan needs to know. */
@@ -101,7 +102,8 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
   const drift = driftOf(node);
   const debts = unpaid(node);
   const force: readonly Because[] = node.forced ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }] : [];
-  const wanted = consequencesOf(changes, policies);
+  const registries = { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) };
+  const wanted = consequencesOf(changes, policies ?? defaultPolicies, { registries }).because;
   const because = group([...debts, ...force, ...wanted]);
 
   if (changes.length === 0 && because.length === 0 && node.ledger === undefined && node.staged === undefined && node.previous?.name === target.name) {
@@ -122,6 +124,11 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
     { do: "closeLedger" },
   ];
   return { verdict: "change", changes, drift, because, steps };
+}
+
+function textAt(config: NodeConfig | undefined, path: string): string | undefined {
+  const entry = config?.entries.get(path);
+  return entry?.kind === "file" ? textOf(entry.contents) : undefined;
 }
 
 /** A reboot pays every debt: services start from the files they find. */

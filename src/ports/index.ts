@@ -1,6 +1,7 @@
 export * from "./clock.ts";
 export * from "./files.ts";
 export * from "./http.ts";
+export * from "./listener.ts";
 export * from "./logger.ts";
 export * from "./process.ts";
 export * from "./random.ts";

@@ -1,11 +1,7 @@
 import { createServer, request } from "node:http";
 import { rmSync } from "node:fs";
 import { McoError } from "../../api/errors.ts";
-
-/** What may be asked of a machine from outside, over its control socket. */
-export type ControlVerb = "reboot" | "power-cut" | "fail" | "recover" | "status" | "stop";
-
-export type ControlHandler = (verb: ControlVerb, because: string) => Promise<unknown>;
+import type { ControlHandler, ControlVerb } from "../host.ts";
 
 const bodyLimitBytes = 64 * 1024;
 

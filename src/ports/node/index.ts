@@ -1,3 +1,4 @@
+export { httpsListen } from "./https-listener.ts";
 export { errorText, jsonLogger } from "./json-logger.ts";
 export { systemClock } from "./system-clock.ts";
 export { systemFiles } from "./system-files.ts";

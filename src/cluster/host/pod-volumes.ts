@@ -1,0 +1,131 @@
+import { McoError } from "../../api/errors.ts";
+import { type ConfigMap, type Pod, type Secret, type Volume, kubernetes } from "../../api/kubernetes.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Files } from "../../ports/files.ts";
+
+export interface VolumeOptions {
+  readonly kube: KubeClient;
+  readonly files: Files;
+  readonly clock: Clock;
+  /** Folder that stands for `/` of the machine: hostPath volumes lie below it. */
+  readonly hostRoot: string;
+}
+
+/** A token is replaced when this part of its life has passed. */
+const tokenRefreshFraction = 0.8;
+
+const decodeBase64 = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+/**
+ * Makes a pod's volumes without mount namespaces: each mount path exists below the pod's own root folder, and programs
+ * of this suite resolve absolute volume paths there.
+ *
+ * @returns milliseconds after which a projected token wants to be written again, or `undefined`.
+ * @throws KubeError or McoError when something that a volume needs is missing; the pod then waits for it.
+ */
+export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOptions): Promise<number | undefined> {
+  const { files } = options;
+  let refresh: number | undefined;
+  for (const volume of pod.spec?.volumes ?? []) {
+    const mounts = (pod.spec?.containers ?? []).flatMap((container) => (container.volumeMounts ?? []).filter((mount) => mount.name === volume.name));
+    if (mounts.length === 0) continue;
+    if (volume.hostPath !== undefined) {
+      for (const mount of mounts) {
+        const link = `${podRoot}${mount.mountPath}`;
+        await files.makeDirectory(link.slice(0, link.lastIndexOf("/")));
+        await files.symlink(`${options.hostRoot}${volume.hostPath.path === "/" ? "" : volume.hostPath.path}`, link);
+      }
+      continue;
+    }
+    const { contents, refreshInMs } = await contentsOf(volume, pod, options);
+    if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
+    for (const mount of mounts) {
+      await files.makeDirectory(`${podRoot}${mount.mountPath}`);
+      for (const [name, data] of contents) await files.write(`${podRoot}${mount.mountPath}/${name}`, data, { mode: 0o600 });
+    }
+  }
+  return refresh;
+}
+
+async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Promise<{ contents: Map<string, Uint8Array | string>; refreshInMs?: number }> {
+  const contents = new Map<string, Uint8Array | string>();
+  const namespace = pod.metadata.namespace ?? "";
+  let refreshInMs: number | undefined;
+  if (volume.emptyDir !== undefined) return { contents };
+
+  async function configMap(name: string, optional: boolean, items: readonly { key: string; path: string }[] | undefined): Promise<void> {
+    const found: ConfigMap | undefined = await options.kube.get(kubernetes.ConfigMap, { name, namespace });
+    if (found === undefined) {
+      if (optional) return;
+      throw new McoError("MCO_POD_VOLUME", { volume: volume.name, problem: `configmap "${name}" not found` });
+    }
+    for (const [key, value] of Object.entries(found.data ?? {})) add(key, value, items);
+    for (const [key, value] of Object.entries(found.binaryData ?? {})) add(key, decodeBase64(value), items);
+  }
+  async function secret(name: string, optional: boolean, items: readonly { key: string; path: string }[] | undefined): Promise<void> {
+    const found: Secret | undefined = await options.kube.get(kubernetes.Secret, { name, namespace });
+    if (found === undefined) {
+      if (optional) return;
+      throw new McoError("MCO_POD_VOLUME", { volume: volume.name, problem: `secret "${name}" not found` });
+    }
+    for (const [key, value] of Object.entries(found.data ?? {})) add(key, decodeBase64(value), items);
+  }
+  function add(key: string, value: Uint8Array | string, items: readonly { key: string; path: string }[] | undefined): void {
+    if (items === undefined) contents.set(key, value);
+    else for (const item of items) if (item.key === key) contents.set(item.path, value);
+  }
+  async function token(path: string, expirationSeconds: number | undefined, audience: string | undefined): Promise<void> {
+    const account = pod.spec?.serviceAccountName ?? "default";
+    const seconds = expirationSeconds ?? 3600;
+    const answer = (await options.kube.request({
+      method: "POST",
+      target: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: { expirationSeconds: seconds, ...(audience === undefined ? {} : { audiences: [audience] }), boundObjectRef: { apiVersion: "v1", kind: "Pod", name: pod.metadata.name, uid: pod.metadata.uid } },
+      }),
+    })) as { status: { token: string; expirationTimestamp: string } };
+    contents.set(path, answer.status.token);
+    const lifeMs = Date.parse(answer.status.expirationTimestamp) - options.clock.now();
+    refreshInMs = Math.min(refreshInMs ?? Infinity, Math.max(60_000, lifeMs * tokenRefreshFraction));
+  }
+
+  if (volume.configMap !== undefined) await configMap(volume.configMap.name ?? "", volume.configMap.optional === true, volume.configMap.items);
+  if (volume.secret !== undefined) await secret(volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
+  if (volume.downwardAPI !== undefined) for (const item of volume.downwardAPI.items ?? []) contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+  for (const source of volume.projected?.sources ?? []) {
+    if (source.serviceAccountToken !== undefined) await token(source.serviceAccountToken.path, source.serviceAccountToken.expirationSeconds, source.serviceAccountToken.audience);
+    if (source.configMap !== undefined) await configMap(source.configMap.name ?? "", source.configMap.optional === true, source.configMap.items);
+    if (source.secret !== undefined) await secret(source.secret.name ?? "", source.secret.optional === true, source.secret.items);
+    for (const item of source.downwardAPI?.items ?? []) contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+  }
+  return refreshInMs === undefined ? { contents } : { contents, refreshInMs };
+}
+
+/** A field of the downward API, or `undefined` for one that it does not offer. */
+export function fieldOf(pod: Pod, path: string): string | undefined {
+  const { metadata, spec, status } = pod;
+  const keyed = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(path);
+  if (keyed !== null) return (keyed[1] === "labels" ? metadata.labels : metadata.annotations)?.[keyed[2] ?? ""] ?? "";
+  switch (path) {
+    case "metadata.name":
+      return metadata.name;
+    case "metadata.namespace":
+      return metadata.namespace;
+    case "metadata.uid":
+      return metadata.uid;
+    case "spec.nodeName":
+      return spec?.nodeName;
+    case "spec.serviceAccountName":
+      return spec?.serviceAccountName;
+    case "status.podIP":
+      return status?.podIP;
+    case "status.hostIP":
+      return status?.hostIP;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,287 @@
+import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/kubernetes.ts";
+import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Files } from "../../ports/files.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { Child, Processes } from "../../ports/process.ts";
+import { fieldOf, writeVolumes } from "./pod-volumes.ts";
+
+export interface PodWorkerOptions {
+  readonly kube: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly files: Files;
+  readonly processes: Processes;
+  readonly hostRoot: string;
+  readonly hostAddress: string;
+  /** Where the pods of this host keep their folders. */
+  readonly podsFolder: string;
+  /** How the suite's own image is run: program and leading arguments; the container's arguments follow. */
+  readonly program: readonly string[];
+  /** Put into every container's environment. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly version: string;
+}
+
+/** First wait before a container that ended is started again; doubles up to the last. */
+const firstBackoffMs = 500;
+const lastBackoffMs = 30_000;
+/** A container that ran this long is healthy: its next end starts with the first wait again. */
+const healthyRunMs = 60_000;
+
+type ContainerState =
+  | { readonly is: "waiting"; readonly reason: string; readonly message: string }
+  | { readonly is: "running"; readonly startedAt: string }
+  | { readonly is: "terminated"; readonly exitCode: number; readonly reason: string; readonly startedAt: string; readonly finishedAt: string };
+
+interface Running {
+  state: ContainerState;
+  last: ContainerState | undefined;
+  restarts: number;
+  child: Child | undefined;
+}
+
+/** Images that hosts run: the suite itself and a sleeper for tests. Nothing else: a manifest must not execute as root on somebody's laptop. */
+export const suiteImage = (version: string) => `mco.local/machine-config-operator:${version}`;
+export const pauseImage = (version: string) => `mco.local/pause:${version}`;
+
+/** A sleeper that takes `--stop-after=SECONDS` to end once it is asked to. */
+function pauseCommand(container: Container): readonly string[] {
+  const seconds = /^--stop-after=(\d{1,4})$/.exec(container.args?.find((argument) => argument.startsWith("--stop-after=")) ?? "")?.[1] ?? "0";
+  return ["/bin/sh", "-c", `trap 'sleep ${seconds}; exit 0' TERM; while :; do sleep 3600 & wait $!; done`, "pause"];
+}
+
+/** Runs one pod on its host: volumes, processes, restarts, status, and its orderly end. */
+export class PodWorker {
+  readonly #options: PodWorkerOptions;
+  readonly #containers = new Map<string, Running>();
+  readonly #stop = new AbortController();
+  #pod: Pod;
+  #loops: Promise<void> | undefined;
+  #refresh: Promise<void> | undefined;
+  #ended = false;
+
+  constructor(pod: Pod, options: PodWorkerOptions) {
+    this.#pod = pod;
+    this.#options = options;
+  }
+
+  get folder(): string {
+    const { name, namespace, uid } = this.#pod.metadata;
+    return `${this.#options.podsFolder}/${namespace}_${name}_${uid}`;
+  }
+
+  /** The newest version of the pod; only what may change in a running pod is looked at. */
+  update(pod: Pod): void {
+    this.#pod = pod;
+  }
+
+  logFile(container: string): string {
+    return `${this.folder}/${container}.log`;
+  }
+
+  start(): void {
+    this.#loops ??= this.#run();
+  }
+
+  /** Ends all containers: TERM, the grace period, KILL. The pod object stays; after a reboot the pod starts again. */
+  async stop(graceMs: number): Promise<void> {
+    if (!this.#stop.signal.aborted) this.#stop.abort(new Error("the pod is stopped"));
+    const children = [...this.#containers.values()].flatMap(({ child }) => (child === undefined ? [] : [child]));
+    const gone = Promise.all(children.map(({ exited }) => exited));
+    if (graceMs > 0) {
+      for (const child of children) child.kill("SIGTERM");
+      const deadline = this.#options.clock.deadline(graceMs);
+      await Promise.race([gone, new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true }))]);
+      deadline.cancel();
+    }
+    for (const child of children) child.kill("SIGKILL");
+    await gone;
+    await this.#loops;
+    await this.#refresh;
+    this.#ended = true;
+  }
+
+  /** Ends the pod as its deletion asks for, and tells the API server that it is gone. */
+  async terminate(): Promise<void> {
+    const { name, namespace = "", uid, deletionGracePeriodSeconds } = this.#pod.metadata;
+    if (!this.#ended) await this.stop((deletionGracePeriodSeconds ?? this.#pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000);
+    await this.#options.kube.delete(kubernetes.Pod, { name, namespace }, { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }) });
+    await this.#options.files.remove(this.folder);
+  }
+
+  async #run(): Promise<void> {
+    const { clock, files, log } = this.#options;
+    const { signal } = this.#stop;
+    for (const status of this.#pod.status?.containerStatuses ?? []) {
+      // The pod ran before this boot: what it was counts as its last state.
+      this.#containers.set(status.name, { state: { is: "waiting", reason: "ContainerCreating", message: "" }, last: undefined, restarts: status.restartCount + 1, child: undefined });
+    }
+    let wait = firstBackoffMs;
+    while (!signal.aborted) {
+      try {
+        await files.makeDirectory(this.folder);
+        const refresh = await writeVolumes(this.#pod, `${this.folder}/root`, this.#options);
+        if (refresh !== undefined) this.#refresh = this.#keepTokens(refresh);
+        break;
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        for (const container of this.#pod.spec?.containers ?? []) this.#set(container.name, { is: "waiting", reason: "ContainerCreating", message });
+        log.debug({ pod: this.#pod.metadata.name, error }, "volumes not ready");
+        await this.#report();
+        await clock.sleep(wait, signal).catch(() => undefined);
+        wait = Math.min(wait * 2, 5000);
+      }
+    }
+    await Promise.all((this.#pod.spec?.containers ?? []).map((container) => this.#keep(container)));
+  }
+
+  async #keepTokens(firstMs: number): Promise<void> {
+    const { clock, log } = this.#options;
+    const { signal } = this.#stop;
+    let waitMs = firstMs;
+    while (!signal.aborted) {
+      await clock.sleep(waitMs, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        waitMs = (await writeVolumes(this.#pod, `${this.folder}/root`, this.#options)) ?? firstMs;
+      } catch (error) {
+        log.warn({ error, pod: this.#pod.metadata.name }, "volumes not refreshed");
+        waitMs = 30_000;
+      }
+    }
+  }
+
+  async #keep(container: Container): Promise<void> {
+    const { clock, processes, version } = this.#options;
+    const { signal } = this.#stop;
+    const policy = this.#pod.spec?.restartPolicy ?? "Always";
+    const { image = "" } = container;
+    if (image !== suiteImage(version) && image !== pauseImage(version)) {
+      this.#set(container.name, { is: "waiting", reason: "ErrImagePull", message: `this host runs only ${suiteImage(version)} and ${pauseImage(version)}: a manifest must not execute other programs on this machine` });
+      await this.#report();
+      return;
+    }
+    const command = image === pauseImage(version) ? pauseCommand(container) : [...this.#options.program, ...(container.command ?? []).map((word) => word.split("/").at(-1) ?? word), ...(container.args ?? [])];
+    let backoff = firstBackoffMs;
+    while (!signal.aborted) {
+      const [program = "", ...args] = command.map((word) => this.#expand(word, container));
+      const startedAt = this.#timestamp();
+      const began = clock.monotonic();
+      const child = processes.spawn(program, args, { env: this.#environment(container), logFile: this.logFile(container.name), lifeline: true, group: true, cwd: this.folder });
+      const running = this.#set(container.name, { is: "running", startedAt });
+      running.child = child;
+      await this.#report();
+      const exit = await child.exited;
+      running.child = undefined;
+      const exitCode = exit.code ?? 137;
+      const ended: ContainerState = { is: "terminated", exitCode, reason: exitCode === 0 ? "Completed" : "Error", startedAt, finishedAt: this.#timestamp() };
+      running.last = ended;
+      this.#set(container.name, ended);
+      if (signal.aborted) return;
+      if (policy === "Never" || (policy === "OnFailure" && exitCode === 0)) {
+        await this.#report();
+        return;
+      }
+      if (clock.monotonic() - began > healthyRunMs) backoff = firstBackoffMs;
+      this.#set(container.name, { is: "waiting", reason: "CrashLoopBackOff", message: `back-off ${Math.round(backoff / 1000)}s restarting failed container=${container.name} pod=${this.#pod.metadata.name}` });
+      await this.#report();
+      await clock.sleep(backoff, signal).catch(() => undefined);
+      backoff = Math.min(backoff * 2, lastBackoffMs);
+      running.restarts += 1;
+    }
+  }
+
+  #expand(word: string, container: Container): string {
+    return word.replaceAll(/\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g, (whole, name: string) => this.#environment(container)[name] ?? whole);
+  }
+
+  #environment(container: Container): Record<string, string> {
+    const environment: Record<string, string> = { ...this.#options.environment, MCO_POD_ROOT: `${this.folder}/root`, MCO_LIFELINE: "3", HOSTNAME: this.#pod.metadata.name };
+    for (const { name, value, valueFrom } of container.env ?? []) environment[name] = value ?? fieldOf(this.#pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
+    return environment;
+  }
+
+  #timestamp(): string {
+    return `${new Date(this.#options.clock.now()).toISOString().slice(0, 19)}Z`;
+  }
+
+  #set(name: string, state: ContainerState): Running {
+    const running = this.#containers.get(name) ?? { state, last: undefined, restarts: 0, child: undefined };
+    running.state = state;
+    this.#containers.set(name, running);
+    return running;
+  }
+
+  async #report(): Promise<void> {
+    const { kube, log, hostAddress } = this.#options;
+    const { name, namespace = "" } = this.#pod.metadata;
+    try {
+      await updateObject(
+        kube,
+        kubernetes.Pod,
+        { name, namespace },
+        (pod) => {
+          if (pod.metadata.uid !== this.#pod.metadata.uid) return undefined;
+          const status = this.#status(pod, hostAddress);
+          return JSON.stringify(status) === JSON.stringify(pod.status) ? undefined : { status };
+        },
+        { subresource: "status", owner: "kubelet" },
+      );
+    } catch (error) {
+      if (!this.#stop.signal.aborted) log.warn({ error, pod: name }, "pod status not written");
+    }
+  }
+
+  #status(pod: Pod, hostAddress: string): NonNullable<Pod["status"]> {
+    const containers = pod.spec?.containers ?? [];
+    const statuses = containers.map((container): ContainerStatus => {
+      const running = this.#containers.get(container.name);
+      const state = running?.state ?? { is: "waiting", reason: "ContainerCreating", message: "" };
+      const image = container.image ?? "";
+      return {
+        name: container.name,
+        image,
+        imageID: image,
+        ready: state.is === "running",
+        started: state.is === "running",
+        restartCount: running?.restarts ?? 0,
+        containerID: `process://${running?.child?.pid ?? 0}`,
+        state: stateField(state),
+        ...(running?.last === undefined ? {} : { lastState: stateField(running.last) }),
+      };
+    });
+    const all = (is: (status: ContainerStatus) => boolean) => statuses.every(is);
+    const succeeded = all(({ state }) => state?.terminated?.exitCode === 0);
+    const failed = !succeeded && all(({ state }) => state?.terminated !== undefined);
+    const phase = succeeded ? "Succeeded" : failed ? "Failed" : statuses.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined || state?.waiting?.reason === "CrashLoopBackOff") ? "Running" : "Pending";
+    const ready = all((status) => status.ready);
+    const before = new Map((pod.status?.conditions ?? []).map((condition) => [condition.type, condition]));
+    const condition = (type: string, is: boolean, reason?: string) => {
+      const status = is ? "True" : "False";
+      const old = before.get(type);
+      return { type, status, lastProbeTime: null as unknown as string, lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? this.#timestamp()) : this.#timestamp(), ...(reason === undefined ? {} : { reason }) };
+    };
+    return {
+      ...pod.status,
+      phase,
+      hostIP: hostAddress,
+      podIP: hostAddress,
+      podIPs: [{ ip: hostAddress }],
+      startTime: pod.status?.startTime ?? this.#timestamp(),
+      conditions: [
+        condition("Initialized", true),
+        condition("Ready", ready, ready ? undefined : succeeded ? "PodCompleted" : "ContainersNotReady"),
+        condition("ContainersReady", ready, ready ? undefined : succeeded ? "PodCompleted" : "ContainersNotReady"),
+        ...(before.has("PodScheduled") ? [before.get("PodScheduled")].flatMap((old) => old ?? []) : [condition("PodScheduled", true)]),
+      ],
+      containerStatuses: statuses,
+    };
+  }
+}
+
+function stateField(state: ContainerState): NonNullable<ContainerStatus["state"]> {
+  if (state.is === "running") return { running: { startedAt: state.startedAt } };
+  if (state.is === "waiting") return { waiting: { reason: state.reason, ...(state.message === "" ? {} : { message: state.message }) } };
+  return { terminated: { exitCode: state.exitCode, reason: state.reason, startedAt: state.startedAt, finishedAt: state.finishedAt } };
+}

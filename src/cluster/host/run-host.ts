@@ -1,0 +1,278 @@
+import { type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
+
+import type { ControlHandler, Deployment, Machine } from "../../host/host.ts";
+import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
+import { isAlreadyExists } from "../../kube/kube-error.ts";
+import { WatchCache } from "../../kube/watch-cache.ts";
+import type { Files } from "../../ports/files.ts";
+import type { Ports } from "../../ports/index.ts";
+import type { Listen, TlsFiles } from "../../ports/listener.ts";
+import type { Processes } from "../../ports/process.ts";
+import { ports } from "../layout.ts";
+import { logResponse } from "./pod-logs.ts";
+import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
+
+export interface HostOptions extends Ports {
+  readonly nodeName: string;
+  /** `master` or the name of a worker pool. */
+  readonly pool: string;
+  readonly address: string;
+  readonly directory: string;
+  readonly kube: KubeClient;
+  readonly files: Files;
+  readonly processes: Processes;
+  readonly machine: Machine & { provision(deployment: Deployment): Promise<void>; bootId(): Promise<string> };
+  readonly os: Deployment;
+  readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
+  readonly listen: Listen;
+  readonly tls: TlsFiles;
+  readonly program: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly version: string;
+  readonly architecture: string;
+}
+
+/** How often the node says that it lives, and how long a pod may take to end at a reboot. */
+const heartbeatMs = 10_000;
+const statusMs = 300_000;
+const shutdownGraceMs = 10_000;
+
+/**
+ * One machine of a one-machine cluster: init (boot, reboot, power) and a kubelet (node, pods, logs). Pods are its
+ * children. Runs until `signal` aborts, then shuts the machine down in order.
+ */
+export async function runHost(options: HostOptions, signal: AbortSignal): Promise<void> {
+  const { kube, clock, random, log, machine, nodeName } = options;
+  const podsFolder = `${options.directory}/pods`;
+  const workerOptions: PodWorkerOptions = { ...options, hostAddress: options.address, hostRoot: `${options.directory}/rootfs`, podsFolder };
+  const workers = new Map<string, PodWorker>();
+  const terminating = new Map<string, Promise<void>>();
+  /** `off`: as after a failure; nothing runs and nothing is reported. */
+  let power: "on" | "goingDown" | "off" = "off";
+  let bootId = "";
+  let transition: Promise<void> = Promise.resolve();
+
+  await machine.provision(options.os);
+  await options.files.remove(podsFolder);
+
+  const pods = new WatchCache<Pod>({ kube, resource: kubernetes.Pod, selection: { fieldSelector: `spec.nodeName=${nodeName}` }, clock, random, log });
+  pods.onChange(({ key }) => syncPod(key));
+
+  function syncPod(key: string): void {
+    if (power !== "on") return;
+    const pod = pods.get(key);
+    for (const [uid, worker] of workers) {
+      if (pod?.metadata.uid === uid) continue;
+      if (`${worker.folder}`.startsWith(`${podsFolder}/${key.replace("/", "_")}_`)) end(uid, worker, false);
+    }
+    if (pod === undefined) return;
+    const uid = pod.metadata.uid ?? "";
+    const known = workers.get(uid);
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      const worker = known ?? new PodWorker(pod, workerOptions);
+      worker.update(pod);
+      end(uid, worker, true);
+      return;
+    }
+    if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return;
+    if (known !== undefined) known.update(pod);
+    else if (!terminating.has(uid)) {
+      const worker = new PodWorker(pod, workerOptions);
+      workers.set(uid, worker);
+      worker.start();
+    }
+  }
+
+  function end(uid: string, worker: PodWorker, tell: boolean): void {
+    workers.delete(uid);
+    if (terminating.has(uid)) return;
+    const work = (async () => {
+      for (let attempt = 0; ; attempt += 1) {
+        try {
+          await (tell ? worker.terminate() : worker.stop(0));
+          return;
+        } catch (error) {
+          if (signal.aborted || attempt >= 20) return;
+          log.warn({ error }, "pod not ended, trying again");
+          await clock.sleep(500, signal).catch(() => undefined);
+        }
+      }
+    })().finally(() => terminating.delete(uid));
+    terminating.set(uid, work);
+  }
+
+  async function stopAll(graceMs: number): Promise<void> {
+    const all = [...workers.values()];
+    workers.clear();
+    await Promise.all(all.map((worker) => worker.stop(graceMs)));
+    await Promise.all(terminating.values());
+  }
+
+  async function start(orderly: boolean): Promise<void> {
+    ({ bootId } = await machine.boot({ orderly }));
+    power = "on";
+    log.info({ bootId }, "booted");
+    await writeNode(true, "KubeletReady", "the kubelet is ready");
+    for (const pod of pods.list()) syncPod(`${pod.metadata.namespace}/${pod.metadata.name}`);
+  }
+
+  /** Runs transitions one after the other; what comes in while one runs, waits. */
+  function then(work: () => Promise<void>): void {
+    transition = transition.then(work).catch((error: unknown) => log.error({ error }, "power transition failed"));
+  }
+
+  async function shutdown(): Promise<void> {
+    power = "goingDown";
+    await writeNode(false, "KubeletNotReady", "node is shutting down").catch(() => undefined);
+    await stopAll(shutdownGraceMs);
+  }
+
+  const control: ControlHandler = async (verb, because) => {
+    switch (verb) {
+      case "status":
+        return { power, bootId };
+      case "reboot":
+        if (power !== "on") return { accepted: false };
+        log.info({ because }, "reboot requested");
+        power = "goingDown";
+        then(async () => {
+          await shutdown();
+          await start(true);
+        });
+        return { accepted: true };
+      case "power-cut":
+        log.info({ because }, "power cut");
+        power = "goingDown";
+        then(async () => {
+          await stopAll(0);
+          await start(false);
+        });
+        return { accepted: true };
+      case "fail":
+        log.info({ because }, "failing");
+        power = "off";
+        then(() => stopAll(0));
+        return { accepted: true };
+      case "recover":
+        if (power !== "on") then(() => start(false));
+        return { accepted: true };
+    }
+  };
+
+  async function writeNode(ready: boolean, reason: string, message: string): Promise<void> {
+    for (;;) {
+      try {
+        await registerNode();
+        await updateObject(kube, kubernetes.Node, { name: nodeName }, (node) => ({ status: statusOf(node, ready, reason, message) }), { subresource: "status", owner: "kubelet", signal });
+        return;
+      } catch (error) {
+        if (signal.aborted) throw error;
+        log.debug({ error }, "node not written");
+        await clock.sleep(500, signal);
+      }
+    }
+  }
+
+  async function registerNode(): Promise<void> {
+    if ((await kube.get(kubernetes.Node, { name: nodeName }, { signal })) !== undefined) return;
+    const isMaster = options.pool === "master";
+    const node: Node = {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name: nodeName,
+        labels: {
+          "kubernetes.io/hostname": nodeName,
+          "kubernetes.io/os": "linux",
+          "kubernetes.io/arch": options.architecture,
+          "node.openshift.io/os_id": "mco",
+          ...(isMaster ? { "node-role.kubernetes.io/master": "", "node-role.kubernetes.io/control-plane": "" } : { "node-role.kubernetes.io/worker": "" }),
+          ...(isMaster || options.pool === "worker" ? {} : { [`node-role.kubernetes.io/${options.pool}`]: "" }),
+        },
+      },
+      spec: isMaster ? { taints: [{ key: "node-role.kubernetes.io/master", effect: "NoSchedule" }] } : {},
+    };
+    try {
+      await kube.create(kubernetes.Node, node, { owner: "kubelet", signal });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+  }
+
+  function statusOf(node: Node, ready: boolean, reason: string, message: string): NonNullable<Node["status"]> {
+    const now = timestamp();
+    const condition = (type: string, is: boolean, why: string, text: string) => {
+      const status = is ? "True" : "False";
+      const old = node.status?.conditions?.find((other) => other.type === type);
+      return { type, status, reason: why, message: text, lastHeartbeatTime: now, lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? now) : now };
+    };
+    return {
+      ...node.status,
+      addresses: [
+        { type: "InternalIP", address: options.address },
+        { type: "Hostname", address: nodeName },
+      ],
+      capacity: { cpu: "2", memory: "8Gi", pods: "110", "ephemeral-storage": "64Gi" },
+      allocatable: { cpu: "2", memory: "8Gi", pods: "110", "ephemeral-storage": "64Gi" },
+      daemonEndpoints: { kubeletEndpoint: { Port: ports.kubelet } },
+      conditions: [
+        condition("MemoryPressure", false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        condition("DiskPressure", false, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        condition("PIDPressure", false, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        condition("Ready", ready, reason, message),
+      ],
+      nodeInfo: {
+        machineID: nodeName,
+        systemUUID: nodeName,
+        bootID: bootId,
+        kernelVersion: "directory-host",
+        osImage: "MCO stock OS 1",
+        containerRuntimeVersion: `process://${options.version}`,
+        kubeletVersion: `v1.34.0-mco.${options.version}`,
+        kubeProxyVersion: "",
+        operatingSystem: "linux",
+        architecture: options.architecture,
+      },
+    };
+  }
+
+  const timestamp = () => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+
+  async function heartbeat(): Promise<void> {
+    const key = { name: nodeName, namespace: "kube-node-lease" };
+    let statusAt = clock.monotonic();
+    while (!signal.aborted) {
+      if (power === "on") {
+        try {
+          const renewTime = `${new Date(clock.now()).toISOString().slice(0, 23)}000Z`;
+          const spec = { holderIdentity: nodeName, leaseDurationSeconds: 40, renewTime };
+          const renewed = await updateObject(kube, kubernetes.Lease, key, () => ({ spec }), { signal });
+          if (renewed === undefined) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec }, { signal });
+          if (clock.monotonic() - statusAt > statusMs) {
+            await writeNode(true, "KubeletReady", "the kubelet is ready");
+            statusAt = clock.monotonic();
+          }
+        } catch (error) {
+          if (!signal.aborted) log.debug({ error }, "heartbeat failed");
+        }
+      }
+      await clock.sleep(heartbeatMs, signal).catch(() => undefined);
+    }
+  }
+
+  await options.serveControl(control, signal);
+  await options.listen(
+    { host: options.address, port: ports.kubelet, tls: options.tls },
+    async (request, client, requestSignal) => {
+      if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
+      return logResponse(request, { files: options.files, clock, podOf: (key) => pods.get(key), logFile: (pod, container) => `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log` }, requestSignal);
+    },
+    signal,
+  );
+  const watching = pods.run(signal);
+  then(() => start(true));
+  await Promise.all([heartbeat(), watching, transition]);
+  await transition.catch(() => undefined);
+  power = "off";
+  await stopAll(shutdownGraceMs);
+}

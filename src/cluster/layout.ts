@@ -1,0 +1,66 @@
+/** Where everything of a one-machine cluster lies, and which names its processes go by. */
+export interface Layout {
+  readonly directory: string;
+  readonly kubeconfig: string;
+  readonly record: string;
+  readonly store: string;
+  readonly pki: string;
+  readonly bundle: string;
+  readonly logs: string;
+  readonly osImages: string;
+  host(name: string): string;
+}
+
+export function layoutOf(directory: string): Layout {
+  return {
+    directory,
+    kubeconfig: `${directory}/kubeconfig`,
+    record: `${directory}/cluster.json`,
+    store: `${directory}/store.db`,
+    pki: `${directory}/pki`,
+    bundle: `${directory}/bin/mco.mjs`,
+    logs: `${directory}/logs`,
+    osImages: `${directory}/os`,
+    host: (name) => `${directory}/hosts/${name}`,
+  };
+}
+
+/** Each cluster has a /24 of the loopback range to itself, so that well-known ports never clash. */
+export interface Addresses {
+  /** `127.a.b`. */
+  readonly network: string;
+  readonly apiServer: string;
+  readonly registry: string;
+  readonly configServer: string;
+  host(index: number): string;
+}
+
+export const ports = { apiServer: 6443, registry: 5000, configServer: 22623, kubelet: 10250 } as const;
+
+export function addressesOf(network: string): Addresses {
+  return { network, apiServer: `${network}.1`, registry: `${network}.2`, configServer: `${network}.3`, host: (index) => `${network}.${10 + index}` };
+}
+
+/** The n-th choice of network for a directory: spread by a hash, never 127.0.x, where other programs live. */
+export function networkFor(directory: string, attempt: number): string {
+  let hash = 2166136261;
+  for (const character of `${directory}#${attempt}`) hash = Math.imul(hash ^ character.charCodeAt(0), 16777619) >>> 0;
+  return `127.${1 + (hash % 254)}.${(hash >>> 8) % 256}`;
+}
+
+/** What `cluster.json` holds: enough to find and end the cluster, and nothing secret. */
+export interface ClusterRecord {
+  readonly v: 1;
+  readonly version: string;
+  readonly network: string;
+  /** The supervisor; `startTime` tells it from another process that got its id. */
+  readonly supervisor: { readonly pid: number; readonly startTime: string };
+  readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];
+  readonly hosts: readonly HostRecord[];
+}
+
+export interface HostRecord {
+  readonly name: string;
+  readonly pool: string;
+  readonly index: number;
+}

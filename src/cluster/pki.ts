@@ -1,0 +1,105 @@
+import "reflect-metadata";
+import * as x509 from "@peculiar/x509";
+import type { Clock } from "../ports/clock.ts";
+import type { Files } from "../ports/files.ts";
+import type { Random } from "../ports/random.ts";
+
+type CryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+const dayMs = 86_400_000;
+/** Long enough for a cluster on a laptop, short enough that a lost key does not matter for ever. */
+const lifeDays = { ca: 730, leaf: 365 } as const;
+
+export interface KeyPair {
+  /** PEM */
+  readonly certificate: string;
+  /** PEM, PKCS #8 */
+  readonly key: string;
+}
+
+export interface Issue {
+  readonly commonName: string;
+  readonly organizations?: readonly string[];
+  readonly usage: "client" | "server";
+  /** Names and addresses that a server is reached by. */
+  readonly hosts?: readonly string[];
+}
+
+export interface Authority extends KeyPair {
+  issue(what: Issue): Promise<KeyPair>;
+}
+
+function pem(label: string, data: ArrayBuffer): string {
+  const base64 = btoa(String.fromCharCode(...new Uint8Array(data)));
+  return `-----BEGIN ${label}-----\n${base64.replaceAll(/(.{64})/g, "$1\n").trimEnd()}\n-----END ${label}-----\n`;
+}
+
+const keyPem = async (key: CryptoKey) => pem("PRIVATE KEY", await crypto.subtle.exportKey("pkcs8", key));
+
+function keyFromPem(text: string): Promise<CryptoKey> {
+  const data = Uint8Array.from(atob(text.replaceAll(/-----[^-]+-----|\s/g, "")), (character) => character.charCodeAt(0));
+  return crypto.subtle.importKey("pkcs8", data, algorithm, true, ["sign"]);
+}
+
+const serial = (random: Random) => `00${[...random.bytes(15)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+const isAddress = (host: string) => /^[\d.]+$/.test(host) || host.includes(":");
+
+/** Makes a certificate authority, or takes the one that `existing` holds. */
+export async function certificateAuthority(options: { readonly name: string; readonly clock: Clock; readonly random: Random; readonly existing?: KeyPair }): Promise<Authority> {
+  const { clock, random } = options;
+  const pair = options.existing ?? (await makeCa());
+  const certificate = new x509.X509Certificate(pair.certificate);
+  const signingKey = await keyFromPem(pair.key);
+
+  async function makeCa(): Promise<KeyPair> {
+    const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+    const made = await x509.X509CertificateGenerator.createSelfSigned({
+      serialNumber: serial(random),
+      name: `CN=${options.name}`,
+      notBefore: new Date(clock.now() - 300_000),
+      notAfter: new Date(clock.now() + lifeDays.ca * dayMs),
+      signingAlgorithm: algorithm,
+      keys,
+      extensions: [new x509.BasicConstraintsExtension(true, undefined, true), new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true), await x509.SubjectKeyIdentifierExtension.create(keys.publicKey)],
+    });
+    return { certificate: `${made.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
+  }
+
+  return {
+    ...pair,
+    async issue(what) {
+      const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+      const subject = [{ CN: [what.commonName] }, ...(what.organizations ?? []).map((organization) => ({ O: [organization] }))];
+      const made = await x509.X509CertificateGenerator.create({
+        serialNumber: serial(random),
+        subject: new x509.Name(subject).toString(),
+        issuer: certificate.subject,
+        notBefore: new Date(clock.now() - 300_000),
+        notAfter: new Date(clock.now() + lifeDays.leaf * dayMs),
+        signingAlgorithm: algorithm,
+        publicKey: keys.publicKey,
+        signingKey,
+        extensions: [
+          new x509.BasicConstraintsExtension(false, undefined, true),
+          new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+          new x509.ExtendedKeyUsageExtension([what.usage === "client" ? x509.ExtendedKeyUsage.clientAuth : x509.ExtendedKeyUsage.serverAuth]),
+          await x509.AuthorityKeyIdentifierExtension.create(certificate),
+          ...(what.hosts === undefined ? [] : [new x509.SubjectAlternativeNameExtension(what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })))]),
+        ],
+      });
+      return { certificate: `${made.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
+    },
+  };
+}
+
+/** Reads a pair from `<folder>/<name>.{crt,key}`, or makes it and stores it there, the key for this user only. */
+export async function storedPair(files: Files, folder: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {
+  const certificate = await files.readText(`${folder}/${name}.crt`);
+  const key = await files.readText(`${folder}/${name}.key`);
+  if (certificate !== undefined && key !== undefined) return { certificate, key };
+  const pair = await make();
+  await files.write(`${folder}/${name}.key`, pair.key, { mode: 0o600 });
+  await files.write(`${folder}/${name}.crt`, pair.certificate);
+  return pair;
+}

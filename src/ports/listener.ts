@@ -1,0 +1,20 @@
+import type { HttpRequest, HttpResponse } from "./http.ts";
+
+export interface TlsFiles {
+  /** PEM */
+  readonly certificate: string;
+  readonly key: string;
+  /** When given, clients may show certificates of this CA. */
+  readonly clientCa?: string;
+}
+
+/** Subject of the certificate that a client showed and that its CA vouches for. */
+export interface ClientIdentity {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+}
+
+export type ServerHandler = (request: HttpRequest, client: ClientIdentity | undefined, signal: AbortSignal) => Promise<HttpResponse>;
+
+/** Serves HTTPS on a loopback address until `signal` aborts. Resolves when it listens. */
+export type Listen = (options: { readonly host: string; readonly port: number; readonly tls: TlsFiles }, handle: ServerHandler, signal: AbortSignal) => Promise<{ readonly port: number }>;
