@@ -1,0 +1,91 @@
+import { gzipSync, strToU8 } from "fflate";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { bytesOf, decodeContents, encodeBase64, encodeDataUrl, parseDataUrl, textOf } from "./data-url.ts";
+
+const text = (source: string, compression?: string) => {
+  const contents = decodeContents(compression === undefined ? { source } : { source, compression });
+  return contents.verdict === "decoded" ? textOf(contents.bytes) : contents.because;
+};
+
+describe("data URLs", () => {
+  test.for([
+    ["data:,", ""],
+    ["data:,a%20b%0A", "a b\n"],
+    ["data:;base64,aGk=", "hi"],
+    ["data:;base64,aG\nk=", "hi"],
+    ["data:text/plain;charset=utf-8;base64,aGk=", "hi"],
+    ['data:text/plain;charset="utf-8",x', "x"],
+    ["data:x-foo/bar,x", "x"],
+    ["data:;charset=a,x", "x"],
+    ["data:,%C3%A9", "é"],
+  ] as const)("%s is read", ([source, contents]) => {
+    expect(text(source)).toBe(contents);
+  });
+
+  test.for([
+    "data:", "data", "DATA:,x", "data:;base64", "data:;base64,a", "data:;base64,a===", "data:;base64,====", "data:;base64,a b=", "data:,é", "data:,%", "data:,%g0", "data:, ", "data:,#",
+    "data:foo/bar,x", "data:text,x", "data:;foo,x", "data:;base64;charset=a,x", "data:;charset=,x", "data:;charset=%zz,x", 'data:;charset="a,x', "data:;=a,x", "data:text/é,x",
+  ])("%s is refused", (source) => {
+    expect(parseDataUrl(source).verdict).toBe("invalid");
+    expect(decodeContents({ source }).verdict).toBe("refused");
+  });
+
+  test("bytes and texts come back as they went in", () => {
+    fc.assert(
+      fc.property(fc.uint8Array(), (bytes) => {
+        const parsed = parseDataUrl(encodeDataUrl(bytes));
+        expect(parsed.verdict === "parsed" ? bytesOf(parsed) : parsed).toEqual(bytes);
+        expect(encodeBase64(bytes)).toBe(Buffer.from(bytes).toString("base64"));
+      }),
+    );
+    fc.assert(fc.property(fc.string({ unit: "binary" }), (value) => { expect(text(encodeDataUrl(value))).toBe(value.toWellFormed()); }));
+    fc.assert(fc.property(fc.string({ unit: "grapheme" }), (value) => { expect(text(`data:;base64,${encodeBase64(gzipSync(strToU8(value)))}`, "gzip")).toBe(value); }));
+  });
+
+  test("any text is read or refused", () => {
+    fc.assert(fc.property(fc.oneof(fc.string(), fc.string({ unit: "binary" })), (rest) => ["parsed", "invalid"].includes(parseDataUrl(`data:${rest}`).verdict)));
+  });
+});
+
+describe("decodeContents", () => {
+  const gzipped = (bytes: Uint8Array) => ({ source: `data:;base64,${encodeBase64(bytes)}`, compression: "gzip" });
+
+  test("absent contents are an empty file", () => {
+    expect(decodeContents(undefined)).toEqual({ verdict: "decoded", bytes: new Uint8Array(0) });
+    expect(decodeContents({ compression: "gzip" })).toEqual({ verdict: "decoded", bytes: new Uint8Array(0) });
+  });
+
+  test("remote sources are told apart from broken ones", () => {
+    expect(decodeContents({ source: "https://example.com/a" })).toMatchObject({ because: "remote" });
+    expect(decodeContents({ source: "/etc/passwd" })).toMatchObject({ because: "invalid" });
+    expect(decodeContents({ source: "data:,a", compression: "xz" })).toMatchObject({ because: "invalid" });
+  });
+
+  test("what is marked as gzip and is not, is refused", () => {
+    expect(decodeContents({ source: "data:,plain", compression: "gzip" })).toMatchObject({ because: "invalid" });
+    const good = gzipSync(strToU8("hello hello hello"));
+    expect(decodeContents(gzipped(good.slice(0, -3)))).toMatchObject({ because: "invalid" });
+    const flipped = good.slice();
+    flipped[flipped.length - 6] = (flipped.at(-6) ?? 0) ^ 255;
+    expect(decodeContents(gzipped(flipped))).toMatchObject({ because: "invalid" });
+  });
+
+  test("a compression bomb stops at the bound", () => {
+    const bomb = gzipped(gzipSync(new Uint8Array(200 << 20)));
+    const before = process.memoryUsage().arrayBuffers;
+    expect(decodeContents(bomb, { maxBytes: 1 << 20 })).toMatchObject({ verdict: "refused", because: "tooLarge" });
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(32 << 20);
+  });
+
+  test("contents beyond the bound are refused before they are decoded", () => {
+    expect(decodeContents({ source: `data:,${"a".repeat(5000)}` }, { maxBytes: 100 })).toMatchObject({ because: "tooLarge" });
+    expect(decodeContents({ source: `data:,${"a".repeat(50_000_000)}` })).toMatchObject({ because: "tooLarge" });
+  });
+
+  test("bytes that are not UTF-8 have no text; a byte order mark stays", () => {
+    expect(textOf(Uint8Array.of(0xff, 0xfe))).toBeUndefined();
+    expect(textOf(Uint8Array.of(0xef, 0xbb, 0xbf, 0x61))).toBe("\ufeffa");
+    expect(textOf(strToU8("\ufffd"))).toBe("\ufffd");
+  });
+});
