@@ -2,7 +2,7 @@ import type { ClusterPolicies } from "../api/machine-configuration.ts";
 import { textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import { type Because, type Change, type Consequence, type Op, describeChange, sameConsequence } from "./change.ts";
-import { consequencesOf, defaultPolicies, registriesConf } from "./disruption-policy.ts";
+import { type EffectivePolicies, consequencesOf, defaultPolicies, registriesConf } from "./disruption-policy.ts";
 import { type NodeConfig, type WantedEntry, changesOf, compareNodeConfigs, emptyNodeConfig } from "./node-config.ts";
 
 /** What is at a path of a machine, as far as a plan needs to know. */
@@ -21,6 +21,8 @@ export interface Originals {
   readonly passwords: Readonly<Record<string, string | null>>;
   /** Kernel arguments that the machine was born with. */
   readonly kernelArguments: readonly string[];
+  /** Kernel arguments that an update of ours may have put there since the last one that was finished. */
+  readonly ownKernelArguments: readonly string[];
 }
 
 export type OriginalEntry =
@@ -95,7 +97,7 @@ export type NodePlan =
  * writing a file and reloading its service finds the file in place when it comes back, and still knows to reload.
  * Going back is no second mechanism: it is a plan with the previous configuration as target.
  */
-export function planNode(node: ObservedNode, target: NodeConfig, policies: ClusterPolicies | undefined): NodePlan {
+export function planNode(node: ObservedNode, target: NodeConfig, policies: ClusterPolicies | EffectivePolicies | undefined): NodePlan {
   const gap = gapBetween(node, target);
   const asked = askedFor(node, target);
   const changes = mergeChanges(asked, gap.changes);
@@ -171,20 +173,31 @@ function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
   }
   for (const [path, wanted] of target.entries) {
     const observed = node.entries.get(path);
+    if (isUnmasking(wanted) && path in node.originals.paths && !isMask(node.originals.paths[path]) && !isMask(observed)) {
+      // Only "not masked" is asked for: what an earlier configuration put there is taken back.
+      if (isOriginal(observed, node.originals.paths[path])) continue;
+      touched.push({ path, origin: wanted.origin, op: "delete" });
+      restore.push({ do: "restoreEntry", path });
+      continue;
+    }
     if (isAsWanted(observed, wanted, node)) continue;
     touched.push({ path, origin: wanted.origin, op: observed === undefined ? "create" : "update" });
     write.push({ do: "writeEntry", path });
   }
 
+  const unitPath = (name: string) => `/etc/systemd/system/${name}`;
+  const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
   const before: Step[] = [];
   const after: Step[] = [];
   const units: { name: string; op: "create" | "update" | "delete" }[] = [];
   for (const [name, { enabled, installable }] of target.enablement) {
     const is = node.enablement.get(name) ?? "absent";
-    const rewritten = touched.some(({ origin }) => origin.kind === "unit" && origin.name === name && origin.part === "contents");
+    const rewritten = isRewritten(name);
     if (is === "enabled" && rewritten) before.push({ do: "disableUnit", unit: name }); // Its old links would stay behind.
-    if (enabled === true && installable && (is === "disabled" || is === "absent" || is === "masked" || rewritten)) {
-      if (is === "absent" && !target.entries.has(`/etc/systemd/system/${name}`)) continue; // There is no such unit to enable.
+    if (rewritten && target.entries.get(unitPath(name))?.kind !== "file") continue; // Its text goes; the next look sees what is left.
+    // A unit that is not there, or masked, can be enabled only when the target brings its text.
+    const brings = target.entries.get(unitPath(name))?.kind === "file";
+    if (enabled === true && installable && (is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked")))) {
       after.push({ do: "enableUnit", unit: name });
       if (!rewritten) units.push({ name, op: "update" });
     } else if (enabled === false && is === "enabled") {
@@ -204,6 +217,9 @@ function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
     } else if (was === "enabled" && is === "disabled") {
       after.push({ do: "enableUnit", unit: name });
       units.push({ name, op: "delete" });
+    } else if (was === "enabled" && is === "enabled" && isRewritten(name)) {
+      before.push({ do: "disableUnit", unit: name });
+      after.push({ do: "enableUnit", unit: name });
     }
   }
 
@@ -245,10 +261,10 @@ function systemGap(node: ObservedNode, target: NodeConfig): { readonly changes: 
  * own arguments. Only what a configuration of ours brought is taken away.
  */
 function wantedKernelArguments(node: ObservedNode, target: NodeConfig): readonly string[] {
-  const own = node.previous?.kernelArguments ?? [];
   const { booted, originals } = node;
-  const extras = withoutBag(withoutBag(withoutBag(booted.kernelArguments, originals.kernelArguments), own), target.kernelArguments);
+  const own = new Set([...(node.previous?.kernelArguments ?? []), ...originals.ownKernelArguments, ...target.kernelArguments]);
   const base = withoutBag(originals.kernelArguments, withoutBag(originals.kernelArguments, booted.kernelArguments));
+  const extras = withoutBag(booted.kernelArguments, base).filter((word) => !own.has(word));
   return [...base, ...extras, ...target.kernelArguments];
 }
 
@@ -269,13 +285,16 @@ function isAsWanted(observed: ObservedEntry | undefined, wanted: WantedEntry, no
   switch (wanted.kind) {
     case "absent":
       // "Not masked" is content with any unit file that is no mask.
-      return observed === undefined || (wanted.origin.kind === "unit" && wanted.origin.part === "mask" && !(observed.kind === "link" && observed.target === "/dev/null"));
+      return observed === undefined || (isUnmasking(wanted) && !isMask(observed));
     case "link":
       return observed?.kind === "link" && observed.target === wanted.target;
     case "file":
       return observed?.kind === "file" && observed.digest === wanted.digest && observed.mode === wanted.mode && observed.uid === idOf(wanted.user, node.users) && observed.gid === idOf(wanted.group, node.groups);
   }
 }
+
+const isUnmasking = (wanted: WantedEntry) => wanted.kind === "absent" && wanted.origin.kind === "unit" && wanted.origin.part === "mask";
+const isMask = (entry: ObservedEntry | OriginalEntry | null | undefined) => entry?.kind === "link" && entry.target === "/dev/null";
 
 /** A name that the machine does not know counts as root's: the executor refuses it before it writes. */
 function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {

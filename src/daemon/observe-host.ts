@@ -6,7 +6,7 @@ import type { ObservedEntry, ObservedNode, Originals } from "../core/plan-node.t
 import type { Host } from "../host/host.ts";
 import type { MachineDocuments } from "./machine-documents.ts";
 
-export const noOriginals = (kernelArguments: readonly string[]): Originals => ({ paths: {}, enablement: {}, passwords: {}, kernelArguments });
+export const noOriginals = (kernelArguments: readonly string[]): Originals => ({ paths: {}, enablement: {}, passwords: {}, kernelArguments, ownKernelArguments: [] });
 
 export const digestOf = (contents: Uint8Array): string => bytesToHex(sha256(contents));
 

@@ -80,7 +80,8 @@ async function openLedger(step: Step & { do: "openLedger" }, site: Worksite, sig
   }
   const enablement = { ...site.originals.enablement, ...Object.fromEntries(step.units.map((unit) => [unit, observed.enablement.get(unit) ?? "absent"])) };
   const passwords = { ...site.originals.passwords, ...Object.fromEntries(step.users.map((user) => [user, observed.passwords.get(user) ?? null])) };
-  const grown = { ...site.originals, paths, enablement, passwords };
+  const ownKernelArguments = [...new Set([...site.originals.ownKernelArguments, ...site.target.config.kernelArguments])];
+  const grown = { ...site.originals, paths, enablement, passwords, ownKernelArguments };
   await documents.storeOriginals(grown, signal);
   site.originals = grown;
   await documents.openLedger(
@@ -135,6 +136,7 @@ async function closeLedger(site: Worksite, signal: AbortSignal): Promise<void> {
       enablement: keep(originals.enablement, (unit) => config.enablement.has(unit)),
       passwords: keep(originals.passwords, (user) => config.passwords.has(user)),
       kernelArguments: originals.kernelArguments,
+      ownKernelArguments: [],
     },
     signal,
   );
