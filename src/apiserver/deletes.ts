@@ -1,0 +1,111 @@
+import type { Served } from "./catalog.ts";
+import { type Engine, type Exchange, keyOf, timestamp } from "./engine.ts";
+import { inVersion } from "./event-conversion.ts";
+import type { LiveObject } from "./live-objects.ts";
+import type { ResourceTarget } from "./request-target.ts";
+import type { KubeObject } from "./schema/contract.ts";
+import { cloneJson, isObject } from "./schema/json-values.ts";
+import { conflict, notFound, Refusal } from "./status.ts";
+import type { DeleteOptions } from "./write-options.ts";
+import { namespaceFinalizers, type Written } from "./writes.ts";
+
+/** Pods without a say in it get this long: `k8s.io/api core/v1 (master)` DefaultTerminationGracePeriodSeconds. */
+const defaultPodGraceSeconds = 30;
+const raceAttempts = 12;
+
+/** DELETE of one object: removes it, or marks it where a finalizer or a kubelet still has to do something. */
+export async function deleteObject(
+  engine: Engine,
+  exchange: Exchange,
+  served: Served,
+  target: Pick<ResourceTarget, "namespace" | "name" | "subresource">,
+  options: DeleteOptions,
+): Promise<Written | Refusal> {
+  const { definition } = served;
+  for (let attempt = 1; ; attempt++) {
+    const live = engine.live.get(keyOf(served, target));
+    if (live === undefined) return notFound(definition, target.name);
+    const { metadata } = live.object;
+    if (options.uid !== undefined && options.uid !== metadata.uid) {
+      return conflict(definition, target.name, `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid ?? ""}). The object might have been deleted and then recreated`);
+    }
+    if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
+      return conflict(definition, target.name, `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion ?? ""}). The object might have been modified`);
+    }
+    const objection = await engine.admission.validate(
+      {
+        operation: "DELETE",
+        served,
+        subresource: "",
+        namespace: target.namespace,
+        name: target.name,
+        object: undefined,
+        before: inVersion(live.object, served.apiVersion),
+        dryRun: options.dryRun,
+        options: {
+          kind: "DeleteOptions",
+          apiVersion: "meta.k8s.io/v1",
+          ...(options.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: options.gracePeriodSeconds }),
+          ...(options.propagation === undefined ? {} : { propagationPolicy: options.propagation }),
+          ...(options.dryRun ? { dryRun: ["All"] } : {}),
+        },
+      },
+      exchange,
+    );
+    if (objection !== undefined) return objection;
+
+    const after = markDeleted(live, options, engine.clock.now());
+    if (options.dryRun) return { live: after === "remove" || after === "leave" ? live : { object: after, json: JSON.stringify(after) }, effect: after === "remove" ? "removed" : "updated" };
+    if (after === "leave") return { live, effect: "unchanged" };
+    const commit = after === "remove" ? engine.live.remove(live.key, live.revision, live.object) : engine.live.update(live.key, live.revision, after);
+    if (commit.outcome === "written") return { live: commit.live, effect: after === "remove" ? "removed" : "updated" };
+    if (attempt === raceAttempts) return conflict(definition, target.name);
+  }
+}
+
+/** What deleting makes of an object: nothing left, another state of it, or (asked again) no change. */
+function markDeleted(live: LiveObject, options: DeleteOptions, now: number): KubeObject | "remove" | "leave" {
+  const after = cloneJson(live.object);
+  const { metadata } = after;
+  const grace = live.key.resource === "pods" ? podGrace(after, options.gracePeriodSeconds) : 0;
+  const held = new Set(metadata.finalizers ?? []);
+  const heldBefore = held.size;
+  if (options.propagation === "Orphan") {
+    held.delete("foregroundDeletion");
+    held.add("orphan");
+  } else if (options.propagation === "Foreground") {
+    held.delete("orphan");
+    held.add("foregroundDeletion");
+  } else if (options.propagation === "Background") {
+    held.delete("orphan");
+    held.delete("foregroundDeletion");
+  }
+  const finalizersChange = held.size !== heldBefore || (metadata.finalizers ?? []).some((finalizer) => !held.has(finalizer));
+  if (finalizersChange) metadata.finalizers = [...held];
+
+  const waits = held.size > 0 || (live.key.resource === "namespaces" && namespaceFinalizers(after).length > 0);
+  if (metadata.deletionTimestamp === undefined) {
+    if (grace === 0 && !waits) return "remove";
+    metadata.deletionTimestamp = timestamp(now + grace * 1_000);
+    metadata.deletionGracePeriodSeconds = grace;
+    if (metadata.generation !== undefined) metadata.generation += 1;
+    if (live.key.resource === "namespaces") after["status"] = { ...(isObject(after["status"]) ? after["status"] : {}), phase: "Terminating" };
+    return after;
+  }
+  const left = metadata.deletionGracePeriodSeconds ?? 0;
+  if (grace === 0 && !waits) return "remove";
+  if (grace >= left) return finalizersChange ? after : "leave";
+  // Less patience than before: the time counts from the first deletion.
+  metadata.deletionTimestamp = timestamp(Date.parse(metadata.deletionTimestamp) - left * 1_000 + grace * 1_000);
+  metadata.deletionGracePeriodSeconds = grace;
+  return after;
+}
+
+function podGrace(pod: KubeObject, asked: number | undefined): number {
+  const spec = isObject(pod["spec"]) ? pod["spec"] : {};
+  const phase = isObject(pod["status"]) ? pod["status"]["phase"] : undefined;
+  // Nobody runs it: there is nobody to wait for.
+  if (typeof spec["nodeName"] !== "string" || spec["nodeName"] === "" || phase === "Succeeded" || phase === "Failed") return 0;
+  const own = spec["terminationGracePeriodSeconds"];
+  return asked ?? (typeof own === "number" ? own : defaultPodGraceSeconds);
+}

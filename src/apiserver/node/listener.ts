@@ -1,0 +1,164 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import { isIP } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { McoError } from "../../api/errors.ts";
+import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
+import type { Peer } from "../authentication.ts";
+import { bodyLimitBytes } from "../request-body.ts";
+import type { ApiServer } from "../server.ts";
+
+export interface ListenOptions {
+  readonly server: Pick<ApiServer, "handle" | "close">;
+  /** A loopback address. */
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly tls: { readonly certificate: string; readonly key: string };
+  /** PEM; client certificates signed by it are believed. */
+  readonly clientCA: string;
+}
+
+export interface Listener {
+  readonly url: string;
+  readonly port: number;
+  /** Takes new certificates for connections from now on. */
+  replaceCertificates(tls: ListenOptions["tls"], clientCA: string): void;
+  /** Ends watches, lets running requests finish for a moment, then closes every connection. */
+  close(): Promise<void>;
+}
+
+const compress = promisify(gzip);
+/** Shorter answers are not worth compressing on one machine; the real server has the same bound. */
+const gzipFromBytes = 128 * 1024;
+/** How long running requests may take once the listener closes. */
+const closeGraceMs = 2_000;
+
+/** Serves over TLS (HTTP/1.1, keep-alive, client certificates optional). Throws MCO_LISTEN_REFUSED for what is not loopback or taken. */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const { server, host, port } = options;
+  if (!isLoopback(host)) throw new McoError("MCO_LISTEN_REFUSED", { host, port });
+
+  const https = createServer(
+    {
+      cert: options.tls.certificate,
+      key: options.tls.key,
+      ca: options.clientCA,
+      requestCert: true,
+      // Who has no certificate may still bring a token; what a certificate is worth is looked at in each request.
+      rejectUnauthorized: false,
+      minVersion: "TLSv1.2",
+      ALPNProtocols: ["http/1.1"],
+      keepAliveTimeout: 120_000,
+      noDelay: true,
+    },
+    (request, response) => {
+      void serve(request, response, server);
+    },
+  );
+  // Scanners and half-open connections are no news.
+  https.on("tlsClientError", () => {});
+  https.listen(port, host);
+  try {
+    await once(https, "listening");
+  } catch (error) {
+    throw new McoError("MCO_LISTEN_REFUSED", { host, port }, { cause: error });
+  }
+  const address = https.address();
+  const bound = typeof address === "object" && address !== null ? address.port : port;
+  return {
+    port: bound,
+    url: `https://${isIP(host) === 6 ? `[${host}]` : host}:${bound}`,
+    replaceCertificates(tls, clientCA) {
+      https.setSecureContext({ cert: tls.certificate, key: tls.key, ca: clientCA });
+    },
+    async close() {
+      const closed = once(https, "close");
+      https.close();
+      server.close();
+      https.closeIdleConnections();
+      const force = setTimeout(() => https.closeAllConnections(), closeGraceMs);
+      await closed;
+      clearTimeout(force);
+    },
+  };
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}
+
+async function serve(incoming: IncomingMessage, outgoing: ServerResponse, server: Pick<ApiServer, "handle">): Promise<void> {
+  const controller = new AbortController();
+  outgoing.on("close", () => {
+    if (!outgoing.writableFinished) controller.abort(new Error("the caller went away"));
+  });
+  // A connection that breaks shows as `close`; without a listener it would be an exception.
+  outgoing.on("error", () => {});
+  incoming.on("error", () => {});
+  try {
+    const request = await readRequest(incoming);
+    const response = await server.handle(request, peerOf(incoming), controller.signal);
+    await send(incoming, outgoing, response);
+  } catch {
+    // The handler rejects only when the caller is gone; anything else has become a response already.
+    outgoing.destroy();
+  }
+}
+
+async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(",") : value;
+  }
+  const base = { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers };
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    chunks.push(chunk);
+    // One byte too many is enough for the server to refuse it.
+    if (length > bodyLimitBytes) break;
+  }
+  return length === 0 ? base : { ...base, body: Buffer.concat(chunks) };
+}
+
+function peerOf(incoming: IncomingMessage): Peer {
+  const socket = incoming.socket as TLSSocket;
+  if (!socket.authorized) return {};
+  const { subject } = socket.getPeerCertificate();
+  if (subject === undefined) return {};
+  const list = (value: string | string[] | undefined): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
+  const [commonName] = list(subject.CN as string | string[] | undefined);
+  return commonName === undefined ? {} : { certificate: { commonName, organizations: list(subject.O as string | string[] | undefined) } };
+}
+
+async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: HttpResponse): Promise<void> {
+  const { status, body } = response;
+  for (const [name, value] of Object.entries(response.headers)) outgoing.setHeader(name, typeof value === "string" ? value : [...value]);
+  // What was not read of a refused body cannot be told from the next request.
+  if (!incoming.complete) outgoing.setHeader("connection", "close");
+  if (typeof body === "string" || body instanceof Uint8Array) {
+    let bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    if (bytes.length > gzipFromBytes && /\bgzip\b/.test(incoming.headers["accept-encoding"] ?? "")) {
+      bytes = await compress(bytes, { level: 1 });
+      outgoing.setHeader("content-encoding", "gzip");
+      outgoing.setHeader("vary", "Accept-Encoding");
+    }
+    outgoing.setHeader("content-length", bytes.length);
+    outgoing.writeHead(status);
+    outgoing.end(bytes);
+    return;
+  }
+  outgoing.writeHead(status);
+  // A watch that has nothing to tell yet must still answer: kubectl waits for the headers.
+  outgoing.flushHeaders();
+  for await (const chunk of body) {
+    if (outgoing.destroyed) return;
+    if (!outgoing.write(chunk)) await Promise.race([once(outgoing, "drain"), once(outgoing, "close")]);
+  }
+  outgoing.end();
+}

@@ -1,0 +1,57 @@
+import { parse as parseYaml } from "yaml";
+import type { HttpRequest } from "../ports/http.ts";
+import { isObject } from "./schema/json-values.ts";
+import { decodeProtobuf } from "./schema-shims.ts";
+import { badRequest, Refusal, tooLarge, unsupportedMediaType } from "./status.ts";
+
+/** What the real server accepts as well: `k8s.io/apiserver pkg/server/config.go (master)` MaxRequestBodyBytes. */
+export const bodyLimitBytes = 3 * 1024 * 1024;
+
+const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+export function bodyBytes(request: HttpRequest): number {
+  const { body } = request;
+  if (body === undefined) return 0;
+  return typeof body === "string" ? utf8Length(body) : body.byteLength;
+}
+
+function utf8Length(text: string): number {
+  // A string of n units has n to 3n bytes: encode only where that leaves a doubt.
+  return text.length * 3 <= bodyLimitBytes || text.length > bodyLimitBytes ? text.length : new TextEncoder().encode(text).byteLength;
+}
+
+/** The body as text. */
+export function bodyText(request: HttpRequest): string {
+  const { body } = request;
+  if (body === undefined) return "";
+  return typeof body === "string" ? body : new TextDecoder().decode(body);
+}
+
+export function mediaType(request: HttpRequest): string {
+  return (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+}
+
+/** The object in a body: JSON, YAML, or protobuf where kubectl sends that. */
+export function bodyObject(request: HttpRequest): Record<string, unknown> | Refusal {
+  if (bodyBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
+  const type = mediaType(request);
+  if (type === "application/vnd.kubernetes.protobuf") {
+    const decoded = decodeProtobuf(typeof request.body === "string" || request.body === undefined ? new TextEncoder().encode(request.body ?? "") : request.body);
+    return decoded.verdict === "decoded" ? { ...decoded.object } : badRequest(decoded.message);
+  }
+  if (type !== "" && !objectTypes.includes(type)) return unsupportedMediaType(objectTypes);
+  const value = parseText(bodyText(request), type === "application/yaml" ? "yaml" : "json");
+  if (value instanceof Refusal) return value;
+  if (!isObject(value)) return badRequest("couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct");
+  return value;
+}
+
+/** Reads JSON or YAML. */
+export function parseText(text: string, language: "json" | "yaml"): unknown {
+  try {
+    // Aliases can blow a small text up to a huge value.
+    return language === "json" ? (JSON.parse(text) as unknown) : (parseYaml(text, { maxAliasCount: 100 }) as unknown);
+  } catch (error) {
+    return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,261 @@
+import { describe, expect, test } from "vitest";
+import { clockFrom, type Clock } from "../ports/clock.ts";
+import type { HttpResponse } from "../ports/http.ts";
+import { silentLogger } from "../ports/logger.ts";
+import type { Random } from "../ports/random.ts";
+import type { WebhookCaller } from "./admission-webhooks.ts";
+import { memoryStore } from "./memory-store.ts";
+import { createApiServer, type ApiServer, type ApiServerOptions } from "./server.ts";
+import { sharedSecretKeys } from "./service-account-tokens.ts";
+import type { Store } from "./store.ts";
+
+interface Json {
+  readonly [field: string]: unknown;
+}
+
+/** A clock that only moves when told to. */
+function manualClock(): Clock & { advance(milliseconds: number): void } {
+  let now = Date.UTC(2030, 0, 1);
+  let timers: { at: number; run: () => void }[] = [];
+  return {
+    ...clockFrom({
+      now: () => now,
+      monotonic: () => now,
+      after(milliseconds, run) {
+        const timer = { at: now + milliseconds, run };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((one) => one !== timer);
+        };
+      },
+    }),
+    advance(milliseconds) {
+      now += milliseconds;
+      const due = timers.filter((timer) => timer.at <= now);
+      timers = timers.filter((timer) => timer.at > now);
+      for (const timer of due) timer.run();
+    },
+  };
+}
+
+/** The same chance each time. */
+function countingRandom(): Random {
+  let count = 0;
+  return {
+    next: () => (count++ % 97) / 97,
+    uuid: () => `00000000-0000-4000-8000-${String(count++).padStart(12, "0")}`,
+    bytes: (length) => new Uint8Array(length).fill(count++ % 256),
+  };
+}
+
+const admin = { name: "admin", groups: ["system:masters"] };
+
+function start(options: Partial<ApiServerOptions> = {}) {
+  const clock = manualClock();
+  const store: Store = memoryStore();
+  const made = { store, clock, random: countingRandom(), log: silentLogger, tokenKeys: sharedSecretKeys(new Uint8Array(32)), ...options };
+  const server = createApiServer(made);
+  return { server, clock, store: made.store };
+}
+
+async function call(server: ApiServer, method: string, target: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<{ status: number; json: Json; headers: HttpResponse["headers"] }> {
+  const response = await server.as(admin)({ method, target, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }, new AbortController().signal);
+  return { status: response.status, headers: response.headers, json: JSON.parse(typeof response.body === "string" ? response.body : "null") as Json };
+}
+
+async function watch(server: ApiServer, target: string, signal = new AbortController().signal): Promise<AsyncIterator<string | Uint8Array>> {
+  const { body } = await server.as(admin)({ method: "GET", target, headers: {} }, signal);
+  if (typeof body === "string" || body instanceof Uint8Array) throw new Error(String(body));
+  return body[Symbol.asyncIterator]();
+}
+
+const lines = async (iterator: AsyncIterator<string | Uint8Array>): Promise<string[]> => {
+  const { value, done } = await iterator.next();
+  if (done === true) return ["end"];
+  return String(value).trim().split("\n").map((line) => {
+    const event = JSON.parse(line) as { type: string; object: { metadata?: { name?: string }; message?: string; code?: number } };
+    return `${event.type} ${event.object.metadata?.name ?? event.object.code ?? ""}`.trim();
+  });
+};
+
+const maps = "/api/v1/namespaces/default/configmaps";
+const map = (name: string, more: Json = {}) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, ...more } });
+const revisionOf = (reply: { json: Json }) => String((reply.json["metadata"] as Json)["resourceVersion"]);
+
+describe("watches", () => {
+  test("a watcher that does not read is cut off, the others go on", async () => {
+    const { server } = start({ watchBacklog: 3 });
+    const since = revisionOf(await call(server, "GET", maps));
+    const slow = await watch(server, `${maps}?watch=true&resourceVersion=${since}`);
+    const quick = await watch(server, `${maps}?watch=true&resourceVersion=${since}`);
+    for (let number = 0; number < 5; number++) {
+      await call(server, "POST", maps, map(`m${number}`));
+      expect(await lines(quick)).toEqual([`ADDED m${number}`]);
+    }
+    expect(await lines(slow)).toEqual(["end"]);
+  });
+
+  test("a watch goes on after a restart where it was, and one from before the history is told so", async () => {
+    const store = memoryStore();
+    const first = start({ store });
+    const early = revisionOf(await call(first.server, "POST", maps, map("a")));
+    const late = revisionOf(await call(first.server, "POST", maps, map("b")));
+    await call(first.server, "DELETE", `${maps}/a`);
+    first.server.close();
+
+    const second = start({ store });
+    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${early}`))).toEqual(["ADDED b", "DELETED a"]);
+    store.compact(Number(late));
+    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${early}`))).toEqual(["ERROR 410"]);
+    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${late}`))).toEqual(["DELETED a"]);
+  });
+
+  test("the history in memory may be short: the store remembers the rest", async () => {
+    const { server } = start({ history: { memoryEvents: 2, storedEvents: 1_000 } });
+    const since = revisionOf(await call(server, "POST", maps, map("first")));
+    for (let number = 0; number < 9; number++) await call(server, "POST", maps, map(`m${number}`));
+    const seen = await lines(await watch(server, `${maps}?watch=true&resourceVersion=${since}`));
+    expect(seen).toEqual(Array.from({ length: 9 }, (_, number) => `ADDED m${number}`));
+  });
+
+  test("bookmarks come every minute and a watch ends when its time is over", async () => {
+    const { server, clock } = start();
+    const iterator = await watch(server, `${maps}?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=90&fieldSelector=metadata.name%3Dnone`);
+    clock.advance(60_000);
+    expect(await lines(iterator)).toEqual(["BOOKMARK"]);
+    clock.advance(30_000);
+    expect(await lines(iterator)).toEqual(["BOOKMARK"]);
+    expect(await lines(iterator)).toEqual(["end"]);
+  });
+
+  test("a watch ends with its caller and with the server", async () => {
+    const { server } = start();
+    const caller = new AbortController();
+    const one = await watch(server, `${maps}?watch=true&resourceVersion=1`, caller.signal);
+    caller.abort();
+    expect(await lines(one)).toEqual(["end"]);
+    const other = await watch(server, "/api/v1/pods?watch=true");
+    const waiting = lines(other);
+    server.close();
+    expect(await waiting).toEqual(["end"]);
+  });
+});
+
+describe("the store behind the server", () => {
+  test("everything is there after a restart, and nothing is bootstrapped twice", async () => {
+    const store = memoryStore();
+    const first = start({ store });
+    const made = await call(first.server, "POST", maps, map("a"));
+    const before = store.revision();
+    const second = start({ store });
+    expect(store.revision()).toBe(before);
+    expect((await call(second.server, "GET", `${maps}/a`)).json).toEqual(made.json);
+  });
+
+  test("the same requests with the same chance give the same objects", async () => {
+    const run = async () => {
+      const { server } = start();
+      await call(server, "POST", maps, { apiVersion: "v1", kind: "ConfigMap", metadata: { generateName: "x-" } });
+      await call(server, "PATCH", `${maps}/y?fieldManager=me`, map("y"), { "content-type": "application/apply-patch+yaml" });
+      return (await call(server, "GET", maps)).json;
+    };
+    expect(await run()).toEqual(await run());
+  });
+});
+
+describe("tokens", () => {
+  test("a token ends with its time", async () => {
+    const { server, clock } = start();
+    const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } });
+    const { token } = issued.json["status"] as { token: string };
+    const ask = async () => (await server.handle({ method: "GET", target: "/version", headers: { authorization: `Bearer ${token}` } }, {}, new AbortController().signal)).status;
+    expect(await ask()).toBe(200);
+    clock.advance(599_000);
+    expect(await ask()).toBe(200);
+    clock.advance(2_000);
+    expect(await ask()).toBe(401);
+  });
+
+  test("a token that was tampered with is nobody's", async () => {
+    const { server } = start();
+    const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} });
+    const [head = "", , signature = ""] = (issued.json["status"] as { token: string }).token.split(".");
+    const forged = `${head}.${btoa(JSON.stringify({ sub: "system:serviceaccount:kube-system:root" })).replaceAll("=", "")}.${signature}`;
+    expect((await server.handle({ method: "GET", target: "/version", headers: { authorization: `Bearer ${forged}` } }, {}, new AbortController().signal)).status).toBe(401);
+  });
+});
+
+describe("admission webhooks", () => {
+  type Review = { request: { uid: string; object: { metadata: Json }; operation: string } };
+  const configure = (server: ApiServer, kind: "Mutating" | "Validating", more: Json = {}) =>
+    call(server, "POST", `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}webhookconfigurations`, {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: `${kind}WebhookConfiguration`,
+      metadata: { name: "hooks" },
+      webhooks: [
+        {
+          name: "hook.example.com",
+          clientConfig: { url: "https://127.0.0.1:1/hook", caBundle: btoa("PEM") },
+          rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }],
+          admissionReviewVersions: ["v1"],
+          sideEffects: "None",
+          timeoutSeconds: 5,
+          ...more,
+        },
+      ],
+    });
+  const answering = (response: (review: Review) => Json): WebhookCaller => (request) => {
+    const review = JSON.parse(request.body) as Review;
+    return Promise.resolve({ status: 200, body: JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid: review.request.uid, ...response(review) } }) });
+  };
+
+  test("a validating webhook refuses with its message and code, and warns", async () => {
+    const { server } = start({ webhooks: answering((review) => ({ allowed: review.request.object.metadata["name"] !== "bad", warnings: ["think again"], status: { message: "not that one", code: 422 } })) });
+    expect((await configure(server, "Validating")).status).toBe(201);
+    const refused = await call(server, "POST", maps, map("bad"));
+    expect(refused.status).toBe(422);
+    expect(refused.json["message"]).toBe('admission webhook "hook.example.com" denied the request: not that one');
+    const fine = await call(server, "POST", maps, map("good"));
+    expect(fine.status).toBe(201);
+    expect(fine.headers["warning"]).toEqual(['299 - "think again"']);
+  });
+
+  test("a mutating webhook changes the object by its patch", async () => {
+    const { server } = start({ webhooks: answering(() => ({ allowed: true, patchType: "JSONPatch", patch: btoa(JSON.stringify([{ op: "add", path: "/data", value: { by: "hook" } }])) })) });
+    await configure(server, "Mutating");
+    expect((await call(server, "POST", maps, map("a"))).json).toMatchObject({ data: { by: "hook" } });
+  });
+
+  test("a webhook that cannot be reached stops the write, or is passed over, as it says", async () => {
+    const failing = start({ webhooks: () => Promise.reject(new Error("connection refused")) });
+    await configure(failing.server, "Validating");
+    const stopped = await call(failing.server, "POST", maps, map("a"));
+    expect(stopped.status).toBe(500);
+    expect(stopped.json["message"]).toBe('Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://127.0.0.1:1/hook": connection refused');
+    const ignoring = start({ webhooks: () => Promise.reject(new Error("connection refused")) });
+    await configure(ignoring.server, "Validating", { failurePolicy: "Ignore" });
+    expect((await call(ignoring.server, "POST", maps, map("a"))).status).toBe(201);
+  });
+
+  test("a webhook that does not answer is given up after its time", async () => {
+    const silent: WebhookCaller = (_request, signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
+    const { server, clock } = start({ webhooks: silent });
+    await configure(server, "Validating");
+    const waiting = call(server, "POST", maps, map("a"));
+    for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+    clock.advance(5_000);
+    const refused = await waiting;
+    expect(refused.status).toBe(500);
+    expect(String(refused.json["message"])).toContain("context deadline exceeded");
+  });
+
+  test("selectors and conditions keep a webhook out of what is not its business", async () => {
+    const { server } = start({ webhooks: answering(() => ({ allowed: false })) });
+    await configure(server, "Validating", { objectSelector: { matchLabels: { guarded: "yes" } }, matchConditions: [{ name: "not-free", expression: "!object.metadata.name.startsWith('free')" }] });
+    expect((await call(server, "POST", maps, map("a"))).status).toBe(201);
+    expect((await call(server, "POST", maps, map("free-b", { labels: { guarded: "yes" } }))).status).toBe(201);
+    const refused = await call(server, "POST", maps, map("c", { labels: { guarded: "yes" } }));
+    expect(refused.status).toBe(400);
+    expect(refused.json["message"]).toBe('admission webhook "hook.example.com" denied the request without explanation');
+  });
+});

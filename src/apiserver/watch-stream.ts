@@ -1,0 +1,76 @@
+/** Events that a watcher may leave unread before it is cut off; it then lists or resumes, as after any lost connection. */
+export const defaultBacklog = 1_000;
+
+/**
+ * Lines of a watch between the one who writes them (inside a write to the store, so it can never wait) and the one who
+ * reads them. What is waiting is handed over in one piece.
+ */
+export class WatchStream implements AsyncIterable<string> {
+  readonly #backlog: number;
+  readonly #onEnd: () => void;
+  #waiting: string[] = [];
+  #state: "open" | "ending" | "ended" = "open";
+  #wake: (() => void) | undefined;
+
+  constructor(backlog: number, onEnd: () => void) {
+    this.#backlog = backlog;
+    this.#onEnd = onEnd;
+  }
+
+  /** A slow reader loses the stream, not our memory. */
+  push(line: string): void {
+    if (this.#state !== "open") return;
+    if (this.#waiting.length >= this.#backlog) {
+      this.#waiting = [];
+      this.end();
+      return;
+    }
+    this.#waiting.push(line);
+    this.#wakeReader();
+  }
+
+  /** What the watch begins with, however long it is. */
+  begin(text: string): void {
+    if (this.#state !== "open" || text === "") return;
+    this.#waiting.push(text);
+    this.#wakeReader();
+  }
+
+  /** No more lines: the reader gets what is waiting, then the end. */
+  end(): void {
+    if (this.#state !== "open") return;
+    this.#state = "ending";
+    this.#onEnd();
+    this.#wakeReader();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<string> {
+    return {
+      next: async () => {
+        while (this.#waiting.length === 0 && this.#state === "open") {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+        if (this.#waiting.length > 0) {
+          const value = this.#waiting.join("");
+          this.#waiting = [];
+          return { done: false, value };
+        }
+        this.#state = "ended";
+        return { done: true, value: undefined };
+      },
+      return: () => {
+        this.#waiting = [];
+        this.end();
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    };
+  }
+
+  #wakeReader(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}

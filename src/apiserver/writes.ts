@@ -1,0 +1,393 @@
+import type { AdmissionRequest } from "./admission.ts";
+import { splitApiVersion, type Served } from "./catalog.ts";
+import { type Engine, type Exchange, keyOf, nameSuffix, timestamp } from "./engine.ts";
+import { inVersion } from "./event-conversion.ts";
+import type { LiveObject } from "./live-objects.ts";
+import type { ResourceTarget } from "./request-target.ts";
+import type { FieldError, KubeObject, ObjectMeta } from "./schema/contract.ts";
+import { trackUpdate } from "./schema/field-sets.ts";
+import { cloneJson, equalJson, isObject } from "./schema/json-values.ts";
+import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound, Refusal } from "./status.ts";
+import type { WriteOptions } from "./write-options.ts";
+
+/** A write that went through: `created` decides between 201 and 200. */
+export interface Written {
+  readonly live: Pick<LiveObject, "object" | "json">;
+  readonly effect: "created" | "updated" | "unchanged" | "removed";
+}
+
+/** Everything that a write needs to know beside the object. */
+export interface WriteContext {
+  readonly engine: Engine;
+  readonly exchange: Exchange;
+  readonly served: Served;
+  readonly target: ResourceTarget;
+  readonly options: WriteOptions;
+  /** Asked before a change (apply, PUT) that turns out to be a creation. */
+  readonly mayCreate?: () => Refusal | undefined;
+}
+
+/** How often a write that lost a race is done again on the newer object. */
+const raceAttempts = 12;
+
+/** Kinds whose status comes from the one who creates them: a kubelet registers its node with addresses. */
+const keepStatusOnCreate = new Set(["nodes"]);
+/** Kinds that PUT may create: `AllowCreateOnUpdate` of their strategies in `k8s.io/kubernetes pkg/registry (master)`. */
+const createdByUpdate = new Set(["leases.coordination.k8s.io", "events", "endpoints", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"]);
+
+/** What came in must be what the path says. Fills in what it leaves out. */
+export function checkIdentity(served: Served, target: ResourceTarget, object: Record<string, unknown>): KubeObject | Refusal {
+  const { definition } = served;
+  const apiVersion = object["apiVersion"] ?? served.apiVersion;
+  const kind = object["kind"] ?? definition.kind;
+  if (typeof apiVersion !== "string" || typeof kind !== "string") return badRequest("apiVersion and kind must be strings");
+  if (kind !== definition.kind) return badRequest(`${kind} in version ${JSON.stringify(splitApiVersion(apiVersion).version)} cannot be handled as a ${definition.kind}: the object provided is unrecognized (must be of type ${definition.kind})`);
+  if (apiVersion !== served.apiVersion) return badRequest(`the API version in the data (${apiVersion}) does not match the expected API version (${served.apiVersion})`);
+  const { apiVersion: _, kind: __, metadata = {}, ...rest } = object;
+  if (!isObject(metadata)) return badRequest("metadata must be an object");
+  const meta = metadata as ObjectMeta;
+  const wrong = wrongMetadata(meta);
+  if (wrong !== undefined) return badRequest(wrong);
+  if (definition.namespaced) {
+    if (meta.namespace !== undefined && meta.namespace !== "" && meta.namespace !== target.namespace) {
+      return badRequest(`the namespace of the provided object does not match the namespace sent on the request`);
+    }
+  } else if (meta.namespace !== undefined && meta.namespace !== "") {
+    return badRequest("namespace may not be set on an object of the whole cluster");
+  }
+  const { namespace: ___, ...bare } = meta;
+  const placed: ObjectMeta = definition.namespaced ? { ...bare, namespace: target.namespace } : bare;
+  return { apiVersion, kind, metadata: placed, ...rest };
+}
+
+/** Types that the rest of the server relies on. */
+function wrongMetadata(meta: Readonly<Record<string, unknown>> | ObjectMeta): string | undefined {
+  const fields = meta as Readonly<Record<string, unknown>>;
+  for (const field of ["name", "generateName", "namespace", "uid", "resourceVersion"]) {
+    const value = fields[field];
+    if (value === null) delete (fields as Record<string, unknown>)[field];
+    else if (value !== undefined && typeof value !== "string") return `metadata.${field}: must be a string`;
+  }
+  for (const field of ["labels", "annotations"]) {
+    const value = fields[field];
+    if (value === null) delete (fields as Record<string, unknown>)[field];
+    else if (value !== undefined && (!isObject(value) || Object.values(value).some((one) => typeof one !== "string"))) {
+      return `unrecognized type: metadata.${field} must be a map of strings`;
+    }
+  }
+  for (const field of ["finalizers", "ownerReferences", "managedFields"]) {
+    const value = fields[field];
+    if (value === null) delete (fields as Record<string, unknown>)[field];
+    else if (value !== undefined && !Array.isArray(value)) return `metadata.${field}: must be a list`;
+  }
+  return undefined;
+}
+
+/** The common way of a new object into the store. `owned`: managedFields were already written by server-side apply. */
+export async function createObject(context: WriteContext, incoming: KubeObject, owned: "track" | "applied"): Promise<Written | Refusal> {
+  const { engine, exchange, served, target, options } = context;
+  const { definition } = served;
+  let object = incoming;
+  const { metadata } = object;
+  if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== "") return badRequest("resourceVersion should not be set on objects to be created");
+  if ((metadata.name ?? "") === "") {
+    if ((metadata.generateName ?? "") === "") {
+      return invalid(definition, "", [{ reason: "FieldValueRequired", field: "metadata.name", message: "Required value: name or generateName is required" }]);
+    }
+    metadata.name = generated(engine, metadata.generateName ?? "");
+  }
+  metadata.uid = engine.random.uuid();
+  metadata.creationTimestamp = timestamp(engine.clock.now());
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.resourceVersion;
+  if (served.hasGeneration) metadata.generation = 1;
+  else delete metadata.generation;
+  if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
+
+  const unknown = normalise(context, object, undefined);
+  if (unknown instanceof Refusal) return unknown;
+
+  const request = admissionRequest(context, "CREATE", object, undefined);
+  const beforeAdmission = cloneJson(object);
+  const mutated = await engine.admission.mutate(request, exchange);
+  if (mutated instanceof Refusal) return mutated;
+  object = mutated ?? object;
+  const changedByAdmission = !equalJson(beforeAdmission, object);
+  if (changedByAdmission) settle(served, object, undefined);
+
+  const errors = [...objectMetaErrors(object), ...served.schema.validate(object, undefined), ...definition.validate(object, undefined)];
+  if (errors.length > 0) return invalid(definition, object.metadata.name ?? "", errors);
+  const objection = await engine.admission.validate({ ...request, name: object.metadata.name ?? "", object }, exchange);
+  if (objection !== undefined) return objection;
+
+  const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
+  if (owned === "track") {
+    delete object.metadata.managedFields;
+    trackUpdate(undefined, object, definition.schema, by);
+  } else if (changedByAdmission) {
+    trackUpdate(beforeAdmission, object, definition.schema, by);
+  }
+
+  for (let attempt = 0; ; attempt++) {
+    const name = object.metadata.name ?? "";
+    const key = keyOf(served, { namespace: target.namespace, name });
+    if (options.dryRun) {
+      if (engine.live.get(key) !== undefined) return alreadyExists(definition, name);
+      return { live: { object, json: JSON.stringify(object) }, effect: "created" };
+    }
+    const commit = engine.live.create(key, inVersion(object, served.storedApiVersion));
+    if (commit.outcome === "written") return { live: commit.live, effect: "created" };
+    // A generated name that is taken is not the caller's fault.
+    if ((incoming.metadata.generateName ?? "") === "" || attempt === 7) return alreadyExists(definition, name);
+    object.metadata.name = generated(engine, incoming.metadata.generateName ?? "");
+  }
+}
+
+function generated(engine: Engine, base: string): string {
+  return base.slice(0, 58) + nameSuffix(engine.random);
+}
+
+/**
+ * The common way of a change into the store: `produce` makes the wanted object from a copy of the live one. Called again
+ * with the newer object when somebody else wrote in between.
+ */
+export async function modifyObject(
+  context: WriteContext,
+  produce: (live: KubeObject) => KubeObject | Refusal,
+  owned: "track" | "applied",
+): Promise<Written | Refusal> {
+  const { engine, served, target } = context;
+  for (let attempt = 1; ; attempt++) {
+    const live = engine.live.get(keyOf(served, target));
+    if (live === undefined) return notFound(served.definition, target.name);
+    const before = inVersion(live.object, served.apiVersion);
+    const wanted = produce(cloneJson(before));
+    if (wanted instanceof Refusal) return wanted;
+    const outcome = await modifyOnce(context, live, before, wanted, owned);
+    if (outcome !== "raced") return outcome;
+    // A caller who named the version that it read is refused by the next look.
+    if (attempt === raceAttempts) return conflict(served.definition, target.name);
+  }
+}
+
+async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeObject, wanted: KubeObject, owned: "track" | "applied"): Promise<Written | Refusal | "raced"> {
+  const { engine, exchange, served, target, options } = context;
+  const { definition } = served;
+  const mismatch = checkPreconditions(served, target, before, wanted);
+  if (mismatch !== undefined) return mismatch;
+
+  let object = confine(served, target.subresource, before, wanted);
+  const problem = normalise(context, object, before);
+  if (problem instanceof Refusal) return problem;
+  keepSystemFields(before, object);
+
+  const request = admissionRequest(context, "UPDATE", object, before);
+  const beforeAdmission = cloneJson(object);
+  const mutated = await engine.admission.mutate(request, exchange);
+  if (mutated instanceof Refusal) return mutated;
+  object = mutated ?? object;
+  const changedByAdmission = !equalJson(beforeAdmission, object);
+  if (changedByAdmission) {
+    settle(served, object, before);
+    keepSystemFields(before, object);
+  }
+
+  const errors = [
+    ...objectMetaErrors(object),
+    ...metadataUpdateErrors(before, object),
+    ...served.schema.validate(object, before),
+    ...definition.validate(object, before),
+  ];
+  if (errors.length > 0) return invalid(definition, target.name, errors);
+  if (target.subresource !== "status" && served.hasGeneration && definition.generationChanged(before, object)) {
+    object.metadata.generation = (before.metadata.generation ?? 0) + 1;
+  }
+  const objection = await engine.admission.validate({ ...request, object }, exchange);
+  if (objection !== undefined) return objection;
+
+  const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
+  if (owned === "track") trackUpdate(before, object, definition.schema, by);
+  else if (changedByAdmission) trackUpdate(beforeAdmission, object, definition.schema, by);
+
+  if (isGone(object) && options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "removed" };
+  if (isGone(object)) {
+    const commit = engine.live.remove(live.key, live.revision, inVersion(object, served.storedApiVersion));
+    return commit.outcome === "written" ? { live: commit.live, effect: "removed" } : "raced";
+  }
+  if (sameButTimes(before, object)) {
+    // Nothing to write; but what was read must still be true when we say so.
+    return engine.live.get(live.key)?.revision === live.revision ? { live, effect: "unchanged" } : "raced";
+  }
+  if (options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "updated" };
+  const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion));
+  return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";
+}
+
+/** Whether PUT may create what is not there. */
+export function mayCreateByUpdate(served: Served): boolean {
+  return createdByUpdate.has(served.stored);
+}
+
+function checkPreconditions(served: Served, target: ResourceTarget, before: KubeObject, wanted: KubeObject): Refusal | undefined {
+  const { definition } = served;
+  const { name, uid, resourceVersion } = wanted.metadata;
+  if (name !== undefined && name !== target.name) {
+    return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);
+  }
+  if ((resourceVersion ?? "") === "") {
+    if (definition.custom) {
+      return invalid(definition, target.name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0x0: must be specified for an update" }]);
+    }
+  } else if (resourceVersion !== before.metadata.resourceVersion) {
+    return conflict(definition, target.name);
+  }
+  if (uid !== undefined && uid !== "" && uid !== before.metadata.uid) {
+    return conflict(definition, target.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ""}`);
+  }
+  return undefined;
+}
+
+/** Cuts a wanted object down to what the endpoint may change. */
+function confine(served: Served, subresource: string, before: KubeObject, wanted: KubeObject): KubeObject {
+  const { definition } = served;
+  const managed = wanted.metadata.managedFields;
+  switch (subresource) {
+    case "": {
+      if (!definition.hasStatus) return wanted;
+      const { status: _, ...rest } = wanted;
+      return "status" in before ? { ...rest, status: before["status"] } : rest;
+    }
+    case "status": {
+      const { status: _, ...kept } = before;
+      // A custom resource's status endpoint touches nothing else; kubelets do label nodes and annotate pods through it.
+      const metadata: ObjectMeta = definition.custom
+        ? { ...before.metadata }
+        : { ...wanted.metadata, ...("ownerReferences" in before.metadata ? { ownerReferences: before.metadata.ownerReferences } : {}) };
+      if (!("ownerReferences" in before.metadata)) delete metadata.ownerReferences;
+      if (managed === undefined) delete metadata.managedFields;
+      else metadata.managedFields = managed;
+      return { ...kept, metadata, ...("status" in wanted ? { status: wanted["status"] } : {}) };
+    }
+    case "finalize": {
+      const spec = isObject(before["spec"]) ? before["spec"] : {};
+      const finalizers = isObject(wanted["spec"]) ? wanted["spec"]["finalizers"] : undefined;
+      const { finalizers: _, ...otherSpec } = spec;
+      return { ...before, metadata: { ...before.metadata }, spec: finalizers === undefined ? otherSpec : { ...otherSpec, finalizers } };
+    }
+    case "approval": {
+      const status = isObject(before["status"]) ? before["status"] : {};
+      const conditions = isObject(wanted["status"]) ? wanted["status"]["conditions"] : undefined;
+      return { ...before, metadata: { ...before.metadata }, status: conditions === undefined ? status : { ...status, conditions } };
+    }
+    default:
+      return wanted;
+  }
+}
+
+/** Fields that only the server sets. */
+function keepSystemFields(before: KubeObject, object: KubeObject): void {
+  const { metadata } = object;
+  const kept: ObjectMeta = {};
+  for (const field of ["name", "generateName", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"] as const) {
+    delete metadata[field];
+    const value = before.metadata[field];
+    if (value !== undefined) Object.assign(kept, { [field]: value });
+  }
+  object.metadata = { ...kept, ...metadata };
+}
+
+/** Drops what the schema does not know, fills defaults; says what was dropped as the caller wants to hear it. */
+function normalise(context: WriteContext, object: KubeObject, before: KubeObject | undefined): Refusal | undefined {
+  const { served, options, exchange } = context;
+  const unknown = served.schema.prune(object);
+  if (unknown.length > 0 && options.fieldValidation === "Strict") {
+    const fields = unknown.map((path) => `unknown field ${JSON.stringify(path)}`).join(", ");
+    return badRequest(`${object.kind} in version ${JSON.stringify(splitApiVersion(object.apiVersion).version)} cannot be handled as a ${object.kind}: strict decoding error: ${fields}`);
+  }
+  if (options.fieldValidation === "Warn") for (const path of unknown) exchange.warnings.push(`unknown field ${JSON.stringify(path)}`);
+  served.schema.applyDefaults(object);
+  served.definition.prepare(object, before);
+  return undefined;
+}
+
+function settle(served: Served, object: KubeObject, before: KubeObject | undefined): void {
+  served.schema.prune(object);
+  served.schema.applyDefaults(object);
+  served.definition.prepare(object, before);
+}
+
+function admissionRequest(context: WriteContext, operation: "CREATE" | "UPDATE", object: KubeObject, before: KubeObject | undefined): AdmissionRequest {
+  const { served, target, options } = context;
+  const kind = operation === "CREATE" ? "CreateOptions" : "UpdateOptions";
+  return {
+    operation,
+    served,
+    subresource: target.subresource,
+    namespace: target.namespace,
+    name: object.metadata.name ?? "",
+    object,
+    before,
+    dryRun: options.dryRun,
+    options: { kind, apiVersion: "meta.k8s.io/v1", ...(options.dryRun ? { dryRun: ["All"] } : {}), fieldManager: options.manager, fieldValidation: options.fieldValidation },
+  };
+}
+
+/** Nothing holds it any more. */
+export function isGone(object: KubeObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = object.metadata;
+  if (deletionTimestamp === undefined || deletionGracePeriodSeconds > 0 || finalizers.length > 0) return false;
+  return !(object.kind === "Namespace" && object.apiVersion === "v1" && namespaceFinalizers(object).length > 0);
+}
+
+export function namespaceFinalizers(namespace: KubeObject): readonly unknown[] {
+  const spec = namespace["spec"];
+  return isObject(spec) && Array.isArray(spec["finalizers"]) ? spec["finalizers"] : [];
+}
+
+/** Rules of metadata that hold for every kind; the kind's own are in its definition. */
+function objectMetaErrors(object: KubeObject): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [index, owner] of (object.metadata.ownerReferences ?? []).entries()) {
+    for (const field of ["apiVersion", "kind", "name", "uid"] as const) {
+      if (!isObject(owner) || typeof owner[field] !== "string" || owner[field] === "") {
+        errors.push({ reason: "FieldValueInvalid", field: `metadata.ownerReferences[${index}].${field}`, message: 'Invalid value: "": must not be empty' });
+      }
+    }
+  }
+  const controllers = (object.metadata.ownerReferences ?? []).filter((owner) => isObject(owner) && owner["controller"] === true);
+  if (controllers.length > 1) {
+    errors.push({
+      reason: "FieldValueInvalid",
+      field: "metadata.ownerReferences",
+      message: `Invalid value: ${JSON.stringify(controllers)}: Only one reference can have Controller set to true. Found "true" in references for ${controllers[0]?.name ?? ""} and ${controllers[1]?.name ?? ""}`,
+    });
+  }
+  return errors;
+}
+
+function metadataUpdateErrors(before: KubeObject, object: KubeObject): readonly FieldError[] {
+  if (before.metadata.deletionTimestamp === undefined) return [];
+  const held = new Set(before.metadata.finalizers ?? []);
+  const added = (object.metadata.finalizers ?? []).filter((finalizer) => !held.has(finalizer));
+  if (added.length === 0) return [];
+  const printed = `[]string{${added.map((finalizer) => JSON.stringify(finalizer)).join(", ")}}`;
+  return [{ reason: "FieldValueForbidden", field: "metadata.finalizers", message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ${printed}` }];
+}
+
+/** Equal but for the times in managedFields, which alone are no reason to write. */
+function sameButTimes(before: KubeObject, after: KubeObject): boolean {
+  return equalJson(withoutTimes(before), withoutTimes(after));
+}
+
+function withoutTimes(object: KubeObject): unknown {
+  const { managedFields = [], ...metadata } = object.metadata;
+  return { ...object, metadata: { ...metadata, managedFields: managedFields.map(({ time: _, ...entry }) => entry) } };
+}
+
+/** 403 for a new object in a namespace that is going away. */
+export function namespaceTerminating(served: Served, name: string, namespace: string): Refusal {
+  return forbidden(served.definition, name, `unable to create new content in namespace ${namespace} because it is being terminated`, [
+    { reason: "NamespaceTerminating", message: `namespace ${namespace} is being terminated`, field: "metadata.namespace" },
+  ]);
+}
