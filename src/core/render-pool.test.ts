@@ -102,6 +102,14 @@ describe("renderPool", () => {
     expect(refusals(inputs("worker", members, more as Partial<RenderInputs>))).toMatchObject([refusal]);
   });
 
+  test("unknown fields that nest without end are neither rendered nor walked", () => {
+    let deep: Record<string, unknown> = {};
+    for (let i = 0; i < 200_000; i++) deep = { deep };
+    const nested = { ...fileConfig("/a", "x"), deep };
+    expect(rendered(inputs("worker", [mc("a", { config: nested })])).config.metadata.name).toBe(rendered(inputs("worker", [mc("a", { config: fileConfig("/a", "x") })])).config.metadata.name);
+    expect(refusals(inputs("worker", [mc("a", { config: nested, kernelArguments: ["\u007f"] })]))).toMatchObject([{ code: "Unhashable", member: "a" }]);
+  });
+
   test("an unknown extension without a config renders, and is a warning", () => {
     const { warnings } = rendered(inputs("worker", [mc("a", { extensions: ["vim"] })]));
     expect(warnings).toMatchObject([{ code: "Finding", path: "spec.extensions[0]" }]);
@@ -164,6 +172,8 @@ describe("yamlForHash", () => {
     ["é\u00a0", "é\u00a0\n"],
     ["\ufeffa", '"\\uFEFF\\x61"\n'],
     ["\u007f", "refused"],
+    ["\u0085--- a", "refused"],
+    ["\u0085---a", "' ---a'\n"],
   ] as const)("%j is written as %j", ([value, text]) => {
     expect(yaml(value)).toBe(text);
   });

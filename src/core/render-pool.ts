@@ -8,6 +8,7 @@ import { type Origin, mergeIgnition } from "../ignition/merge-ignition.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { renderedName } from "./rendered-name.ts";
 import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "./validate-machine-config.ts";
+import { yamlForHash } from "./yaml-for-hash.ts";
 
 /** What a pool's rendered config is made from. */
 export interface RenderInputs {
@@ -265,15 +266,20 @@ function errorsFrom(member: MachineConfigInput): readonly Problem[] {
   return isClean ? [] : validateMachineConfig(member).filter(({ severity }) => severity === "error");
 }
 
+/** A member's spec as far as it takes part: unknown fields may nest without end and are left out. */
+function readPart(member: MachineConfigInput): object {
+  const ignition = ignitionOf(member);
+  return { ...member.spec, config: ignition?.verdict === "valid" ? ignition.config : {} };
+}
+
 /** The first member with a text that cannot be hashed. */
 function culpritOfText(members: readonly MachineConfigInput[]): { readonly member?: string } {
-  // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-  const member = members.find(({ spec }) => /[\u007f-\u0084\u0086-\u009f\ufffe\uffff]/.test(JSON.stringify(spec ?? {})));
-  return member === undefined ? {} : { member: member.metadata.name };
+  const culprit = members.find((member) => yamlForHash(readPart(member)).verdict === "refused");
+  return culprit === undefined ? {} : { member: culprit.metadata.name };
 }
 
 function largestMember(members: readonly MachineConfigInput[]): { readonly member?: string } {
-  const sizes = members.map(({ metadata, spec }) => ({ member: metadata.name, size: JSON.stringify(spec ?? {}).length }));
+  const sizes = members.map((member) => ({ member: member.metadata.name, size: JSON.stringify(readPart(member)).length }));
   const largest = sizes.toSorted((a, b) => b.size - a.size)[0];
   return largest === undefined ? {} : { member: largest.member };
 }

@@ -8,7 +8,8 @@ export type EmittedYaml = { readonly verdict: "emitted"; readonly text: string }
  * YAML does it (ghodss/yaml, as vendored in openshift/machine-config-operator main). Changing one byte of this output
  * renames every rendered config of every cluster.
  *
- * Refuses texts with control characters that the YAML reader does not take: DEL, C1 but U+0085, U+FFFE and U+FFFF.
+ * Refuses texts that the YAML reader does not take: with DEL, C1 but U+0085, U+FFFE or U+FFFF, or with a document mark at
+ * the start of what U+0085 makes a line.
  */
 export function yamlForHash(value: unknown): EmittedYaml {
   const out = new Emitter();
@@ -41,6 +42,8 @@ const wordsWithMeaning = new Set(
 );
 /* oxlint-enable no-control-regex */
 
+/** After a line break, the reader takes this for the end of the document. */
+const documentMark = /\u0085(?:---|\.\.\.)[ \u0085]/;
 const breakRun = /[ \u0085]*\u0085[ \u0085]*/g;
 
 /** What the YAML reader makes of a JSON string: U+0085 is a line break there and is folded. */
@@ -48,6 +51,7 @@ function folded(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
   if (refusedByReader.test(wellFormed)) throw new UnreadableText("a text has control characters that cannot be hashed (DEL, C1, U+FFFE or U+FFFF)");
   if (!wellFormed.includes("\u0085")) return wellFormed;
+  if (documentMark.test(wellFormed)) throw new UnreadableText("a text has U+0085 followed by --- or ..., which cannot be hashed");
   return wellFormed.replace(breakRun, (run) => {
     const breaks = run.replaceAll(" ", "").length;
     return breaks === 1 ? " " : "\n".repeat(breaks - 1);

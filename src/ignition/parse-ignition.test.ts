@@ -51,6 +51,7 @@ describe("parseIgnition", () => {
     ["a file system without format", v3({ storage: { filesystems: [{ device: "/dev/a", path: "/a" }] } }), "storage.filesystems[0].format: must be given with the other fields"],
     ["a link to nowhere", v3({ storage: { links: [{ path: "/a" }] } }, "3.2.0"), "storage.links[0].target: must not be empty"],
     ["spec 2: a partition", nodes2({ disks: [{ device: "/dev/a", partitions: [{ number: 1 }] }] }), "storage.disks[0].partitions: cannot be brought from spec 2 to spec 3"],
+    ["spec 2: special bits in a file that a later one replaces", nodes2({ files: [{ filesystem: "root", path: "/a", mode: 0o4755 }, { filesystem: "root", path: "/a", mode: 420 }] }), "storage.files[0].mode: 2541 sets special bits, which a MachineConfig may not"],
     ["spec 2: another user", { ignition: { version: "2.2.0" }, passwd: { users: [{ name: "joe" }] } }, "passwd.users[0].name: joe is not a user that a spec 2 config may set"],
     ["spec 2: a file system with an unknown place", nodes2({ filesystems: [{ name: "data", path: "/data" }] }), 'storage.filesystems[0].name: "data" has no known mount point'],
     ["spec 2: no file system", nodes2({ files: [{ path: "/a" }] }), "storage.files[0].filesystem: must not be empty"],

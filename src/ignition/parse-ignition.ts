@@ -24,7 +24,7 @@ const maxFileMode = 0o777;
  * Never throws, whatever `value` is, and does work in proportion to the fields that the spec knows.
  */
 export function parseIgnition(value: unknown): ParsedIgnition {
-  return parseWith(value, judged);
+  return parseWith(value, "asMachineConfig");
 }
 
 /**
@@ -32,18 +32,18 @@ export function parseIgnition(value: unknown): ParsedIgnition {
  * reference reads configs that already rule a machine: what later versions of the rules refuse must still compare.
  */
 export function readIgnition(value: unknown): ParsedIgnition {
-  return parseWith(value, () => {});
+  return parseWith(value, "asItIs");
 }
 
-/** What a parsed config must satisfy beyond its own version's rules. */
-function judged(config: IgnitionConfig, version: Version, findings: Findings): void {
-  if (version.major === 3 && version.minor !== 5) validate3(config, 5, findings);
-  for (const [i, { mode }] of (config.storage?.files ?? []).entries()) {
+/** File modes of MachineConfigs are judged in the config as it was written, duplicates of spec 2 included. */
+function judgeFileModes(files: readonly { readonly mode?: number }[], findings: Findings): void {
+  for (const [i, { mode }] of files.entries()) {
     if (mode === undefined || mode <= maxFileMode || mode > 0o7777) continue;
     findings.error(at(at("storage.files", i), "mode"), `${mode} sets special bits, which a MachineConfig may not`, "at most 511 (0777)");
   }
 }
 
+type Purpose = "asMachineConfig" | "asItIs";
 type Version = { readonly major: 2; readonly minor: Minor2 } | { readonly major: 3; readonly minor: Minor3 };
 
 function versionOf(text: string): Version | undefined {
@@ -53,7 +53,7 @@ function versionOf(text: string): Version | undefined {
   return match !== null && minor <= 2 ? { major: 2, minor: minor as Minor2 } : undefined;
 }
 
-function parseWith(value: unknown, judge: (config: IgnitionConfig, version: Version, findings: Findings) => void): ParsedIgnition {
+function parseWith(value: unknown, purpose: Purpose): ParsedIgnition {
   const findings = new Findings();
   const invalid = (): ParsedIgnition => ({ verdict: "invalid", problems: [...findings.errors, ...findings.problems.filter(({ severity }) => severity === "warning")] });
   if (!isRecord(value)) {
@@ -67,11 +67,8 @@ function parseWith(value: unknown, judge: (config: IgnitionConfig, version: Vers
     findings.error("ignition.version", text === undefined || text === null ? "is missing" : `${JSON.stringify(text)?.slice(0, 80)} is not supported`, `supported are ${supportedVersions.join(", ")}`);
     return invalid();
   }
-  const config = version.major === 2 ? parse2(value, version.minor, findings) : parse3(value, version.minor, findings);
-  if (config === undefined || findings.hasErrors) return invalid();
-  // A spec 2 config is judged before it is brought to spec 3; here only its file modes are looked at again.
-  judge(config, version, findings);
-  return findings.hasErrors ? invalid() : { verdict: "valid", config, version: String(text), warnings: findings.problems };
+  const config = version.major === 2 ? parse2(value, version.minor, purpose, findings) : parse3(value, version.minor, purpose, findings);
+  return config === undefined || findings.hasErrors ? invalid() : { verdict: "valid", config, version: String(text), warnings: findings.problems };
 }
 
 /** A field by its name, or by its name in other letters, as Go reads JSON. */
@@ -81,10 +78,11 @@ function fieldOf(record: Readonly<Record<string, unknown>>, name: string): unkno
   return other === undefined ? undefined : record[other];
 }
 
-function parse2(value: unknown, minor: Minor2, findings: Findings): IgnitionConfig | undefined {
+function parse2(value: unknown, minor: Minor2, purpose: Purpose, findings: Findings): IgnitionConfig | undefined {
   const config = read(value, shapesOf2[minor], "", findings) as Ignition2Config | undefined;
   if (config === undefined || findings.hasErrors) return undefined;
   validate2(config, minor, findings);
+  if (purpose === "asMachineConfig") judgeFileModes(config.storage?.files ?? [], findings);
   if (findings.hasErrors) return undefined;
   const upgraded = upgrade2(config, minor, findings);
   if (upgraded === undefined) return undefined;
@@ -92,11 +90,17 @@ function parse2(value: unknown, minor: Minor2, findings: Findings): IgnitionConf
   return findings.hasErrors ? undefined : upgrade3(upgraded, 0);
 }
 
-function parse3(value: unknown, minor: Minor3, findings: Findings): IgnitionConfig | undefined {
+function parse3(value: unknown, minor: Minor3, purpose: Purpose, findings: Findings): IgnitionConfig | undefined {
   const config = read(value, shapesOf3[minor], "", findings) as IgnitionConfig | undefined;
   if (config === undefined || findings.hasErrors) return undefined;
   validate3(config, minor, findings);
-  return findings.hasErrors ? undefined : upgrade3(config, minor);
+  if (findings.hasErrors) return undefined;
+  const upgraded = upgrade3(config, minor);
+  if (purpose === "asMachineConfig") {
+    if (minor !== 5) validate3(upgraded, 5, findings);
+    judgeFileModes(upgraded.storage?.files ?? [], findings);
+  }
+  return findings.hasErrors ? undefined : upgraded;
 }
 
 /** Later minor versions only add fields, so upgrading is renaming, but for one loss. */
