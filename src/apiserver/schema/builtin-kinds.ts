@@ -20,6 +20,7 @@ import {
   validateWorkload,
   type NameRule,
 } from "./object-validation.ts";
+import { base64OfBytes } from "./protobuf.ts";
 import { builtinTable } from "./tables.ts";
 
 const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;
@@ -199,25 +200,10 @@ function prepareSecret(secret: KubeObject): void {
   const plain = secret["stringData"];
   if (isObject(plain)) {
     const data = objectIn(secret, "data");
-    for (const [key, value] of Object.entries(plain)) if (typeof value === "string") data[key] = base64(value);
+    for (const [key, value] of Object.entries(plain)) if (typeof value === "string") data[key] = base64OfBytes(new TextEncoder().encode(value));
     delete secret["stringData"];
   }
   setDefault(secret, "type", "Opaque");
-}
-
-const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/** UTF-8, then base64. */
-export function base64(text: string): string {
-  const bytes = new TextEncoder().encode(text);
-  let result = "";
-  for (let index = 0; index < bytes.length; index += 3) {
-    const [a = 0, b, c] = bytes.subarray(index, index + 3);
-    result += base64Digits.charAt(a >> 2) + base64Digits.charAt(((a & 3) << 4) | ((b ?? 0) >> 4));
-    result += b === undefined ? "=" : base64Digits.charAt(((b & 15) << 2) | ((c ?? 0) >> 6));
-    result += c === undefined ? "=" : base64Digits.charAt(c & 63);
-  }
-  return result;
 }
 
 const keyPattern = /^[-._a-zA-Z0-9]+$/;
