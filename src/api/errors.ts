@@ -39,6 +39,10 @@ export const errorCodes = {
     meaning: "A process of the cluster did not come up.",
     remedy: "Read the log that is named; `mco down` ends what was started.",
   },
+  MCO_MANIFEST_INVALID: {
+    meaning: "A manifest cannot be read or is no Kubernetes object.",
+    remedy: "Correct the file and document that are named.",
+  },
   MCO_USAGE: {
     meaning: "The command line is not understood.",
     remedy: "Run the command with --help.",

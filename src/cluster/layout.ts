@@ -64,3 +64,6 @@ export interface HostRecord {
   readonly pool: string;
   readonly index: number;
 }
+
+/** Common name under which the API server asks kubelets for logs. */
+export const kubeletClientName = "kube-apiserver-kubelet-client";

@@ -2,8 +2,8 @@ import type { MachineConfig } from "../api/machine-config.ts";
 import { hostPaths } from "../api/names.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { decodeContents } from "../ignition/data-url.ts";
-import { parseIgnition, readIgnition } from "../ignition/parse-ignition.ts";
-import { at } from "../ignition/problem.ts";
+import { judgeIgnition, readIgnition } from "../ignition/parse-ignition.ts";
+import { type Problem, at } from "../ignition/problem.ts";
 import { type IgnitionConfig, type Passwd, emptyIgnition } from "../ignition/types.ts";
 
 /** Why a running machine cannot be brought to a config. */
@@ -37,19 +37,24 @@ const newMachines = "add a machine that starts with this config instead, or leav
 export function reconcile(from: Pick<MachineConfig, "metadata" | "spec">, to: Pick<MachineConfig, "metadata" | "spec">, options: ReconcileOptions = {}): readonly Irreconcilable[] {
   const found: Irreconcilable[] = [];
   const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") => void found.push({ field: field === "" ? "spec.config" : field, reason, remedy, rule });
-  const parse = (config: Pick<MachineConfig, "metadata" | "spec">, read: typeof parseIgnition): IgnitionConfig | undefined => {
-    const raw = config.spec?.config;
-    if (raw === undefined || raw === null) return emptyIgnition;
-    const parsed = read(raw);
-    if (parsed.verdict === "valid") return parsed.config;
-    for (const { path, reason, remedy, severity } of parsed.problems) {
+  const refuseAll = (config: Pick<MachineConfig, "metadata" | "spec">, problems: readonly Problem[]) => {
+    for (const { path, reason, remedy, severity } of problems) {
       if (severity === "error") refuse(path === "" ? "spec.config" : `spec.config.${path}`, `${config.metadata.name}: ${reason}`, remedy ?? "correct the field");
     }
+  };
+  const parse = (config: Pick<MachineConfig, "metadata" | "spec">): IgnitionConfig | undefined => {
+    const raw = config.spec?.config;
+    if (raw === undefined || raw === null) return emptyIgnition;
+    const parsed = readIgnition(raw);
+    if (parsed.verdict === "valid") return parsed.config;
+    refuseAll(config, parsed.problems);
     return undefined;
   };
-  // The old config rules the machine already, whatever later rules say of it.
-  const before = parse(from, readIgnition);
-  const after = parse(to, parseIgnition);
+  const before = parse(from);
+  const after = parse(to);
+  // Only the new config is judged: the old one rules the machine already, whatever later rules say of it.
+  if (after !== undefined) refuseAll(to, judgeIgnition(after));
+  if (found.length > 0) return found;
   if (before === undefined || after === undefined) return found;
   for (const one of reconcileIgnition(before, after, options.overrides ?? [])) found.push(one);
   const fips = to.spec?.fips === true;

@@ -8,7 +8,7 @@ import type { Files } from "../../ports/files.ts";
 import type { Ports } from "../../ports/index.ts";
 import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import type { Processes } from "../../ports/process.ts";
-import { ports } from "../layout.ts";
+import { kubeletClientName, ports } from "../layout.ts";
 import { logResponse } from "./pod-logs.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
@@ -156,6 +156,8 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
       case "recover":
         if (power !== "on") then(() => start(false));
         return { accepted: true };
+      default:
+        throw new Error(`a machine does not know "${verb}"`);
     }
   };
 
@@ -265,6 +267,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     { host: options.address, port: ports.kubelet, tls: options.tls },
     async (request, client, requestSignal) => {
       if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
+      if (client.commonName !== kubeletClientName && !client.organizations.includes("system:masters")) return { status: 403, headers: {}, body: "Forbidden\n" };
       return logResponse(request, { files: options.files, clock, podOf: (key) => pods.get(key), logFile: (pod, container) => `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log` }, requestSignal);
     },
     signal,

@@ -1,7 +1,7 @@
 import { createServer, request } from "node:http";
 import { rmSync } from "node:fs";
 import { McoError } from "../../api/errors.ts";
-import type { ControlHandler, ControlVerb } from "../host.ts";
+import type { ControlHandler } from "../host.ts";
 
 const bodyLimitBytes = 64 * 1024;
 
@@ -18,7 +18,7 @@ export async function serveControl(socketPath: string, handle: ControlHandler, s
       void (async () => {
         try {
           const { because = "" } = body === "" ? {} : (JSON.parse(body) as { because?: string });
-          const answer = await handle((incoming.url ?? "/").slice(1) as ControlVerb, because);
+          const answer = await handle((incoming.url ?? "/").slice(1), because);
           outgoing.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer ?? {}));
         } catch (error) {
           outgoing.writeHead(500, { "content-type": "application/json" }).end(JSON.stringify({ message: error instanceof Error ? error.message : String(error) }));
@@ -44,7 +44,7 @@ export async function serveControl(socketPath: string, handle: ControlHandler, s
 }
 
 /** Asks something of the machine behind a control socket. */
-export function askMachine(socketPath: string, verb: ControlVerb, because: string, signal: AbortSignal): Promise<unknown> {
+export function askMachine(socketPath: string, verb: string, because: string, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) => reject(new McoError("MCO_HOST_COMMAND_FAILED", { verb, socketPath }, { cause }));
     const outgoing = request({ socketPath, path: `/${verb}`, method: "POST", signal, headers: { "content-type": "application/json" } }, (incoming) => {

@@ -1,0 +1,38 @@
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Modules that are CommonJS inside the bundle still ask for `require`. */
+const banner = 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);';
+
+/**
+ * Writes this program as a bundle below `folder` and returns its path. One entry with chunks: a process loads only what
+ * its command needs. When this program runs from a bundle already, that bundle is copied.
+ */
+export async function writeBundle(folder: string): Promise<string> {
+  const own = fileURLToPath(import.meta.url);
+  const fresh = `${folder}.new`;
+  await rm(fresh, { recursive: true, force: true });
+  await mkdir(fresh, { recursive: true });
+  const { build } = await import("esbuild");
+  await build({
+    entryPoints: [{ in: join(own, "..", "main.ts"), out: "mco" }],
+    outdir: fresh,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node24",
+    external: ["esbuild"],
+    banner: { js: banner },
+    legalComments: "none",
+    logLevel: "silent",
+    minifySyntax: true,
+    minifyWhitespace: true,
+  });
+  await writeFile(join(fresh, "package.json"), '{"type":"module"}\n');
+  await rm(folder, { recursive: true, force: true });
+  await rename(fresh, folder);
+  return join(folder, "mco.mjs");
+}

@@ -1,0 +1,32 @@
+import { addressesOf, layoutOf, ports, type ClusterRecord } from "../../cluster/layout.ts";
+import { serveApiServer } from "../../apiserver/node/serve.ts";
+import { systemFiles } from "../../ports/node/index.ts";
+import { readArguments, usageError } from "../arguments.ts";
+import { runProcess } from "../run-process.ts";
+
+async function text(path: string): Promise<string> {
+  const contents = await systemFiles.readText(path);
+  if (contents === undefined) throw usageError(`${path} does not exist: start the cluster with 'mco up'`);
+  return contents;
+}
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = readArguments(args, { dir: { type: "string" } });
+  if (values.dir === undefined) throw usageError("--dir is required");
+  const layout = layoutOf(values.dir);
+  const record = JSON.parse(await text(layout.record)) as ClusterRecord;
+  return runProcess({ component: "apiserver" }, async (process, signal) => {
+    const server = await serveApiServer({
+      ...process,
+      file: layout.store,
+      host: addressesOf(record.network).apiServer,
+      port: ports.apiServer,
+      tls: { certificate: await text(`${layout.pki}/apiserver.crt`), key: await text(`${layout.pki}/apiserver.key`) },
+      clusterCA: await text(`${layout.pki}/cluster-ca.crt`),
+      tokenKey: await text(`${layout.pki}/tokens.key`),
+      kubeletClient: { certificate: await text(`${layout.pki}/kubelet-client.crt`), key: await text(`${layout.pki}/kubelet-client.key`) },
+      signal,
+    });
+    await server.closed;
+  });
+}

@@ -1,0 +1,29 @@
+import { resolve } from "node:path";
+import { layoutOf } from "../../cluster/layout.ts";
+import { runningCluster, startTimeOf } from "../../cluster/up.ts";
+import { systemClock, systemFiles } from "../../ports/node/index.ts";
+import { readArguments } from "../arguments.ts";
+
+const patienceMs = 60_000;
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = readArguments(args, { dir: { type: "string", default: ".mco" }, purge: { type: "boolean" } });
+  const layout = layoutOf(resolve(values.dir));
+  const record = await runningCluster(systemFiles, layout);
+  if (record === undefined) process.stdout.write(`no cluster runs in ${layout.directory}\n`);
+  else {
+    const { pid, startTime } = record.supervisor;
+    const alive = async (one: { pid: number; startTime: string }) => (await startTimeOf(systemFiles, one.pid)) === one.startTime;
+    process.kill(pid, "SIGTERM");
+    const began = systemClock.monotonic();
+    while ((await alive({ pid, startTime })) && systemClock.monotonic() - began < patienceMs) await systemClock.sleep(50);
+    // Only processes of the record, and only while each still is the one that was recorded.
+    for (const one of [{ pid, startTime }, ...record.processes]) if (await alive(one)) process.kill(one.pid, "SIGKILL");
+    process.stdout.write(`the cluster in ${layout.directory} has ended\n`);
+  }
+  if (values.purge === true) {
+    await systemFiles.remove(layout.directory);
+    process.stdout.write(`removed ${layout.directory}\n`);
+  }
+  return 0;
+}

@@ -1,0 +1,47 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { type ClusterRecord, addressesOf, layoutOf, ports } from "../../cluster/layout.ts";
+import type { ClusterStatus } from "../../core/cluster-status.ts";
+import { systemFiles } from "../../ports/node/index.ts";
+import { readArguments } from "../arguments.ts";
+import { connect } from "../connect.ts";
+import { drawStatus, painter } from "../draw-status.ts";
+import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, watch: { type: "boolean", short: "w" } });
+  const { kube, connection, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "status" });
+  const layout = layoutOf(resolve(values.dir ?? ".mco"));
+  const record = existsSync(layout.record) ? (JSON.parse((await systemFiles.readText(layout.record)) ?? "{}") as ClusterRecord) : undefined;
+  const addresses = record === undefined ? undefined : addressesOf(record.network);
+
+  const asJson = (status: ClusterStatus) => ({
+    apiVersion: "cli.mco/v1",
+    kind: "Status",
+    apiServer: { url: connection.server },
+    // Where they will listen; the field is there from the first version so that scripts can rely on it.
+    configServer: { url: addresses === undefined ? "" : `https://${addresses.configServer}:${ports.configServer}` },
+    registry: { url: addresses === undefined ? "" : `https://${addresses.registry}:${ports.registry}` },
+    operator: status.operator,
+    pools: status.pools,
+    nodes: status.nodes,
+  });
+  const canvas = painter(process.stdout);
+  const show = (status: ClusterStatus) => {
+    if (values.json === true) process.stdout.write(`${JSON.stringify(asJson(status))}\n`);
+    else canvas.draw(drawStatus(status, canvas));
+  };
+  try {
+    if (values.watch !== true) {
+      show(await lookAtCluster(kube));
+      return 0;
+    }
+    const stopping = new AbortController();
+    process.once("SIGINT", () => stopping.abort(new Error("SIGINT")));
+    process.once("SIGTERM", () => stopping.abort(new Error("SIGTERM")));
+    await watchCluster(kube, (status) => void show(status), stopping.signal);
+    return 0;
+  } finally {
+    close();
+  }
+}

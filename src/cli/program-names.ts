@@ -1,0 +1,17 @@
+/** Names of the reference's programs, and the process of ours that each is. */
+const programs: Readonly<Record<string, string>> = {
+  "machine-config-operator": "operator",
+  "machine-config-controller": "controller",
+  "machine-config-daemon": "daemon",
+  "machine-config-server": "server",
+  "machine-os-builder": "os-builder",
+  "machine-state-controller": "state",
+};
+
+/** The words of the command: the program's own name counts as the first one where it is a process's, as a link or as a container's command. */
+export function verbOf(program: string, args: readonly string[]): readonly string[] {
+  const base = program.split("/").at(-1)?.replace(/\.(ts|mjs)$/, "") ?? "";
+  const words = programs[base] === undefined ? args : [programs[base], ...args];
+  const [first = "", ...rest] = words;
+  return programs[first] === undefined ? words : [programs[first], ...rest];
+}

@@ -1,0 +1,54 @@
+import { Socket } from "node:net";
+import { hostname } from "node:os";
+import { memoryScribe } from "../ports/scribe.ts";
+import type { Ports } from "../ports/index.ts";
+import { jsonLogger, systemClock, systemRandom } from "../ports/node/index.ts";
+
+export interface ProcessOptions {
+  readonly component: string;
+  readonly node?: string;
+}
+
+/** Unique for each start of a process: the identity that leases carry. */
+export const processIdentity = (component: string): string => `${process.env["HOSTNAME"] ?? hostname()}_${component}_${systemRandom.uuid()}`;
+
+/**
+ * Runs a long-lived process: gives it its ports, and aborts its signal on TERM, INT, or when the process that started it
+ * is gone (the other end of its lifeline pipe). A second signal ends it at once.
+ *
+ * @returns the exit code.
+ */
+export async function runProcess(options: ProcessOptions, run: (ports: Ports, signal: AbortSignal) => Promise<void>): Promise<number> {
+  const log = jsonLogger({ ...options, level: process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : "info", pretty: process.stderr.isTTY });
+  const stopping = new AbortController();
+  const stop = (why: string) => {
+    if (stopping.signal.aborted) process.exit(1);
+    log.info({ why }, "stopping");
+    stopping.abort(new Error(why));
+  };
+  process.on("SIGTERM", () => stop("SIGTERM"));
+  process.on("SIGINT", () => stop("SIGINT"));
+  const lifeline = process.env["MCO_LIFELINE"];
+  if (lifeline !== undefined) {
+    const socket = new Socket({ fd: Number(lifeline), readable: true, writable: false });
+    socket.on("error", () => undefined);
+    socket.once("close", () => stop("the process that started this one is gone"));
+    socket.resume();
+  }
+  process.on("uncaughtException", (error) => {
+    log.error({ error, stack: error.stack }, "a bug ended the process");
+    process.exit(70);
+  });
+  process.on("unhandledRejection", (error) => {
+    log.error({ error, stack: error instanceof Error ? error.stack : undefined }, "a bug ended the process");
+    process.exit(70);
+  });
+  try {
+    await run({ clock: systemClock, random: systemRandom, log, scribe: memoryScribe() }, stopping.signal);
+    return 0;
+  } catch (error) {
+    if (stopping.signal.aborted) return 0;
+    log.error({ error }, "ended by a failure");
+    return 1;
+  }
+}

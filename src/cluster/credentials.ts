@@ -1,0 +1,63 @@
+import type { Clock } from "../ports/clock.ts";
+import type { Files } from "../ports/files.ts";
+import type { Random } from "../ports/random.ts";
+import { type Addresses, type Layout, kubeletClientName, ports } from "./layout.ts";
+import { type Authority, type KeyPair, certificateAuthority, storedPair } from "./pki.ts";
+
+export interface ClusterCredentials {
+  readonly authority: Authority;
+  readonly apiServer: KeyPair;
+  readonly kubeletClient: KeyPair;
+  /** PEM of the key that signs service-account tokens. */
+  readonly tokenKey: string;
+  readonly serverUrl: string;
+}
+
+const base64 = (text: string) => btoa(text);
+
+export function kubeconfigText(options: { readonly server: string; readonly ca: string; readonly user: string; readonly pair: KeyPair }): string {
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "mco",
+    clusters: [{ name: "mco", cluster: { server: options.server, "certificate-authority-data": base64(options.ca) } }],
+    users: [{ name: options.user, user: { "client-certificate-data": base64(options.pair.certificate), "client-key-data": base64(options.pair.key) } }],
+    contexts: [{ name: "mco", context: { cluster: "mco", user: options.user, namespace: "default" } }],
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}
+
+/** Makes what the cluster's processes prove themselves with, once; a second call finds it. */
+export async function clusterCredentials(options: { readonly files: Files; readonly clock: Clock; readonly random: Random; readonly layout: Layout; readonly addresses: Addresses }): Promise<ClusterCredentials> {
+  const { files, clock, random, layout, addresses } = options;
+  const { pki } = layout;
+  await files.makeDirectory(pki, { mode: 0o700 });
+  const root = await storedPair(files, pki, "cluster-ca", () => certificateAuthority({ name: "mco-cluster-ca", clock, random }));
+  const authority = await certificateAuthority({ name: "mco-cluster-ca", clock, random, existing: root });
+  const serverUrl = `https://${addresses.apiServer}:${ports.apiServer}`;
+  const apiServer = await storedPair(files, pki, "apiserver", () =>
+    authority.issue({ commonName: "kube-apiserver", usage: "server", hosts: [addresses.apiServer, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] }),
+  );
+  const kubeletClient = await storedPair(files, pki, "kubelet-client", () => authority.issue({ commonName: kubeletClientName, usage: "client" }));
+  // Any P-256 key will do for signing tokens; its certificate is of no use to anyone.
+  const tokens = await storedPair(files, pki, "tokens", () => authority.issue({ commonName: "service-account-tokens", usage: "client" }));
+  for (const { name, organization, path } of [
+    { name: "admin", organization: "system:masters", path: layout.kubeconfig },
+    { name: "cluster-controllers", organization: "system:masters", path: `${pki}/cluster-controllers.kubeconfig` },
+  ]) {
+    if ((await files.stat(path)) !== undefined) continue;
+    const pair = await authority.issue({ commonName: name, organizations: [organization], usage: "client" });
+    await files.write(path, kubeconfigText({ server: serverUrl, ca: authority.certificate, user: name, pair }), { mode: 0o600 });
+  }
+  return { authority, apiServer, kubeletClient, tokenKey: tokens.key, serverUrl };
+}
+
+/** Makes a host's kubeconfig (as `system:node:<name>`) and the certificate that it serves logs with. */
+export async function hostCredentials(files: Files, layout: Layout, credentials: Pick<ClusterCredentials, "authority" | "serverUrl">, host: { readonly name: string; readonly address: string }): Promise<void> {
+  const kubeconfig = `${layout.pki}/host-${host.name}.kubeconfig`;
+  if ((await files.stat(kubeconfig)) === undefined) {
+    const pair = await credentials.authority.issue({ commonName: `system:node:${host.name}`, organizations: ["system:nodes"], usage: "client" });
+    await files.write(kubeconfig, kubeconfigText({ server: credentials.serverUrl, ca: credentials.authority.certificate, user: host.name, pair }), { mode: 0o600 });
+  }
+  await storedPair(files, layout.pki, `host-${host.name}`, () => credentials.authority.issue({ commonName: `system:node:${host.name}`, organizations: ["system:nodes"], usage: "server", hosts: [host.address, host.name] }));
+}

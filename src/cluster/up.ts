@@ -1,0 +1,173 @@
+import { McoError } from "../api/errors.ts";
+import type { ControlHandler } from "../host/host.ts";
+import type { Files } from "../ports/files.ts";
+import type { Ports } from "../ports/index.ts";
+import type { Child, Processes } from "../ports/process.ts";
+import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
+import { type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports } from "./layout.ts";
+
+export interface UpOptions extends Ports {
+  readonly layout: Layout;
+  readonly controlPlane: number;
+  readonly workers: number;
+  readonly files: Files;
+  readonly processes: Processes;
+  /** How this program is run: Node.js, its flags, the bundle. */
+  readonly program: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly version: string;
+  readonly pid: number;
+  readonly portIsFree: (host: string, port: number) => Promise<boolean>;
+  readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
+  /** Resolves when the API server answers, and has what the operator needs. */
+  readonly afterApiServer: (credentials: ClusterCredentials, signal: AbortSignal) => Promise<void>;
+  readonly onProgress: (line: string) => void;
+}
+
+/** First and last wait before a process that ended is started again. */
+const firstBackoffMs = 250;
+const lastBackoffMs = 10_000;
+const stopGraceMs = 15_000;
+
+/** A process's start time, in clock ticks since boot: with the id, it names one process for good (proc(5)). */
+export async function startTimeOf(files: Files, pid: number): Promise<string | undefined> {
+  const stat = await files.readText(`/proc/${pid}/stat`);
+  // The second field is the program's name in parentheses, which may hold anything.
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+}
+
+/** The record of the cluster that runs in a folder, or `undefined` when none does. */
+export async function runningCluster(files: Files, layout: Layout): Promise<ClusterRecord | undefined> {
+  const text = await files.readText(layout.record);
+  if (text === undefined) return undefined;
+  const record = JSON.parse(text) as ClusterRecord;
+  return (await startTimeOf(files, record.supervisor.pid)) === record.supervisor.startTime ? record : undefined;
+}
+
+/**
+ * Brings a one-machine cluster up and keeps its processes alive until `signal` aborts: API server, cluster controllers,
+ * one process for each host. What it finds of an earlier run in the folder, it continues.
+ *
+ * @param onReady called once, when everything has been started.
+ */
+export async function runCluster(options: UpOptions, signal: AbortSignal, onReady: (record: ClusterRecord) => void): Promise<void> {
+  const { files, layout, clock, log, processes } = options;
+  const live = await runningCluster(files, layout);
+  if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
+  const before = await files.readText(layout.record);
+  const earlier = before === undefined ? undefined : (JSON.parse(before) as ClusterRecord);
+
+  const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
+  let hosts: HostRecord[] = [...(earlier?.hosts ?? hostsFor(options))];
+  await files.makeDirectory(layout.logs);
+  const credentials = await clusterCredentials({ ...options, addresses });
+
+  const supervised = new Map<string, Child>();
+  const startTimes = new Map<string, string>();
+  const loops: Promise<void>[] = [];
+  const stopping = new AbortController();
+
+  async function writeRecord(): Promise<ClusterRecord> {
+    const record: ClusterRecord = {
+      v: 1,
+      version: options.version,
+      network: addresses.network,
+      supervisor: { pid: options.pid, startTime: (await startTimeOf(files, options.pid)) ?? "" },
+      processes: [...supervised].map(([name, { pid }]) => ({ name, pid, startTime: startTimes.get(name) ?? "" })),
+      hosts,
+    };
+    await files.write(layout.record, JSON.stringify(record, undefined, 2));
+    return record;
+  }
+
+  /** Starts a process and starts it again whenever it ends, until the cluster stops. */
+  function supervise(name: string, args: readonly string[]): void {
+    loops.push(
+      (async () => {
+        let backoff = firstBackoffMs;
+        while (!stopping.signal.aborted) {
+          const [program = "", ...leading] = options.program;
+          const began = clock.monotonic();
+          const child = processes.spawn(program, [...leading, ...args], { env: { ...options.environment, MCO_LIFELINE: "3" }, logFile: `${layout.logs}/${name}.log`, lifeline: true, group: true });
+          supervised.set(name, child);
+          startTimes.set(name, (await startTimeOf(files, child.pid)) ?? "");
+          if (ready) await writeRecord();
+          const exit = await child.exited;
+          if (stopping.signal.aborted) return;
+          if (clock.monotonic() - began > 60_000) backoff = firstBackoffMs;
+          log.warn({ name, ...exit, againInMs: backoff }, "process ended");
+          await clock.sleep(backoff, stopping.signal).catch(() => undefined);
+          backoff = Math.min(backoff * 2, lastBackoffMs);
+        }
+      })(),
+    );
+  }
+
+  let ready = false;
+  async function startHost(host: HostRecord): Promise<void> {
+    await hostCredentials(files, layout, credentials, { name: host.name, address: addresses.host(host.index) });
+    await files.makeDirectory(layout.host(host.name));
+    supervise(`host-${host.name}`, ["host", "run", host.name, "--dir", layout.directory, "--pool", host.pool, "--index", String(host.index)]);
+  }
+
+  const addHost: ControlHandler = async (verb, argument) => {
+    if (verb !== "add-host") throw new Error(`the supervisor does not know "${verb}"`);
+    const pool = argument;
+    const prefix = pool === "master" ? "master" : pool;
+    const number = Math.max(-1, ...hosts.filter(({ name }) => name.startsWith(`${prefix}-`)).map(({ name }) => Number(name.slice(prefix.length + 1)))) + 1;
+    const host: HostRecord = { name: `${prefix}-${number}`, pool, index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1 };
+    hosts = [...hosts, host];
+    await startHost(host);
+    await writeRecord();
+    return host;
+  };
+
+  const onAbort = () => stopping.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    await files.write(`${layout.pki}/ca.crt`, credentials.authority.certificate);
+    options.onProgress(`API server at ${credentials.serverUrl}`);
+    await writeRecord();
+    supervise("apiserver", ["apiserver", "--dir", layout.directory]);
+    await options.afterApiServer(credentials, stopping.signal);
+    supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
+    options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);
+    for (const host of hosts) await startHost(host);
+    await options.serveControl(addHost, stopping.signal);
+    ready = true;
+    onReady(await writeRecord());
+    await new Promise<void>((resolve) => (stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true })));
+  } finally {
+    stopping.abort(new Error("the cluster stops"));
+    // Hosts first, so that they can still tell the API server; it goes last.
+    const byName = (wanted: (name: string) => boolean) => [...supervised].filter(([name]) => wanted(name)).map(([, child]) => child);
+    for (const group of [byName((name) => name.startsWith("host-")), byName((name) => name === "cluster-controllers"), byName((name) => name === "apiserver")]) await stopAll(group, options);
+    await Promise.all(loops);
+    const text = await files.readText(layout.record);
+    if (text !== undefined) await files.write(layout.record, JSON.stringify({ ...(JSON.parse(text) as ClusterRecord), processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2));
+  }
+}
+
+async function stopAll(children: readonly Child[], options: Pick<UpOptions, "clock">): Promise<void> {
+  for (const child of children) child.kill("SIGTERM");
+  const deadline = options.clock.deadline(stopGraceMs);
+  await Promise.race([Promise.all(children.map(({ exited }) => exited)), new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true }))]);
+  deadline.cancel();
+  for (const child of children) child.kill("SIGKILL");
+  await Promise.all(children.map(({ exited }) => exited));
+}
+
+function hostsFor({ controlPlane, workers }: Pick<UpOptions, "controlPlane" | "workers">): HostRecord[] {
+  const masters = Array.from({ length: controlPlane }, (_, number) => ({ name: `master-${number}`, pool: "master", index: number }));
+  const others = Array.from({ length: workers }, (_, number) => ({ name: `worker-${number}`, pool: "worker", index: controlPlane + number }));
+  return [...masters, ...others];
+}
+
+async function freeNetwork({ layout, portIsFree }: Pick<UpOptions, "layout" | "portIsFree">): Promise<string> {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const network = networkFor(layout.directory, attempt);
+    if (await portIsFree(addressesOf(network).apiServer, ports.apiServer)) return network;
+  }
+  throw new McoError("MCO_CLUSTER_START_FAILED", { problem: "no free network in 127.0.0.0/8 was found" });
+}
+

@@ -1,0 +1,174 @@
+import type { ClusterOperator } from "../api/cluster-operator.ts";
+import type { Node } from "../api/kubernetes.ts";
+import type { MachineConfigNode } from "../api/machine-config-node.ts";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { annotations, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import { conditionOf } from "../api/object.ts";
+import { poolOfNode } from "./pool-of-node.ts";
+
+export type Phase =
+  | "Lost"
+  | "Degraded"
+  | "Unreconcilable"
+  | "Rebooting"
+  | "PostAction"
+  | "ApplyingFiles"
+  | "Draining"
+  | "Cordoning"
+  | "Preparing"
+  | "Uncordoning"
+  | "NeedsUpdate"
+  | "Updated"
+  | "Joining"
+  | "Unknown";
+
+export interface NodeStatus {
+  readonly name: string;
+  readonly pool: string;
+  readonly phase: Phase;
+  readonly current: string;
+  readonly desired: string;
+  readonly ready: boolean;
+  readonly cordoned: boolean;
+  /** What it does, or why it waits; empty when there is nothing to say. */
+  readonly reason: string;
+  /** RFC 3339 of the last change of phase, as far as the conditions tell. */
+  readonly since: string;
+}
+
+export interface PoolStatus {
+  readonly name: string;
+  readonly target: string;
+  readonly paused: boolean;
+  readonly updated: boolean;
+  readonly updating: boolean;
+  readonly degraded: boolean;
+  readonly machines: number;
+  readonly updatedMachines: number;
+  readonly readyMachines: number;
+  readonly unavailableMachines: number;
+  readonly degradedMachines: number;
+  readonly message: string;
+}
+
+export interface ClusterStatus {
+  readonly operator: { readonly version: string; readonly available: boolean; readonly progressing: boolean; readonly degraded: boolean; readonly message: string } | undefined;
+  readonly pools: readonly PoolStatus[];
+  readonly nodes: readonly NodeStatus[];
+}
+
+export interface ClusterFacts {
+  readonly pools: readonly MachineConfigPool[];
+  readonly nodes: readonly Node[];
+  readonly machineConfigNodes: readonly MachineConfigNode[];
+  readonly clusterOperators: readonly ClusterOperator[];
+}
+
+const isReady = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+
+/** The word for where a node is in its update: the first that fits, the worst first. */
+export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undefined): Phase {
+  const has = node.metadata.annotations ?? {};
+  const condition = (type: string) => conditionOf(machineConfigNode?.status?.conditions, type);
+  const state = has[annotations.state];
+  const rebooting = has[annotations.postConfigAction] === "Rebooting" || condition(types.rebootedNode)?.status === "Unknown";
+  if (!isReady(node) && !rebooting) return "Lost";
+  if (state === nodeStates.degraded) return "Degraded";
+  if (state === nodeStates.unreconcilable) return "Unreconcilable";
+  if (rebooting) return "Rebooting";
+  const current = has[annotations.currentConfig] ?? "";
+  const desired = has[annotations.desiredConfig] ?? "";
+  if (current === "" && desired === "") return "Joining";
+  if (state === nodeStates.working) {
+    const requested = has[annotations.desiredDrain] ?? "";
+    if (requested.startsWith("drain-") && has[annotations.lastAppliedDrain] !== requested) return node.spec?.unschedulable === true ? "Draining" : "Cordoning";
+    if (condition(types.updatePostActionComplete)?.status === "Unknown") return "PostAction";
+    return condition(types.updatePrepared)?.status === "True" ? "ApplyingFiles" : "Preparing";
+  }
+  if (has[annotations.desiredDrain]?.startsWith("uncordon-") === true && has[annotations.lastAppliedDrain] !== has[annotations.desiredDrain]) return "Uncordoning";
+  if (current === "") return "Joining";
+  if (current !== desired) return "NeedsUpdate";
+  return state === nodeStates.done ? "Updated" : "Unknown";
+}
+
+/** Everything that a person wants to see of a cluster at one look, from live objects. */
+export function clusterStatus(facts: ClusterFacts): ClusterStatus {
+  const byName = new Map(facts.machineConfigNodes.map((object) => [object.metadata.name, object]));
+  const nodes = [...facts.nodes]
+    .sort((a, b) => a.metadata.name.localeCompare(b.metadata.name, "en", { numeric: true }))
+    .map((node): NodeStatus => {
+      const has = node.metadata.annotations ?? {};
+      const machineConfigNode = byName.get(node.metadata.name);
+      const phase = phaseOf(node, machineConfigNode);
+      const member = poolOfNode(node, facts.pools);
+      const conditions = machineConfigNode?.status?.conditions ?? [];
+      const drained = conditionOf(conditions, types.drained);
+      const reasonOf: Partial<Record<Phase, string>> = {
+        Lost: node.status?.conditions?.find(({ type }) => type === "Ready")?.message ?? "the kubelet does not report",
+        Degraded: has[annotations.reason] ?? "",
+        Unreconcilable: has[annotations.reason] ?? "",
+        Draining: drained?.message ?? "",
+        Rebooting: conditionOf(conditions, types.rebootedNode)?.message ?? "",
+        Joining: "no configuration applied yet",
+      };
+      return {
+        name: node.metadata.name,
+        pool: member.verdict === "member" ? member.pool : "",
+        phase,
+        current: has[annotations.currentConfig] ?? "",
+        desired: has[annotations.desiredConfig] ?? "",
+        ready: isReady(node),
+        cordoned: node.spec?.unschedulable === true,
+        reason: member.verdict === "ambiguous" ? `selected by several pools (${member.pools.join(", ")}): it belongs to none` : (reasonOf[phase] ?? ""),
+        since: conditions.map(({ lastTransitionTime }) => lastTransitionTime).sort().at(-1) ?? "",
+      };
+    });
+  const pools = [...facts.pools]
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    .map((pool): PoolStatus => {
+      const { status, spec } = pool;
+      const is = (type: string) => conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, type);
+      const speaking = ["Degraded", "Updating", "Updated"].map(is).find((condition) => condition?.status === "True" && condition.message !== "");
+      return {
+        name: pool.metadata.name,
+        target: spec.configuration?.name ?? "",
+        paused: spec.paused === true,
+        updated: is("Updated")?.status === "True",
+        updating: is("Updating")?.status === "True",
+        degraded: is("Degraded")?.status === "True",
+        machines: status?.machineCount ?? 0,
+        updatedMachines: status?.updatedMachineCount ?? 0,
+        readyMachines: status?.readyMachineCount ?? 0,
+        unavailableMachines: status?.unavailableMachineCount ?? 0,
+        degradedMachines: status?.degradedMachineCount ?? 0,
+        message: speaking?.message ?? is("Updating")?.message ?? "",
+      };
+    });
+  const operator = facts.clusterOperators.find(({ metadata }) => metadata.name === objects.clusterOperator);
+  const operatorIs = (type: string) => operator?.status?.conditions?.find((condition) => condition.type === type);
+  return {
+    operator:
+      operator === undefined
+        ? undefined
+        : {
+            version: operator.status?.versions?.find(({ name }) => name === "operator")?.version ?? "",
+            available: operatorIs("Available")?.status === "True",
+            progressing: operatorIs("Progressing")?.status === "True",
+            degraded: operatorIs("Degraded")?.status === "True",
+            message: operatorIs("Degraded")?.status === "True" ? (operatorIs("Degraded")?.message ?? "") : (operatorIs("Progressing")?.message ?? ""),
+          },
+    pools,
+    nodes,
+  };
+}
+
+/** Whether every pool has what it should have, and every one of `expected` machines is in one, ready. */
+export function isSettled(status: ClusterStatus, expected: number): boolean {
+  return (
+    status.operator?.available === true &&
+    status.pools.length > 0 &&
+    status.pools.every((pool) => pool.updated && pool.target !== "") &&
+    status.nodes.length >= expected &&
+    status.nodes.every((node) => node.phase === "Updated" && node.ready && !node.cordoned && status.pools.some((pool) => pool.name === node.pool && pool.target === node.current))
+  );
+}

@@ -1,0 +1,30 @@
+import type { Node } from "../api/kubernetes.ts";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { labels } from "../api/names.ts";
+import { selectorIsEmpty, selectorMatches } from "../api/object.ts";
+
+export type PoolOfNode =
+  | { readonly verdict: "member"; readonly pool: string; /** The node is a master and in a custom pool's selection too; master wins. */ readonly masterAndCustom: boolean }
+  /** No pool selects it, or it is not ours to manage. */
+  | { readonly verdict: "none"; readonly reason: string }
+  /** Several custom pools select it: it belongs to none until its labels say which. */
+  | { readonly verdict: "ambiguous"; readonly pools: readonly string[] };
+
+const isBuiltIn = (pool: string) => pool === "master" || pool === "worker";
+
+/**
+ * Which pool a node belongs to: a custom pool over `worker`, `master` over everything
+ * (openshift/machine-config-operator pkg/helpers/helpers.go, main).
+ */
+export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly MachineConfigPool[]): PoolOfNode {
+  if (node.metadata.labels?.[labels.os] === "windows") return { verdict: "none", reason: "Windows nodes are not managed" };
+  const selecting = pools
+    .filter(({ spec }) => spec.nodeSelector !== undefined && !selectorIsEmpty(spec.nodeSelector) && selectorMatches(spec.nodeSelector, node.metadata.labels))
+    .map(({ metadata }) => metadata.name)
+    .sort();
+  const custom = selecting.filter((pool) => !isBuiltIn(pool));
+  if (selecting.includes("master")) return { verdict: "member", pool: "master", masterAndCustom: custom.length > 0 };
+  if (custom.length > 1) return { verdict: "ambiguous", pools: custom };
+  const [only] = custom.length === 1 ? custom : selecting;
+  return only === undefined ? { verdict: "none", reason: "no pool selects it" } : { verdict: "member", pool: only, masterAndCustom: false };
+}
