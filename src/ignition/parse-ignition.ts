@@ -43,6 +43,17 @@ function judgeFileModes(files: readonly { readonly mode?: number }[], findings: 
   }
 }
 
+/**
+ * What keeps a config that was brought to 3.5 from being one of a MachineConfig: errors only, empty for none. Differs from
+ * `parseIgnition` for spec 2, whose configs that one judges before they are brought to 3.5.
+ */
+export function judgeIgnition(config: IgnitionConfig): readonly Problem[] {
+  const findings = new Findings();
+  validate3(config, 5, findings);
+  judgeFileModes(config.storage?.files ?? [], findings);
+  return findings.errors;
+}
+
 type Purpose = "asMachineConfig" | "asItIs";
 type Version = { readonly major: 2; readonly minor: Minor2 } | { readonly major: 3; readonly minor: Minor3 };
 

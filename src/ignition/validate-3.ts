@@ -157,7 +157,8 @@ class Check {
     if (compression !== undefined && compression !== "" && compression !== "gzip") this.#error(at(path, "compression"), `${JSON.stringify(compression)} is not known`, "use gzip, or leave it out");
     const hash = verification?.hash;
     if (hash !== undefined) {
-      if (source === undefined) this.#error(at(path, "verification.hash"), "stands without a source");
+      // References to configs were not looked at for this before 3.1.
+      if (source === undefined && (this.#minor >= 1 || path.startsWith("storage."))) this.#error(at(path, "verification.hash"), "stands without a source");
       this.#error(at(path, "verification.hash"), problemOfHash(hash, this.#minor === 0 ? { sha512: 128 } : { sha512: 128, sha256: 64 }));
     }
     this.#source(at(path, "source"), source);
