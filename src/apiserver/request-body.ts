@@ -1,7 +1,7 @@
 import { parse as parseYaml } from "yaml";
 import type { HttpRequest } from "../ports/http.ts";
 import { isObject } from "./schema/json-values.ts";
-import { decodeProtobuf } from "./schema-shims.ts";
+import { decodeProtobuf } from "./schema/protobuf.ts";
 import { badRequest, Refusal, tooLarge, unsupportedMediaType } from "./status.ts";
 
 /** What the real server accepts as well: `k8s.io/apiserver pkg/server/config.go (master)` MaxRequestBodyBytes. */

@@ -34,6 +34,8 @@ export interface Listener {
 const compress = promisify(gzip);
 /** Shorter answers are not worth compressing on one machine; the real server has the same bound. */
 const gzipFromBytes = 128 * 1024;
+/** Who sends more than this is cut off without an answer. */
+const discardLimitBytes = 64 * 1024 * 1024;
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
@@ -118,10 +120,10 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    // One byte too many is enough for the server to refuse it; the rest is read so that the caller hears the refusal.
+    if (length <= bodyLimitBytes) chunks.push(chunk);
     length += chunk.length;
-    chunks.push(chunk);
-    // One byte too many is enough for the server to refuse it.
-    if (length > bodyLimitBytes) break;
+    if (length > discardLimitBytes) throw new Error("the body does not end");
   }
   return length === 0 ? base : { ...base, body: Buffer.concat(chunks) };
 }
@@ -139,8 +141,6 @@ function peerOf(incoming: IncomingMessage): Peer {
 async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: HttpResponse): Promise<void> {
   const { status, body } = response;
   for (const [name, value] of Object.entries(response.headers)) outgoing.setHeader(name, typeof value === "string" ? value : [...value]);
-  // What was not read of a refused body cannot be told from the next request.
-  if (!incoming.complete) outgoing.setHeader("connection", "close");
   if (typeof body === "string" || body instanceof Uint8Array) {
     let bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     if (bytes.length > gzipFromBytes && /\bgzip\b/.test(incoming.headers["accept-encoding"] ?? "")) {
