@@ -37,6 +37,7 @@ function expression(pattern: string): RegExp {
 
 function addStrings(env: Environment): void {
   env.registerFunction(`string.${matchesName}(string): bool`, (text: string, pattern: string) => expression(pattern).test(text));
+  env.registerFunction("matches(string, string): bool", (text: string, pattern: string) => expression(pattern).test(text));
   env.registerFunction("string.find(string): string", (text: string, pattern: string) => expression(pattern).exec(text)?.[0] ?? "");
   env.registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) => findAll(text, pattern, Infinity));
   env.registerFunction("string.findAll(string, int): list<string>", (text: string, pattern: string, limit: bigint) =>

@@ -4,6 +4,7 @@ import type { FieldError, Schema, ValidationRule } from "./contract.ts";
 import { child, duplicate, forbidden, invalid, required } from "./field-errors.ts";
 import { formats, isTimestamp } from "./formats.ts";
 import { isList, isObject, type JsonObject } from "./json-values.ts";
+import { objectMeta, string } from "./schema-parts.ts";
 
 /** A broken rule: the error and the steps from the value that carries the rule to the field that is meant. */
 export interface RuleFinding {
@@ -315,6 +316,7 @@ function fieldOf(schema: Schema, name: string): Inspected {
 /** Fields that a rule may name: unknown ones are kept but not to be relied on, metadata of resources is cut down. */
 function fieldsOf(schema: Schema): { readonly properties: Readonly<Record<string, Schema>> | undefined } {
   const { properties } = schema;
+  if (schema["x-kubernetes-embedded-resource"] === true) return { properties: { ...properties, apiVersion: string, kind: string, metadata: objectMeta } };
   if (properties === undefined) return { properties: schema["x-kubernetes-preserve-unknown-fields"] === true ? undefined : {} };
   return { properties };
 }

@@ -5,6 +5,7 @@ import { at, cloneJson, equalJson, isList, isObject, listAt, numberAt, objectAt,
 import { compileJsonPath } from "./json-path.ts";
 import { labelName, subdomainName, validateMetadata } from "./object-validation.ts";
 import { compileExpression } from "./regular-expressions.ts";
+import { rootSchema } from "./schema-parts.ts";
 import { compileSchema, validateFragment } from "./structural.ts";
 import { customTable, isPrinterColumns } from "./tables.ts";
 
@@ -231,7 +232,7 @@ function checkNode(schema: JsonObject, path: string, place: Place, depth: number
   if (isList(items)) errors.push(forbidden(`${path}.items`, "items must be a schema object and not an array"));
   else if (isObject(items)) errors.push(...checkNode(items, `${path}.items`, "items", depth + 1));
   else if (type === "array") errors.push(required(`${path}.items`, "must be specified"));
-  errors.push(...checkLists(schema, path), ...checkCombinations(schema, path, intOrString), ...ruleProblems(schema as Schema, path));
+  errors.push(...checkLists(schema, path), ...checkCombinations(schema, path, intOrString), ...ruleProblems(place === "root" ? rootSchema(schema as Schema) : (schema as Schema), path));
   if (schema["default"] !== undefined && errors.length === 0) errors.push(...checkDefault(schema, path));
   return errors;
 }
@@ -308,7 +309,7 @@ function checkDefault(schema: JsonObject, path: string): FieldError[] {
   const value = cloneJson(schema["default"]);
   const pruned = isObject(value) && schema["type"] === "object" && !("x-kubernetes-embedded-resource" in schema) ? unknownFields(schema as Schema, value) : [];
   if (pruned.length > 0) return [invalid(`${path}.default`, schema["default"], `must not have unknown fields: ${pruned.join(", ")}`)];
-  return validateFragment(schema as Schema, value, `${path}.default`).map((error) => error);
+  return [...validateFragment(schema as Schema, value, `${path}.default`)];
 }
 
 function unknownFields(schema: Schema, value: JsonObject): readonly string[] {
