@@ -1,0 +1,171 @@
+import type { ControllerConfig } from "../api/controller-config.ts";
+import type { Node } from "../api/kubernetes.ts";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfiguration } from "../api/machine-configuration.ts";
+import { annotations, labels } from "../api/names.ts";
+import { selectorMatches } from "../api/object.ts";
+import { type Because, describeConsequence } from "./change.ts";
+import { type ConfigChange, diffConfigs } from "./diff-configs.ts";
+import { mergePolicies } from "./disruption-policy.ts";
+import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
+import { type ObservedEntry, type ObservedNode, type Step, planNode } from "./plan-node.ts";
+import { poolOfNode } from "./pool-of-node.ts";
+import { type Irreconcilable, reconcile } from "./reconcilable.ts";
+import { type Refusal, type RenderWarning, renderPool } from "./render-pool.ts";
+import { ignitionOf, validateMachineConfig } from "./validate-machine-config.ts";
+
+/** The objects that decide what machines should be. */
+export interface ClusterObjects {
+  readonly pools: readonly MachineConfigPool[];
+  readonly machineConfigs: readonly MachineConfig[];
+  readonly machineConfiguration: MachineConfiguration | undefined;
+  readonly controllerConfig: ControllerConfig | undefined;
+  readonly nodes: readonly Node[];
+}
+
+/** What one machine would go through. */
+export interface NodeForecast {
+  readonly node: string;
+  readonly drains: boolean;
+  readonly reboots: boolean;
+  /** `reload crio.service`, `restart a.service`, `systemctl daemon-reload`, in order. */
+  readonly actions: readonly string[];
+  /** `nothing` | `reload` | `reboot`: the machine's consequence in one word, the worst. */
+  readonly disruption: "nothing" | "services" | "reboot";
+}
+
+export type PoolForecast =
+  | { readonly pool: string; readonly verdict: "unchanged"; readonly rendered: string }
+  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly Refusal[] }
+  | {
+      readonly pool: string;
+      readonly verdict: "changes";
+      readonly from: string;
+      readonly to: string;
+      readonly paused: boolean;
+      readonly changes: readonly ConfigChange[];
+      readonly because: readonly Because[];
+      readonly irreconcilable: readonly Irreconcilable[];
+      readonly warnings: readonly RenderWarning[];
+      readonly nodes: readonly NodeForecast[];
+    };
+
+export interface ClusterForecast {
+  /** Objects that could never be applied, with field, reason and remedy. */
+  readonly refusals: readonly { readonly object: string; readonly path: string; readonly reason: string; readonly remedy?: string }[];
+  readonly warnings: readonly string[];
+  readonly pools: readonly PoolForecast[];
+}
+
+/** The machine that holds exactly a configuration: what a plan starts from where no machine can be asked. */
+export function observedAs(config: NodeConfig, machine: { readonly image: string; readonly onlyControlPlane: boolean }): ObservedNode {
+  const entries = new Map<string, ObservedEntry>();
+  for (const [path, wanted] of config.entries) {
+    if (wanted.kind === "file") entries.set(path, { kind: "file", digest: wanted.digest, mode: wanted.mode, uid: wanted.user.id ?? 0, gid: wanted.group.id ?? 0 });
+    else if (wanted.kind === "link") entries.set(path, wanted);
+  }
+  return {
+    bootId: "",
+    booted: { image: machine.image, kernelArguments: config.kernelArguments },
+    staged: undefined,
+    entries,
+    enablement: new Map([...config.enablement].map(([name, { enabled, installable }]) => [name, !installable ? "static" : enabled === false ? "disabled" : "enabled"])),
+    passwords: config.passwords,
+    users: new Map(),
+    groups: new Map(),
+    originals: { paths: Object.fromEntries([...config.entries.keys()].map((path) => [path, null])), enablement: Object.fromEntries([...config.enablement.keys()].map((name) => [name, "absent"])), passwords: {}, kernelArguments: [], ownKernelArguments: [...config.kernelArguments] },
+    ledger: undefined,
+    previous: config,
+    forced: false,
+    onlyControlPlane: machine.onlyControlPlane,
+  };
+}
+
+const isControlPlane = (node: Node) => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
+
+function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
+  if (config === undefined) return undefined;
+  const ignition = ignitionOf(config);
+  if (ignition?.verdict === "invalid") return undefined;
+  const result = nodeConfigOf(config, ignition?.config);
+  return result.verdict === "decoded" ? result.config : undefined;
+}
+
+function rendered(pool: MachineConfigPool, objects: ClusterObjects) {
+  const members = objects.machineConfigs.filter((config) => !config.metadata.name.startsWith("rendered-") && selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
+  return renderPool({ pool, members, controllerConfig: { spec: objects.controllerConfig?.spec ?? {}, ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }) } });
+}
+
+/** What the steps of a plan mean for whoever works on the machine. */
+export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
+  const actions = steps.flatMap((step) => (step.do === "daemonReload" ? [describeConsequence({ kind: "daemonReload" })] : step.do === "reload" || step.do === "restart" ? [`${step.do} ${step.unit}`] : []));
+  const reboots = steps.some((step) => step.do === "reboot");
+  return { node, drains: steps.some((step) => step.do === "drain"), reboots, actions, disruption: reboots ? "reboot" : actions.length > 0 ? "services" : "nothing" };
+}
+
+/**
+ * What would happen if the objects were `after` in place of `before`: which pools re-render, and what each of their
+ * machines would go through. The machines' part is the very plan that the daemons will make.
+ */
+export function planCluster(before: ClusterObjects, after: ClusterObjects): ClusterForecast {
+  const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
+  const refusals: { object: string; path: string; reason: string; remedy?: string }[] = [];
+  const warnings: string[] = [];
+  for (const config of after.machineConfigs) {
+    if (known.get(config.metadata.name) === config) continue;
+    for (const { path, reason, remedy, severity } of validateMachineConfig(config)) {
+      const object = `MachineConfig/${config.metadata.name}`;
+      if (severity === "error") refusals.push({ object, path, reason, ...(remedy === undefined ? {} : { remedy }) });
+      else warnings.push(`${object}: ${path}: ${reason}`);
+    }
+    if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels))) warnings.push(`MachineConfig/${config.metadata.name}: no pool selects it; give it the label ${labels.role}`);
+  }
+  const policies = mergePolicies(after.machineConfiguration?.spec.nodeDisruptionPolicy);
+  const controlPlaneNodes = after.nodes.filter(isControlPlane).length;
+
+  const pools = after.pools.map((pool): PoolForecast => {
+    const name = pool.metadata.name;
+    const now = rendered(pool, after);
+    if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
+    const earlierPool = before.pools.find((other) => other.metadata.name === name);
+    const then = earlierPool === undefined ? undefined : rendered(earlierPool, before);
+    const from = then?.verdict === "rendered" ? then.config : before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
+    const to = now.config;
+    if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
+
+    const target = decoded(to);
+    const members = after.nodes.filter((node) => {
+      const member = poolOfNode(node, after.pools);
+      return member.verdict === "member" && member.pool === name;
+    });
+    let because: readonly Because[] = [];
+    const nodes = members.map((node): NodeForecast => {
+      // Each machine starts from what it has, which need not be what the pool had.
+      const current = node.metadata.annotations?.[annotations.currentConfig];
+      const has = decoded(current === from?.metadata.name ? from : before.machineConfigs.find((config) => config.metadata.name === current)) ?? decoded(from) ?? emptyNodeConfig;
+      const image = has.osImage === "" ? (target?.osImage ?? "") : has.osImage;
+      const plan = target === undefined ? undefined : planNode(observedAs(has, { image, onlyControlPlane: isControlPlane(node) && controlPlaneNodes === 1 }), target, policies);
+      if (plan?.verdict !== "change") return forecastOf(node.metadata.name, []);
+      because = plan.because;
+      return forecastOf(node.metadata.name, plan.steps);
+    });
+    if (members.length === 0 && target !== undefined) {
+      const plan = planNode(observedAs(decoded(from) ?? emptyNodeConfig, { image: target.osImage, onlyControlPlane: false }), target, policies);
+      if (plan.verdict === "change") because = plan.because;
+    }
+    return {
+      pool: name,
+      verdict: "changes",
+      from: from?.metadata.name ?? "",
+      to: to.metadata.name,
+      paused: pool.spec.paused === true,
+      changes: diffConfigs(from, to),
+      because,
+      irreconcilable: from === undefined ? [] : reconcile(from, to),
+      warnings: now.warnings,
+      nodes,
+    };
+  });
+  return { refusals, warnings, pools };
+}
