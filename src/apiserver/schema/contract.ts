@@ -147,7 +147,7 @@ export interface ResourceDefinition {
   generationChanged(before: KubeObject, after: KubeObject): boolean;
   /** Defaults and normalisation beyond the schema's (a Secret's stringData, a Pod's qosClass …). Changes `object` in place. */
   prepare(object: KubeObject, before: KubeObject | undefined): void;
-  /** Rules beyond the schema's: immutability, names, cross-field. `before` is undefined on create. */
+  /** Rules beyond the schema's: metadata (name, labels, owners, finalizers), immutability, cross-field. `before` is undefined on create. */
   validate(object: KubeObject, before: KubeObject | undefined): readonly FieldError[];
   /** Values that a field selector may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;

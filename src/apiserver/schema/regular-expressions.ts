@@ -19,25 +19,16 @@ export function compileExpression(pattern: string): Expression {
 }
 
 function compile(pattern: string): Expression {
-  const flags = new Set(["u"]);
-  let source = pattern;
-  const leading = /^\(\?([imsU]+)\)/.exec(source);
-  if (leading !== null) {
-    source = source.slice(leading[0].length);
-    for (const flag of leading[1] ?? "") {
-      if (flag === "U") return { verdict: "refused", message: `error parsing regexp: invalid or unsupported Perl syntax: \`(?U\`` };
-      flags.add(flag);
-    }
-  }
-  const foreign = /\(\?(?:=|!|<=|<!)|\\[1-9]|\\k</.exec(source.replaceAll(/\\\\/g, ""));
+  const foreign = /\(\?(?:=|!|<=|<!)|\\[1-9]|\\k</.exec(pattern.replaceAll("\\\\", ""));
   if (foreign !== null) return { verdict: "refused", message: `error parsing regexp: invalid or unsupported Perl syntax: \`${foreign[0]}\`` };
-  source = translate(source);
-  for (const withFlags of [[...flags].join(""), [...flags].filter((flag) => flag !== "u").join("")]) {
+  const source = translate(pattern);
+  // The strict form refuses braces that RE2 takes literally; the second try is the lenient one.
+  for (const flags of ["u", ""]) {
     try {
-      const expression = new RegExp(source, withFlags);
+      const expression = new RegExp(source, flags);
       return { verdict: "compiled", test: (text) => expression.test(text), source: expression };
     } catch {
-      // The strict form refuses escapes that RE2 allows (`\-`); the second try is the lenient one.
+      continue;
     }
   }
   return { verdict: "refused", message: `error parsing regexp: \`${pattern}\`` };
@@ -60,15 +51,66 @@ const posixClasses: Readonly<Record<string, string>> = {
   xdigit: "0-9A-Fa-f",
 };
 
-function translate(source: string): string {
-  return source
-    .replaceAll(/\[:(\w+):\]/g, (whole: string, name: string) => posixClasses[name] ?? whole)
-    .replaceAll(/\(\?P</g, "(?<")
-    .replaceAll(/\\(.)/gs, (whole: string, escaped: string) => {
-      if (escaped === "A") return "^";
-      if (escaped === "z") return "$";
-      // Escapes of plain punctuation are fine in RE2 and refused by the `u` flag.
-      if (/[!"#%&',:;<=>@`~ _]/.test(escaped)) return escaped;
-      return whole;
-    });
+/** Characters that must keep their backslash under the `u` flag. */
+const syntax = "^$\\.*+?()[]{}|/";
+
+/** One pass over the expression: inside of brackets other rules hold than outside. */
+function translate(pattern: string): string {
+  let out = "";
+  let inClass = false;
+  /** For each open group, how many groups of flags end with it. */
+  const closers = [0];
+  for (let index = 0; index < pattern.length; index++) {
+    const letter = pattern.charAt(index);
+    const rest = pattern.slice(index);
+    if (letter === "\\") {
+      const escape = translateEscape(rest, inClass);
+      out += escape.text;
+      index += escape.length - 1;
+    } else if (inClass) {
+      const posix = /^\[:(\w+):\]/.exec(rest);
+      if (posix !== null) {
+        out += posixClasses[posix[1] ?? ""] ?? posix[0];
+        index += posix[0].length - 1;
+      } else if (letter === "]") {
+        inClass = false;
+        out += letter;
+      } else out += letter === "[" ? "\\[" : letter;
+    } else if (letter === "[") {
+      inClass = true;
+      // A bracket that closes nothing yet is a character of the class.
+      const start = /^\[(\^?)(\]?)/.exec(rest);
+      out += `[${start?.[1] ?? ""}${start?.[2] === "]" ? "\\]" : ""}`;
+      index += (start?.[0].length ?? 1) - 1;
+    } else if (letter === "(") {
+      const flags = /^\(\?([imsU]+)\)/.exec(rest);
+      const named = rest.startsWith("(?P<");
+      if (flags !== null) {
+        out += `(?${flags[1] ?? ""}:`;
+        closers[closers.length - 1] = (closers.at(-1) ?? 0) + 1;
+        index += flags[0].length - 1;
+      } else {
+        out += named ? "(?<" : "(";
+        if (named) index += 3;
+        closers.push(0);
+      }
+    } else if (letter === ")") out += ")".repeat((closers.pop() ?? 0) + 1);
+    else out += letter;
+  }
+  return out + ")".repeat(closers[0] ?? 0);
+}
+
+function translateEscape(rest: string, inClass: boolean): { readonly text: string; readonly length: number } {
+  const letter = rest.charAt(1);
+  if (letter === "A" && !inClass) return { text: "^", length: 2 };
+  if (letter === "z" && !inClass) return { text: "$", length: 2 };
+  if (letter === "a") return { text: "\\x07", length: 2 };
+  if (letter === "Q") {
+    const quoted = /^\\Q(.*?)(?:\\E|$)/s.exec(rest);
+    return { text: (quoted?.[1] ?? "").replaceAll(/[\^$\\.*+?()[\]{}|/-]/g, "\\$&"), length: quoted?.[0].length ?? 2 };
+  }
+  const property = /^\\([pP])([A-Z])(?!\{)/.exec(rest);
+  if (property !== null) return { text: `\\${property[1] ?? ""}{${property[2] ?? ""}}`, length: 3 };
+  const plain = !/[A-Za-z0-9]/.test(letter) && !syntax.includes(letter) && !(inClass && letter === "-");
+  return { text: plain ? letter : `\\${letter}`, length: 2 };
 }
