@@ -143,3 +143,11 @@ test("a webhook is called by https", () => {
   expect(errors[0]).toContain("'https' is the only allowed URL scheme");
   expect(errors[1]).toContain("webhooks[0].matchConditions[0].expression: Invalid value:");
 });
+
+test("an event stays with its object's namespace", () => {
+  const event = { apiVersion: "v1", kind: "Event", metadata: { name: "e", namespace: "default" }, involvedObject: { kind: "Node", name: "n" } };
+  const { object, errors } = admit(event);
+  expect(errors).toEqual([]);
+  expect(object["involvedObject"]).toEqual({ kind: "Node", name: "n" });
+  expect(admit({ ...event, metadata: { name: "e", namespace: "other" } }).errors).toEqual(['involvedObject.namespace: Invalid value: "": does not match event.namespace']);
+});

@@ -448,14 +448,10 @@ function validateNode(node: KubeObject, before: KubeObject | undefined): readonl
   return errors;
 }
 
-function prepareEvent(event: KubeObject): void {
-  const about = event["involvedObject"];
-  if (isObject(about)) setDefault(about, "namespace", event.metadata.namespace);
-}
-
 function validateEvent(event: KubeObject): readonly FieldError[] {
   const about = textAt(event, "involvedObject", "namespace") || textAt(event, "regarding", "namespace");
   const own = event.metadata.namespace ?? "";
+  // Events of cluster-scoped objects live in `default`; a namespace is never made up, or `describe node` would not find them.
   if (about === "" ? own !== "default" && own !== "" && own !== "kube-system" : about !== own) return [invalid("involvedObject.namespace", about, "does not match event.namespace")];
   return [];
 }
@@ -517,7 +513,7 @@ function reviewKind(group: string, name: string, options: KindOptions = {}): Res
 export const builtinDefinitions: readonly ResourceDefinition[] = [
   kind("", "v1", "ConfigMap", { shortNames: ["cm"], generation: "never", validate: validateData }),
   kind("", "v1", "Endpoints", { plural: "endpoints", shortNames: ["ep"], generation: "never" }),
-  kind("", "v1", "Event", { shortNames: ["ev"], generation: "never", prepare: prepareEvent, validate: validateEvent, selectableFields: eventFields }),
+  kind("", "v1", "Event", { shortNames: ["ev"], generation: "never", validate: validateEvent, selectableFields: eventFields }),
   kind("", "v1", "LimitRange", { shortNames: ["limits"], generation: "never" }),
   kind("", "v1", "Namespace", {
     shortNames: ["ns"],
