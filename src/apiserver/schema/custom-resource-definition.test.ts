@@ -81,6 +81,18 @@ describe("a definition is refused", () => {
     expect(first).toMatch(text);
   });
 
+  test("for a rule on labels: of the metadata rules see the names", () => {
+    const ruled = (rule: string): string[] =>
+      refusals(
+        crd({}, ({ spec }) => {
+          const [version] = spec["versions"] as { schema: { openAPIV3Schema: Record<string, unknown> } }[];
+          if (version !== undefined) version.schema.openAPIV3Schema["x-kubernetes-validations"] = [{ rule }];
+        }),
+      );
+    expect(ruled("self.metadata.name == 'cluster'")).toEqual([]);
+    expect(ruled("self.metadata.labels.x == 'y'")[0]).toContain("undefined field 'labels'");
+  });
+
   test("for names and versions that do not fit", () => {
     expect(refusals(crd({}, (object) => (object.metadata.name = "wrong")))).toEqual(['metadata.name: Invalid value: "wrong": must be spec.names.plural+"."+spec.group']);
     expect(refusals(crd({}, ({ spec }) => (spec["versions"] = [])))).toEqual(["spec.versions: Required value: must have at least one version"]);

@@ -5,7 +5,7 @@ import { at, cloneJson, equalJson, isList, isObject, listAt, numberAt, objectAt,
 import { compileJsonPath } from "./json-path.ts";
 import { labelName, subdomainName, validateMetadata } from "./object-validation.ts";
 import { compileExpression } from "./regular-expressions.ts";
-import { rootSchema } from "./schema-parts.ts";
+import { object, rootSchema, string } from "./schema-parts.ts";
 import { compileSchema, validateFragment } from "./structural.ts";
 import { customTable, isPrinterColumns } from "./tables.ts";
 
@@ -232,9 +232,15 @@ function checkNode(schema: JsonObject, path: string, place: Place, depth: number
   if (isList(items)) errors.push(forbidden(`${path}.items`, "items must be a schema object and not an array"));
   else if (isObject(items)) errors.push(...checkNode(items, `${path}.items`, "items", depth + 1));
   else if (type === "array") errors.push(required(`${path}.items`, "must be specified"));
-  errors.push(...checkLists(schema, path), ...checkCombinations(schema, path, intOrString), ...ruleProblems(place === "root" ? rootSchema(schema as Schema) : (schema as Schema), path));
+  errors.push(...checkLists(schema, path), ...checkCombinations(schema, path, intOrString), ...ruleProblems(place === "root" ? seenByRules(schema as Schema) : (schema as Schema), path));
   if (schema["default"] !== undefined && errors.length === 0) errors.push(...checkDefault(schema, path));
   return errors;
+}
+
+/** Of the metadata, rules see the names only: labels and the like change without a schema having a say. */
+function seenByRules(schema: Schema): Schema {
+  const root = rootSchema(schema);
+  return { ...root, properties: { ...root.properties, metadata: object({ name: string, generateName: string }) } };
 }
 
 function checkWords(schema: JsonObject, path: string): FieldError[] {
