@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { layerOf, sourceFiles } from "./source-files.ts";
+
+const inner = ["api", "ignition", "core", "ports"];
+const outside = [...inner, "kube", "host", "registry", "apiserver"];
+
+/** Who may import whom: imports point down the layers, and neither outside parts nor processes know each other. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  api: [],
+  ignition: ["api"],
+  core: ["api", "ignition"],
+  ports: ["api"],
+  kube: inner,
+  host: inner,
+  registry: inner,
+  apiserver: inner,
+  operator: outside,
+  controller: outside,
+  daemon: outside,
+  cluster: outside,
+  cli: [...outside, "operator", "controller", "daemon", "cluster"],
+};
+
+/** Folders that hold drivers: only the composition root and their own layer may name them. */
+const driverFolders = ["src/ports/node/", "src/host/directory/", "src/host/memory/", "src/kube/node/", "src/apiserver/node/"];
+
+test("imports point down the layers, and components do not know each other", () => {
+  const offences = sourceFiles().flatMap((file) => {
+    const layer = layerOf(file.path);
+    const allowed = mayImport[layer];
+    if (allowed === undefined) return [`${file.path}: the layer "${layer}" is not in the table`];
+    return file.imports
+      .filter(({ resolved }) => resolved.startsWith("src/"))
+      .map(({ resolved }) => ({ resolved, imported: layerOf(resolved) }))
+      .filter(({ imported }) => imported !== layer && !allowed.includes(imported))
+      .map(({ resolved }) => `${file.path} imports ${resolved}`);
+  });
+  expect(offences).toEqual([]);
+});
+
+test("drivers are chosen by the composition root alone", () => {
+  const offences = sourceFiles().flatMap((file) =>
+    file.imports
+      .filter(({ resolved }) => driverFolders.some((folder) => resolved.startsWith(folder)))
+      .filter(({ resolved }) => layerOf(file.path) !== "cli" && layerOf(file.path) !== layerOf(resolved))
+      .map(({ resolved }) => `${file.path} names the driver ${resolved}`),
+  );
+  expect(offences).toEqual([]);
+});
+
+test("the daemon carries neither certificates' libraries nor the API server", () => {
+  const files = new Map(sourceFiles().map((file) => [file.path, file]));
+  const reached = new Set<string>();
+  const visit = (path: string) => {
+    if (reached.has(path)) return;
+    reached.add(path);
+    for (const { resolved, typeOnly } of files.get(path)?.imports ?? []) if (!typeOnly && resolved !== "") visit(resolved);
+  };
+  visit("src/cli/commands/daemon.ts");
+  expect([...reached].filter((path) => path.startsWith("src/apiserver/") || path === "@peculiar/x509" || path === "reflect-metadata" || path === "esbuild")).toEqual([]);
+});
