@@ -7,8 +7,8 @@ import { Refusal, unauthorized } from "./status.ts";
 export interface Peer {
   /** Who it is, known for certain: a caller in this process. Headers are not asked then. */
   readonly user?: UserInfo;
-  /** Subject of a client certificate that the listener has checked against the client CA. */
-  readonly certificate?: { readonly commonName: string; readonly organizations: readonly string[] };
+  /** Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that CA. */
+  readonly certificate?: { readonly commonName: string; readonly organizations: readonly string[] } | "untrusted";
 }
 
 export const authenticated = "system:authenticated";
@@ -24,13 +24,13 @@ export interface AuthenticationOptions {
 /** Who asks: certificate, then bearer token, then nobody in particular. */
 export function authenticate(request: HttpRequest, peer: Peer, options: AuthenticationOptions): UserInfo | Refusal {
   if (peer.user !== undefined) return withGroup(peer.user);
-  if (peer.certificate !== undefined && peer.certificate.commonName !== "") {
+  if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {
     return withGroup({ name: peer.certificate.commonName, groups: peer.certificate.organizations });
   }
   const header = request.headers["authorization"] ?? "";
   const token = /^bearer\s+(\S+)\s*$/i.exec(header)?.[1];
   if (token !== undefined) return userOfToken(token, [], options)?.user ?? unauthorized();
-  if (header !== "" || options.anonymous === "refused") return unauthorized();
+  if (header !== "" || peer.certificate === "untrusted" || options.anonymous === "refused") return unauthorized();
   return anonymous;
 }
 

@@ -53,8 +53,12 @@ export function customResources({ live, catalog, clock, log }: { readonly live: 
       };
       for (const { object } of live.list(resource)) serve(object);
       live.subscribe({ resource }, ({ type, live: { object } }) => {
-        if (type === "DELETED") catalog.removeCustom(object.metadata.name ?? "");
-        else serve(object);
+        if (type !== "DELETED") {
+          serve(object);
+          return;
+        }
+        catalog.removeCustom(object.metadata.name ?? "");
+        for (const [watch, watched] of engine.watches) if (watched === storedAs(object)) watch.end();
       });
     },
   };

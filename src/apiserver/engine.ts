@@ -19,8 +19,8 @@ export interface Engine {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Open watches, to be ended with the server. */
-  readonly watches: Set<WatchStream>;
+  /** Open watches and what they watch (`deployments.apps`): they end with the server, or when their kind goes. */
+  readonly watches: Map<WatchStream, string>;
   readonly watchBacklog?: number;
 }
 

@@ -214,7 +214,7 @@ export function watchObjects(engine: Engine, served: Served, target: ResourceTar
     stream.begin(missed.map(send).join(""));
   }
 
-  engine.watches.add(stream);
+  engine.watches.set(stream, served.stored);
   // Events up to the revision asked for are known to the caller already.
   const since = Math.max(fromState ? 0 : (asked ?? 0), 0);
   cancels.push(

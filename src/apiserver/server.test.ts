@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clockFrom, type Clock } from "../ports/clock.ts";
 import type { HttpResponse } from "../ports/http.ts";
@@ -160,6 +161,79 @@ describe("the store behind the server", () => {
       return (await call(server, "GET", maps)).json;
     };
     expect(await run()).toEqual(await run());
+  });
+});
+
+describe("events", () => {
+  test("an event goes an hour after it was last written", async () => {
+    const { server, clock } = start();
+    const path = "/api/v1/namespaces/default/events";
+    const event = (name: string) => ({ apiVersion: "v1", kind: "Event", metadata: { name }, involvedObject: { kind: "Pod", name: "p", namespace: "default" }, reason: "Started" });
+    const names = async () => ((await call(server, "GET", path)).json["items"] as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name);
+    await call(server, "POST", path, event("once"));
+    await call(server, "POST", path, event("again"));
+    clock.advance(1_800_000);
+    await call(server, "PATCH", `${path}/again`, { count: 2 }, { "content-type": "application/merge-patch+json" });
+    clock.advance(1_800_000);
+    await call(server, "POST", path, event("new"));
+    expect(await names()).toEqual(["again", "new"]);
+    clock.advance(1_800_000);
+    await call(server, "POST", path, event("newer"));
+    expect(await names()).toEqual(["new", "newer"]);
+  });
+});
+
+describe("any input", () => {
+  const anyJson = fc.jsonValue({ maxDepth: 4 });
+  const anyText = fc.oneof(fc.string(), anyJson.map((value) => JSON.stringify(value)));
+  const kinds = ["/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps", "/api/v1/nodes", "/apis/apps/v1/namespaces/default/deployments", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "/api/v1/namespaces/default/events", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"];
+
+  test("is answered, never with a failure of the server", async () => {
+    const { server } = start();
+    for (const kind of kinds) await call(server, "PATCH", `${kind}/there?fieldManager=x&force=true`, { apiVersion: kind.startsWith("/api/") ? "v1" : kind.split("/").slice(2, 4).join("/"), kind: "x" }, { "content-type": "application/apply-patch+yaml" });
+    const send = async (method: string, target: string, type: string, body: string) => {
+      const response = await server.as(admin)({ method, target, headers: { "content-type": type }, body }, new AbortController().signal);
+      expect(response.status, `${method} ${target} ${type} ${body}: ${typeof response.body === "string" ? response.body : ""}`).not.toBe(500);
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...kinds), fc.record({ metadata: fc.oneof(anyJson, fc.record({ name: fc.constant("x"), labels: anyJson, finalizers: anyJson, ownerReferences: anyJson, managedFields: anyJson })), spec: anyJson, status: anyJson, rules: anyJson, data: anyJson }, { requiredKeys: [] }), async (kind, object) => {
+        await send("POST", `${kind}?dryRun=All`, "application/json", JSON.stringify(object));
+      }),
+      { numRuns: 300 },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom("POST", "PUT", "PATCH", "DELETE"), fc.constantFrom(...kinds, "/api/v1/namespaces/default/serviceaccounts/default/token", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "/api/v1/namespaces/default/pods/x/eviction"), fc.constantFrom("", "/default"), fc.constantFrom("application/json", "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml?", "application/yaml", "application/vnd.kubernetes.protobuf"), anyText, async (method, kind, name, type, body) => {
+        await send(method, `${kind}${name}?fieldManager=x`, type.replace("?", ""), body);
+      }),
+      { numRuns: 400 },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom("labelSelector", "fieldSelector", "continue", "limit", "resourceVersion", "timeoutSeconds", "dryRun"), fc.string(), async (parameter, value) => {
+        await send("GET", `${kinds[0] ?? ""}?${parameter}=${encodeURIComponent(value)}`, "application/json", "");
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("any patch of a stored object is answered, and what is stored stays readable", async () => {
+    const { server } = start();
+    await call(server, "POST", maps, map("there"));
+    await call(server, "POST", "/api/v1/namespaces/default/pods", { apiVersion: "v1", kind: "Pod", metadata: { name: "there" }, spec: { containers: [{ name: "c", image: "i" }] } });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(`${maps}/there`, "/api/v1/namespaces/default/pods/there", "/api/v1/namespaces/default/pods/there/status"),
+        fc.constantFrom("application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"),
+        fc.record({ apiVersion: fc.constant("v1"), metadata: fc.oneof(anyJson, fc.record({ labels: anyJson, annotations: anyJson, managedFields: anyJson, deletionTimestamp: anyJson }, { requiredKeys: [] })), spec: anyJson, status: anyJson, data: anyJson }, { requiredKeys: [] }),
+        async (target, type, patch) => {
+          const kind = target.includes("pods") ? "Pod" : "ConfigMap";
+          const response = await server.as(admin)({ method: "PATCH", target: `${target}?fieldManager=x&force=true`, headers: { "content-type": type }, body: JSON.stringify(type.includes("apply") ? { ...patch, apiVersion: "v1", kind } : patch) }, new AbortController().signal);
+          expect(response.status, `${target} ${type} ${JSON.stringify(patch)}: ${typeof response.body === "string" ? response.body : ""}`).not.toBe(500);
+          const read = await call(server, "GET", target);
+          expect(read.status).toBe(200);
+        },
+      ),
+      { numRuns: 400 },
+    );
   });
 });
 

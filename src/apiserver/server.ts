@@ -14,6 +14,7 @@ import { customResources } from "./custom-resources.ts";
 import { deleteObject } from "./deletes.ts";
 import { apiDocuments } from "./documents.ts";
 import type { Engine, Exchange } from "./engine.ts";
+import { expireEvents } from "./event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./live-objects.ts";
 import { nodeAuthorizer, nodeRestriction } from "./node-access.ts";
 import { patchObject } from "./patch-object.ts";
@@ -98,12 +99,13 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     clock,
     random,
     log,
-    watches: new Set(),
+    watches: new Map(),
     ...(options.watchBacklog === undefined ? {} : { watchBacklog: options.watchBacklog }),
   };
   const documents = apiDocuments(catalog);
   bootstrap(engine, options.bootstrap ?? {});
   custom.start(engine);
+  expireEvents(live, clock);
 
   async function respond(request: HttpRequest, peer: Peer, exchange: { user: UserInfo; signal: AbortSignal; warnings: string[] }): Promise<HttpResponse | Refusal> {
     const user = authenticate(request, peer, authentication);
@@ -278,7 +280,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     },
     as: (user) => (request, signal) => server.handle(request, { user }, signal),
     close() {
-      for (const watch of engine.watches) watch.end();
+      for (const watch of engine.watches.keys()) watch.end();
     },
   };
   return server;

@@ -1,5 +1,7 @@
 /** Events that a watcher may leave unread before it is cut off; it then lists or resumes, as after any lost connection. */
 export const defaultBacklog = 1_000;
+/** The same in characters, for kinds whose objects are large. */
+const backlogCharacters = 32 * 1024 * 1024;
 
 /**
  * Lines of a watch between the one who writes them (inside a write to the store, so it can never wait) and the one who
@@ -9,6 +11,7 @@ export class WatchStream implements AsyncIterable<string> {
   readonly #backlog: number;
   readonly #onEnd: () => void;
   #waiting: string[] = [];
+  #unreadCharacters = 0;
   #state: "open" | "ending" | "ended" = "open";
   #wake: (() => void) | undefined;
 
@@ -20,7 +23,8 @@ export class WatchStream implements AsyncIterable<string> {
   /** A slow reader loses the stream, not our memory. */
   push(line: string): void {
     if (this.#state !== "open") return;
-    if (this.#waiting.length >= this.#backlog) {
+    this.#unreadCharacters += line.length;
+    if (this.#waiting.length >= this.#backlog || this.#unreadCharacters > backlogCharacters) {
       this.#waiting = [];
       this.end();
       return;
@@ -55,6 +59,7 @@ export class WatchStream implements AsyncIterable<string> {
         if (this.#waiting.length > 0) {
           const value = this.#waiting.join("");
           this.#waiting = [];
+          this.#unreadCharacters = 0;
           return { done: false, value };
         }
         this.#state = "ended";

@@ -78,7 +78,9 @@ function wrongMetadata(meta: Readonly<Record<string, unknown>> | ObjectMeta): st
   for (const field of ["finalizers", "ownerReferences", "managedFields"]) {
     const value = fields[field];
     if (value === null) delete (fields as Record<string, unknown>)[field];
-    else if (value !== undefined && !Array.isArray(value)) return `metadata.${field}: must be a list`;
+    else if (value !== undefined && (!Array.isArray(value) || value.some((one) => (field === "finalizers" ? typeof one !== "string" : !isObject(one))))) {
+      return `metadata.${field}: must be a list of ${field === "finalizers" ? "strings" : "objects"}`;
+    }
   }
   return undefined;
 }
@@ -116,7 +118,7 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
   const changedByAdmission = !equalJson(beforeAdmission, object);
   if (changedByAdmission) settle(served, object, undefined);
 
-  const errors = [...objectMetaErrors(object), ...served.schema.validate(object, undefined), ...definition.validate(object, undefined)];
+  const errors = findErrors(served, object, undefined);
   if (errors.length > 0) return invalid(definition, object.metadata.name ?? "", errors);
   const objection = await engine.admission.validate({ ...request, name: object.metadata.name ?? "", object }, exchange);
   if (objection !== undefined) return objection;
@@ -193,12 +195,7 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
     keepSystemFields(before, object);
   }
 
-  const errors = [
-    ...objectMetaErrors(object),
-    ...metadataUpdateErrors(before, object),
-    ...served.schema.validate(object, before),
-    ...definition.validate(object, before),
-  ];
+  const errors = findErrors(served, object, before);
   if (errors.length > 0) return invalid(definition, target.name, errors);
   if (target.subresource !== "status" && served.hasGeneration && definition.generationChanged(before, object)) {
     object.metadata.generation = (before.metadata.generation ?? 0) + 1;
@@ -317,6 +314,11 @@ function settle(served: Served, object: KubeObject, before: KubeObject | undefin
   served.definition.prepare(object, before);
 }
 
+/** What schema and rules of the kind have against an object. */
+function findErrors({ schema, definition }: Served, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
+  return [...definition.validate(object, before), ...schema.validate(object, before)];
+}
+
 function admissionRequest(context: WriteContext, operation: "CREATE" | "UPDATE", object: KubeObject, before: KubeObject | undefined): AdmissionRequest {
   const { served, target, options } = context;
   const kind = operation === "CREATE" ? "CreateOptions" : "UpdateOptions";
@@ -343,36 +345,6 @@ export function isGone(object: KubeObject): boolean {
 export function namespaceFinalizers(namespace: KubeObject): readonly unknown[] {
   const spec = namespace["spec"];
   return isObject(spec) && Array.isArray(spec["finalizers"]) ? spec["finalizers"] : [];
-}
-
-/** Rules of metadata that hold for every kind; the kind's own are in its definition. */
-function objectMetaErrors(object: KubeObject): readonly FieldError[] {
-  const errors: FieldError[] = [];
-  for (const [index, owner] of (object.metadata.ownerReferences ?? []).entries()) {
-    for (const field of ["apiVersion", "kind", "name", "uid"] as const) {
-      if (!isObject(owner) || typeof owner[field] !== "string" || owner[field] === "") {
-        errors.push({ reason: "FieldValueInvalid", field: `metadata.ownerReferences[${index}].${field}`, message: 'Invalid value: "": must not be empty' });
-      }
-    }
-  }
-  const controllers = (object.metadata.ownerReferences ?? []).filter((owner) => isObject(owner) && owner["controller"] === true);
-  if (controllers.length > 1) {
-    errors.push({
-      reason: "FieldValueInvalid",
-      field: "metadata.ownerReferences",
-      message: `Invalid value: ${JSON.stringify(controllers)}: Only one reference can have Controller set to true. Found "true" in references for ${controllers[0]?.name ?? ""} and ${controllers[1]?.name ?? ""}`,
-    });
-  }
-  return errors;
-}
-
-function metadataUpdateErrors(before: KubeObject, object: KubeObject): readonly FieldError[] {
-  if (before.metadata.deletionTimestamp === undefined) return [];
-  const held = new Set(before.metadata.finalizers ?? []);
-  const added = (object.metadata.finalizers ?? []).filter((finalizer) => !held.has(finalizer));
-  if (added.length === 0) return [];
-  const printed = `[]string{${added.map((finalizer) => JSON.stringify(finalizer)).join(", ")}}`;
-  return [{ reason: "FieldValueForbidden", field: "metadata.finalizers", message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ${printed}` }];
 }
 
 /** Equal but for the times in managedFields, which alone are no reason to write. */

@@ -960,9 +960,48 @@ export const contractCases: readonly ContractCase[] = [
       await api.delete(crd);
       expect((await api.get(crd)).at("metadata.deletionTimestamp")).toBeDefined();
       expect((await api.post(path, widget(group, "late"))).status).toBe(405);
+      const watch = await api.watch(`${path}?watch=true`);
+      await expectEvents(watch, ["ADDED held"]);
       await api.patch(`${path}/held`, "merge", { metadata: { finalizers: null } });
+      await expectEvents(watch, ["DELETED held"]);
+      expect(await watch.next()).toBeUndefined();
       expect((await api.get(crd)).status).toBe(404);
       expect((await api.get(path)).status).toBe(404);
+    },
+  },
+
+  {
+    title: "an object is the same in every served version of its definition",
+    async run(api, namespace) {
+      const group = `${namespace}.example.com`;
+      const both = widgets(group);
+      const [first] = both.spec.versions;
+      await created(api, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", { ...both, spec: { ...both.spec, versions: [first, { ...first, name: "v1beta1", storage: false }, { ...first, name: "v1alpha1", storage: false, served: false }] } });
+      const path = (version: string) => `/apis/${group}/${version}/namespaces/${namespace}/widgets`;
+      await created(api, path("v1beta1"), { ...widget(group, "w", { size: 7 }), apiVersion: `${group}/v1beta1` });
+      expect((await api.get(`${path("v1")}/w`)).json).toMatchObject({ apiVersion: `${group}/v1`, spec: { size: 7 } });
+      expect((await api.get(`${path("v1beta1")}/w`)).at("apiVersion")).toBe(`${group}/v1beta1`);
+      expect((await api.get(`${path("v1alpha1")}/w`)).status).toBe(404);
+      const watch = await api.watch(`${path("v1beta1")}?watch=true`);
+      const [event] = await expectEvents(watch, ["ADDED w"]);
+      expect(event?.["apiVersion"]).toBe(`${group}/v1beta1`);
+      await watch.close();
+      const crd = await api.get(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.${group}`);
+      expect(crd.at("status.storedVersions")).toEqual(["v1"]);
+    },
+  },
+  {
+    title: "a definition whose names another one has is not established",
+    async run(api, namespace) {
+      const { group } = await widgetGroup(api, namespace);
+      const other = widgets(group);
+      const reply = await created(api, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+        ...other,
+        metadata: { name: `gizmos.${group}` },
+        spec: { ...other.spec, names: { plural: "gizmos", singular: "gizmo", kind: "Widget", listKind: "WidgetList" } },
+      });
+      expect((reply.at("status.conditions") as Json[]).find((condition) => condition["type"] === "NamesAccepted")).toMatchObject({ status: "False" });
+      expect((await api.get(`/apis/${group}/v1/namespaces/${namespace}/gizmos`)).status).toBe(404);
     },
   },
 
@@ -1146,6 +1185,48 @@ export const contractCases: readonly ContractCase[] = [
       const warned = await api.post(core(namespace, "configmaps"), configMap("bad"));
       expect(warned.status).toBe(201);
       expect([warned.headers["warning"]].flat().join()).toContain("only good names");
+      await api.delete(`${group}/validatingadmissionpolicybindings/${namespace}`);
+    },
+  },
+
+  {
+    title: "a policy can hold a pod's account to the node that its token names",
+    async run(api, namespace) {
+      const group = "/apis/admissionregistration.k8s.io/v1";
+      await created(api, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRoleBinding",
+        metadata: { name: namespace },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+        subjects: [{ kind: "ServiceAccount", name: "daemon", namespace }],
+      });
+      await created(api, core(namespace, "serviceaccounts"), { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "daemon" } });
+      const node = `${namespace}-node`;
+      await created(api, "/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+      const made = await created(api, core(namespace, "pods"), pod("p", { serviceAccountName: "daemon", nodeName: node }));
+      const issued = await api.post(`${core(namespace, "serviceaccounts", "daemon")}/token`, { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: made.at("metadata.uid") } } });
+      await created(api, `${group}/validatingadmissionpolicies`, {
+        apiVersion: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicy",
+        metadata: { name: namespace },
+        spec: {
+          matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["configmaps"] }] },
+          matchConditions: [{ name: "only-the-daemon", expression: `request.userInfo.username == "system:serviceaccount:${namespace}:daemon"` }],
+          validations: [
+            {
+              expression: '"authentication.kubernetes.io/node-name" in request.userInfo.extra && object.metadata.name == request.userInfo.extra["authentication.kubernetes.io/node-name"][0]',
+              messageExpression: '"only " + request.userInfo.extra["authentication.kubernetes.io/node-name"][0]',
+            },
+          ],
+        },
+      });
+      await created(api, `${group}/validatingadmissionpolicybindings`, { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", metadata: { name: namespace }, spec: { policyName: namespace, validationActions: ["Deny"] } });
+      const headers = { authorization: `Bearer ${String(issued.at("status.token"))}` };
+      const foreign = await api.as("nobody").send("POST", core(namespace, "configmaps"), configMap("other-node"), headers);
+      expect(foreign.status).toBe(422);
+      expect(foreign.at("message")).toContain(`denied request: only ${node}`);
+      expect((await api.as("nobody").send("POST", core(namespace, "configmaps"), configMap(node), headers)).status).toBe(201);
+      expect((await api.post(core(namespace, "configmaps"), configMap("whatever"))).status).toBe(201);
       await api.delete(`${group}/validatingadmissionpolicybindings/${namespace}`);
     },
   },

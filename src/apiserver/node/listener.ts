@@ -130,9 +130,9 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
 
 function peerOf(incoming: IncomingMessage): Peer {
   const socket = incoming.socket as TLSSocket;
-  if (!socket.authorized) return {};
   const { subject } = socket.getPeerCertificate();
   if (subject === undefined) return {};
+  if (!socket.authorized) return { certificate: "untrusted" };
   const list = (value: string | string[] | undefined): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
   const [commonName] = list(subject.CN as string | string[] | undefined);
   return commonName === undefined ? {} : { certificate: { commonName, organizations: list(subject.O as string | string[] | undefined) } };
