@@ -11,7 +11,7 @@ export interface Manifest extends KubeObject {
 }
 
 /**
- * Reads manifests from files and folders (`*.yaml`, `*.yml`, `*.json`, in order of name); `-` is standard input.
+ * Reads manifests from files and folders as kubectl does: YAML 1.1, in which 0644 is octal (`*.yaml`, `*.yml`, `*.json`, in order of name); `-` is standard input.
  *
  * @throws McoError `MCO_MANIFEST_INVALID` with file, document and reason.
  */
@@ -26,7 +26,7 @@ export async function readManifests(paths: readonly string[]): Promise<readonly 
       } catch (cause) {
         throw new McoError("MCO_MANIFEST_INVALID", { file, problem: "it cannot be read" }, { cause });
       }
-      for (const [index, document] of parseAllDocuments(text).entries()) {
+      for (const [index, document] of parseAllDocuments(text, { version: "1.1" }).entries()) {
         const [error] = document.errors;
         if (error !== undefined) throw new McoError("MCO_MANIFEST_INVALID", { file, document: index + 1, problem: error.message });
         const value = document.toJS() as Manifest | null;

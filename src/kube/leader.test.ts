@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { kubernetes } from "../api/kubernetes.ts";
+import { silentLogger } from "../ports/logger.ts";
+import type { HttpHandler } from "../ports/http.ts";
+import { Kernel } from "../../test/simulation/kernel.ts";
+import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
+import { whileLeader } from "./leader.ts";
+
+async function start() {
+  const kernel = new Kernel(3);
+  let cluster: Awaited<ReturnType<typeof inProcessCluster>> | undefined;
+  void inProcessCluster(kernel).then((made) => {
+    cluster = made;
+  });
+  await kernel.run({ until: () => cluster !== undefined, maxMs: 60_000 });
+  const made = cluster;
+  if (made === undefined) throw new Error("no cluster");
+  const story: string[] = [];
+  const candidate = (identity: string, wrap: (handler: HttpHandler) => HttpHandler = (handler) => handler) => {
+    const stopping = new AbortController();
+    const done = whileLeader({ kube: made.client(wrap(made.transport)), clock: kernel.clock, log: silentLogger, name: "l", namespace: "default", identity }, stopping.signal, async (signal) => {
+      story.push(`${identity} leads`);
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      story.push(`${identity} ends`);
+    });
+    return { stop: () => stopping.abort(new Error("stop")), done };
+  };
+  return { kernel, kube: made.kube, story, candidate, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }) };
+}
+
+test("one leads at a time; an orderly end hands over within a retry", async () => {
+  const { story, candidate, pass } = await start();
+  const a = candidate("a");
+  await pass(1000);
+  candidate("b");
+  await pass(60_000);
+  expect(story).toEqual(["a leads"]);
+  a.stop();
+  await pass(3000);
+  expect(story).toEqual(["a leads", "a ends", "b leads"]);
+});
+
+test("a leader that cannot renew stops before anyone else starts", async () => {
+  const { story, candidate, pass } = await start();
+  let cutOff = false;
+  candidate("a", (handler) => async (request, signal) => {
+    if (cutOff) throw new Error("unreachable");
+    return handler(request, signal);
+  });
+  await pass(1000);
+  candidate("b");
+  await pass(5000);
+  cutOff = true;
+  await pass(40_000);
+  expect(story).toEqual(["a leads", "a ends", "b leads"]);
+});
+
+test("the lease says who holds it, and counts transitions", async () => {
+  const { kernel, kube, candidate, pass } = await start();
+  const a = candidate("a");
+  await pass(5000);
+  a.stop();
+  await pass(1000);
+  candidate("b");
+  await pass(5000);
+  let lease: unknown;
+  void kube.get(kubernetes.Lease, { name: "l", namespace: "default" }).then((found) => {
+    lease = found?.spec;
+  });
+  await kernel.run({ until: () => lease !== undefined, maxMs: 1000 });
+  expect(lease).toMatchObject({ holderIdentity: "b", leaseTransitions: 1 });
+});

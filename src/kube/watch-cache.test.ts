@@ -1,0 +1,131 @@
+import { describe, expect, test } from "vitest";
+import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
+import { silentLogger } from "../ports/logger.ts";
+import type { HttpHandler } from "../ports/http.ts";
+import { Kernel } from "../../test/simulation/kernel.ts";
+import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
+import { type Change, WatchCache } from "./watch-cache.ts";
+
+const configMap = (name: string, data: Record<string, string> = {}): ConfigMap => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default" }, data });
+
+/** Runs `work` while the kernel turns, so that awaiting inside it makes progress. */
+async function turning<T>(kernel: Kernel, work: Promise<T>): Promise<T> {
+  let result: { value: T } | undefined;
+  void work.then((value) => {
+    result = { value };
+  });
+  await kernel.run({ until: () => result !== undefined, maxMs: 600_000 });
+  if (result === undefined) throw new Error("the work did not end");
+  return result.value;
+}
+
+async function start(break_: (handler: HttpHandler) => HttpHandler = (handler) => handler) {
+  const kernel = new Kernel(7);
+  const cluster = await turning(kernel, inProcessCluster(kernel));
+  const kube = cluster.client(break_(cluster.transport));
+  const cache = new WatchCache({
+    kube,
+    resource: kubernetes.ConfigMap,
+    clock: kernel.clock,
+    random: kernel.random,
+    log: silentLogger,
+    selection: { namespace: "default" },
+    indexes: { colour: (object: ConfigMap) => (object.data?.["colour"] === undefined ? [] : [object.data["colour"]]) },
+  });
+  const changes: Change<ConfigMap>[] = [];
+  cache.onChange((change) => changes.push(change));
+  const stopping = new AbortController();
+  const names = () => cache.list().map(({ metadata }) => metadata.name).filter((name) => name !== "kube-root-ca.crt").sort();
+  return { kernel, cluster, cache, changes, names, run: () => void cache.run(stopping.signal), stop: () => stopping.abort(new Error("stop")), pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }) };
+}
+
+describe("a watch cache", () => {
+  test("lists, then follows: what is created, changed and deleted shows up with before and after", async () => {
+    const { kernel, cluster, cache, changes, names, run, stop, pass } = await start();
+    await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("a")));
+    run();
+    await pass(100);
+    expect(names()).toEqual(["a"]);
+    changes.length = 0;
+    await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("b", { colour: "red" })));
+    await turning(kernel, cluster.kube.patch(kubernetes.ConfigMap, { name: "b", namespace: "default" }, { type: "merge", body: { data: { colour: "blue" } } }));
+    await turning(kernel, cluster.kube.delete(kubernetes.ConfigMap, { name: "a", namespace: "default" }));
+    await pass(100);
+    expect(changes.map(({ key, before, after }) => [key, before?.data?.["colour"] ?? before?.metadata.name, after?.data?.["colour"]])).toEqual([
+      ["default/b", undefined, "red"],
+      ["default/b", "red", "blue"],
+      ["default/a", "a", undefined],
+    ]);
+    expect(cache.byIndex("colour", "red")).toEqual([]);
+    expect(cache.byIndex("colour", "blue").map(({ metadata }) => metadata.name)).toEqual(["b"]);
+    expect(cache.get("default/b")?.metadata.managedFields).toBeUndefined();
+    stop();
+  });
+
+  test("catches up after its connection was cut, without listing again", async () => {
+    let lists = 0;
+    let cut: (() => void) | undefined;
+    const { kernel, cluster, names, run, stop, pass } = await start((handler) => async (request, signal) => {
+      if (request.target.includes("configmaps?limit")) lists += 1;
+      if (!request.target.includes("watch=true")) return handler(request, signal);
+      const own = new AbortController();
+      cut = () => own.abort(new Error("cut"));
+      return handler(request, AbortSignal.any([signal, own.signal]));
+    });
+    run();
+    await pass(100);
+    cut?.();
+    await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("missed")));
+    await pass(30_000);
+    expect(names()).toEqual(["missed"]);
+    expect(lists).toBe(1);
+    stop();
+  });
+
+  test("lists again after a 410, and drops what went away in between", async () => {
+    let refuse = false;
+    let cut: (() => void) | undefined;
+    const gone = { status: 410, headers: {}, body: JSON.stringify({ kind: "Status", status: "Failure", reason: "Expired", code: 410, message: "too old resource version" }) };
+    const { kernel, cluster, names, run, stop, pass } = await start((handler) => async (request, signal) => {
+      if (!request.target.includes("watch=true")) return handler(request, signal);
+      if (refuse) {
+        refuse = false;
+        return gone;
+      }
+      const own = new AbortController();
+      cut = () => own.abort(new Error("cut"));
+      return handler(request, AbortSignal.any([signal, own.signal]));
+    });
+    await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("old")));
+    run();
+    await pass(100);
+    refuse = true;
+    await turning(kernel, cluster.kube.delete(kubernetes.ConfigMap, { name: "old", namespace: "default" }));
+    await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("new")));
+    cut?.();
+    await pass(30_000);
+    expect(names()).toEqual(["new"]);
+    stop();
+  });
+
+  test("takes a watch that says nothing for dead, and asks again", async () => {
+    let watches = 0;
+    const { run, stop, pass } = await start((handler) => async (request, signal) => {
+      if (!request.target.includes("watch=true")) return handler(request, signal);
+      watches += 1;
+      if (watches > 1) return handler(request, signal);
+      return {
+        status: 200,
+        headers: {},
+        body: (async function* silent() {
+          await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+          yield "";
+        })(),
+      };
+    });
+    run();
+    await pass(200_000);
+    expect(watches).toBeGreaterThan(1);
+    stop();
+  });
+});

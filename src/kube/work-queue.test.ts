@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import { Kernel } from "../../test/simulation/kernel.ts";
+import { WorkQueue, type WorkQueueOptions } from "./work-queue.ts";
+
+function queueOn(kernel: Kernel, work: WorkQueueOptions["work"], more: Partial<WorkQueueOptions> = {}) {
+  const failures: { key: string; retryInMs: number }[] = [];
+  const queue = new WorkQueue({ clock: kernel.clock, random: kernel.random, workers: 1, work, onFailure: (key, _error, retryInMs) => failures.push({ key, retryInMs }), ...more });
+  return { queue, failures };
+}
+
+const until = (kernel: Kernel, maxMs: number) => kernel.run({ until: () => false, maxMs });
+
+describe("a work queue", () => {
+  test("makes one run of many events of a key within the coalescing time", async () => {
+    const kernel = new Kernel(1);
+    const runs: number[] = [];
+    const { queue } = queueOn(kernel, async () => {
+      runs.push(kernel.now);
+      return {};
+    });
+    for (let i = 0; i < 50; i += 1) queue.add("a");
+    await until(kernel, 1000);
+    expect(runs).toEqual([250]);
+  });
+
+  test("runs a key once more when it was added while it ran, and never twice at once", async () => {
+    const kernel = new Kernel(1);
+    let running = 0;
+    let most = 0;
+    let runs = 0;
+    const { queue } = queueOn(
+      kernel,
+      async () => {
+        running += 1;
+        most = Math.max(most, running);
+        runs += 1;
+        await kernel.clock.sleep(1000);
+        running -= 1;
+        return {};
+      },
+      { workers: 4 },
+    );
+    queue.add("a");
+    kernel.schedule(500, "more", () => queue.add("a"));
+    await until(kernel, 10_000);
+    expect({ most, runs }).toEqual({ most: 1, runs: 2 });
+  });
+
+  test("works on as many keys at once as it has workers", async () => {
+    const kernel = new Kernel(1);
+    let running = 0;
+    let most = 0;
+    const { queue } = queueOn(
+      kernel,
+      async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await kernel.clock.sleep(100);
+        running -= 1;
+        return {};
+      },
+      { workers: 3 },
+    );
+    for (const key of ["a", "b", "c", "d", "e"]) queue.add(key);
+    await until(kernel, 10_000);
+    expect(most).toBe(3);
+  });
+
+  test("tries a failing key again with doubling waits, and starts over after a success", async () => {
+    const kernel = new Kernel(1);
+    let failing = true;
+    const { queue, failures } = queueOn(kernel, async () => {
+      if (failing) throw new Error("no");
+      return {};
+    });
+    queue.add("a");
+    await until(kernel, 2000);
+    const waits = failures.map(({ retryInMs }) => retryInMs);
+    expect(waits.length).toBeGreaterThan(3);
+    for (const [index, wait] of waits.entries()) expect(wait / (100 * 2 ** index)).toBeCloseTo(1, 0);
+    failing = false;
+    await until(kernel, 10_000);
+    failing = true;
+    queue.add("a");
+    const before = failures.length;
+    await until(kernel, 300);
+    expect(failures[before]?.retryInMs).toBeLessThan(120);
+  });
+
+  test("comes back when a run asks for it", async () => {
+    const kernel = new Kernel(1);
+    const runs: number[] = [];
+    const { queue } = queueOn(kernel, async () => {
+      runs.push(kernel.now);
+      return runs.length < 3 ? { again: { afterMs: 1000 } } : {};
+    });
+    queue.add("a", 0);
+    await until(kernel, 10_000);
+    expect(runs).toEqual([0, 1000, 2000]);
+    expect(queue.size).toBe(0);
+  });
+
+  test("starts nothing after it was stopped", async () => {
+    const kernel = new Kernel(1);
+    let runs = 0;
+    const { queue } = queueOn(kernel, async () => {
+      runs += 1;
+      return {};
+    });
+    queue.add("a");
+    queue.stop();
+    queue.add("b");
+    await until(kernel, 10_000);
+    expect(runs).toBe(0);
+  });
+});
