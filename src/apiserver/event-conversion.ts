@@ -1,4 +1,3 @@
-import { isObject } from "./schema/json-values.ts";
 import type { KubeObject } from "./schema/contract.ts";
 
 /**
@@ -15,7 +14,7 @@ const spellings: readonly (readonly [core: string, events: string])[] = [
   ["reportingComponent", "reportingController"],
 ];
 
-/** The same event, spelled as `apiVersion` does. Other kinds only get the other apiVersion. */
+/** The same event, spelled as `apiVersion` does; other kinds only get the other apiVersion. Shares its parts with `object`. */
 export function inVersion(object: KubeObject, apiVersion: string): KubeObject {
   if (object.apiVersion === apiVersion) return object;
   const { apiVersion: from, kind, metadata, ...rest } = object;
@@ -23,6 +22,5 @@ export function inVersion(object: KubeObject, apiVersion: string): KubeObject {
   const renamed: Record<string, unknown> = {};
   const names = new Map(spellings.map(([core, events]) => (apiVersion === "v1" ? [events, core] : [core, events])));
   for (const [field, value] of Object.entries(rest)) renamed[names.get(field) ?? field] = value;
-  if (isObject(renamed["series"]) && apiVersion !== "v1") delete renamed["series"]["state"];
   return { apiVersion, kind, metadata, ...renamed };
 }

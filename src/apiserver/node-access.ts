@@ -64,12 +64,14 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
           return changes && name === node;
         case "/pods":
           if (verb === "list" || verb === "watch") return fieldSelectorNode === node || (name !== "" && podsOf.get(node)?.has(`${namespace}/${name}`) === true);
-          if (verb === "get" || verb === "delete") return podsOf.get(node)?.has(`${namespace}/${name}`) === true;
-          return verb === "create";
+          // A pod that is gone answers 404, so that its kubelet learns of it.
+          if (verb === "get") return podsOf.get(node)?.has(`${namespace}/${name}`) === true || live.get({ resource: "pods", namespace, name }) === undefined;
+          // Whose pod it is, is decided by the admission below.
+          return verb === "create" || verb === "delete";
         case "/pods/status":
-          return changes && podsOf.get(node)?.has(`${namespace}/${name}`) === true;
+          return changes;
         case "/pods/eviction":
-          return verb === "create" && podsOf.get(node)?.has(`${namespace}/${name}`) === true;
+          return verb === "create";
         case "/configmaps":
           return reads && name !== "" && needed(node, "configMap", namespace, name);
         case "/secrets":
@@ -141,10 +143,16 @@ function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
 /** Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go (master)`. */
 const ownLabels = [/^kubernetes\.io\/(hostname|os|arch)$/, /^beta\.kubernetes\.io\/(os|arch|instance-type)$/, /^node\.kubernetes\.io\/instance-type$/, /^(failure-domain\.beta|topology)\.kubernetes\.io\/(zone|region)$/, /(^|\.)(kubelet|node)\.kubernetes\.io\//];
 
+/**
+ * Roles are for others to give, but a kubelet may register with them: OpenShift's server lets it say four of them
+ * (`openshift/kubernetes pkg/kubelet/apis/well_known_openshift_labels.go (master)`), here also those of custom pools.
+ */
+const roleLabel = /^node-role\.kubernetes\.io\//;
+
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
 export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
   return {
-    validate({ operation, served, subresource, namespace, name, object, before, options }, { user }) {
+    validate({ operation, served, subresource, namespace, name, object, before }, { user }) {
       const node = nodeNameOf(user);
       if (node === undefined) return undefined;
       const refuse = (why: string) => forbidden(served.definition, name, why);
@@ -153,8 +161,12 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
           if (operation === "DELETE") return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
           if (name !== node) return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
           const changed = labelsChanged(before, object).filter((label) => /(^|[./])(kubernetes|k8s)\.io\//.test(label) && !ownLabels.some((own) => own.test(label)));
+          if (operation === "CREATE") {
+            const strange = changed.filter((label) => !roleLabel.test(label));
+            return strange.length === 0 ? undefined : refuse(`is not allowed to set the following labels: ${strange.join(", ")}`);
+          }
           if (changed.length > 0) return refuse(`is not allowed to modify labels: ${changed.join(", ")}`);
-          if (operation === "UPDATE" && subresource === "" && !equalJson(specPart(before, "taints"), specPart(object, "taints"))) {
+          if (subresource === "" && !equalJson(specPart(before, "taints"), specPart(object, "taints"))) {
             return refuse(`node ${JSON.stringify(node)} is not allowed to modify taints`);
           }
           return undefined;
@@ -179,9 +191,11 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
           return name === node ? undefined : refuse(`can only access node lease with the same name as the requesting node`);
         case "serviceaccounts": {
           if (subresource !== "token") return undefined;
-          const pod = options["boundPod"];
-          if (!isObject(pod)) return refuse("node requested token not bound to a pod");
-          return isObject(pod["spec"]) && pod["spec"]["nodeName"] === node ? undefined : refuse("node requested token bound to a pod scheduled on a different node");
+          const spec = object?.["spec"];
+          const bound = isObject(spec) && isObject(spec["boundObjectRef"]) ? spec["boundObjectRef"] : {};
+          if (bound["kind"] !== "Pod" || typeof bound["name"] !== "string") return refuse("node requested token not bound to a pod");
+          const pod = live.get({ resource: "pods", namespace, name: bound["name"] })?.object;
+          return pod !== undefined && boundTo(pod) === node ? undefined : refuse("node requested token bound to a pod scheduled on a different node");
         }
         default:
           return undefined;

@@ -39,6 +39,13 @@ export async function evictPod(context: WriteContext, request: HttpRequest): Pro
   if (given instanceof Refusal) return given;
   const options: DeleteOptions = { ...given, dryRun: given.dryRun || context.options.dryRun };
 
+  const eviction = { ...body, apiVersion: "policy/v1", kind: "Eviction", metadata: { name: target.name, namespace: target.namespace } };
+  const objection = await engine.admission.validate(
+    { operation: "CREATE", served, subresource: "eviction", namespace: target.namespace, name: target.name, object: eviction, before: undefined, dryRun: options.dryRun, options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" } },
+    exchange,
+  );
+  if (objection !== undefined) return objection;
+
   for (let attempt = 1; ; attempt++) {
     const live = engine.live.get({ resource: "pods", namespace: target.namespace, name: target.name });
     if (live === undefined) return notFound(served.definition, target.name);

@@ -44,8 +44,9 @@ export async function requestToken(context: WriteContext, request: HttpRequest, 
     return badRequest(`cannot bind token for serviceaccount ${JSON.stringify(target.name)} to pod running with different serviceaccount name.`);
   }
 
+  const tokenRequest = { ...body, apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", metadata: { name: target.name, namespace: target.namespace } };
   const objection = await engine.admission.validate(
-    { operation: "CREATE", served, subresource: "token", namespace: target.namespace, name: target.name, object: account, before: undefined, dryRun: context.options.dryRun, options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1", boundPod: pod } },
+    { operation: "CREATE", served, subresource: "token", namespace: target.namespace, name: target.name, object: tokenRequest, before: undefined, dryRun: context.options.dryRun, options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" } },
     exchange,
   );
   if (objection !== undefined) return objection;

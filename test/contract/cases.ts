@@ -1109,10 +1109,11 @@ export const contractCases: readonly ContractCase[] = [
     title: "a kubelet writes its own node and no other",
     async run(api) {
       const node = api.as("node-a");
-      const body = (name: string) => ({ apiVersion: "v1", kind: "Node", metadata: { name }, status: { addresses: [{ type: "InternalIP", address: "127.0.0.1" }] } });
+      const body = (name: string, labels: Json = { "node-role.kubernetes.io/worker": "" }) => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels }, status: { addresses: [{ type: "InternalIP", address: "127.0.0.1" }] } });
       const made = await node.post("/api/v1/nodes", body("node-a"));
       expect([201, 409]).toContain(made.status);
       expect((await node.post("/api/v1/nodes", body("node-z"))).status).toBe(403);
+      expect((await api.as("node-b").post("/api/v1/nodes", body("node-b", { "node-restriction.kubernetes.io/x": "" }))).at("message")).toContain("is not allowed to set the following labels: node-restriction.kubernetes.io/x");
       expect((await node.patch("/api/v1/nodes/node-a/status", "strategic", { status: { conditions: [{ type: "Ready", status: "True" }] } })).status).toBe(200);
       expect((await api.as("node-b").patch("/api/v1/nodes/node-a/status", "strategic", { status: { phase: "x" } })).status).toBe(403);
       expect((await node.delete("/api/v1/nodes/node-a")).status).toBe(403);
@@ -1134,7 +1135,16 @@ export const contractCases: readonly ContractCase[] = [
       expect(names((await node.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-a")).json)).toContain("p");
       expect((await node.patch(`${core(namespace, "pods", "p")}/status`, "merge", { status: { phase: "Running" } })).status).toBe(200);
       expect((await api.as("node-b").patch(`${core(namespace, "pods", "p")}/status`, "merge", { status: { phase: "Running" } })).status).toBe(403);
+      expect((await api.as("node-b").delete(core(namespace, "pods", "p"))).status).toBe(403);
+      expect((await api.as("node-b").get(core(namespace, "pods", "p"))).status).toBe(403);
+      expect((await api.as("node-b").post(`${core(namespace, "pods", "p")}/eviction`, { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "p" } })).status).toBe(403);
+      const token = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p" } } };
+      expect((await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, token)).status).toBe(201);
+      expect((await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, { ...token, spec: {} })).at("message")).toContain("node requested token not bound to a pod");
+      expect((await api.as("node-b").post(`${core(namespace, "serviceaccounts", "default")}/token`, token)).status).toBe(403);
       expect((await node.delete(core(namespace, "pods", "p"), { gracePeriodSeconds: 0 })).status).toBe(200);
+      expect((await node.get(core(namespace, "pods", "p"))).status).toBe(404);
+      expect((await node.delete(core(namespace, "pods", "p"))).status).toBe(404);
     },
   },
   {
