@@ -128,3 +128,34 @@ export const hostPaths = {
   stateFolder: "/var/lib/machine-config-daemon",
   sshKeys: "/home/core/.ssh/authorized_keys.d/ignition",
 } as const;
+
+/** Names that controllers of Kubernetes write on workloads, nodes and their pods: k8s.io/api apps/v1, core/v1, batch/v1 (master). */
+export const workloads = {
+  // labels
+  podTemplateHash: "pod-template-hash",
+  controllerRevisionHash: "controller-revision-hash",
+  podTemplateGeneration: "pod-template-generation",
+  // annotations
+  podDeletionCost: "controller.kubernetes.io/pod-deletion-cost",
+  deploymentRevision: "deployment.kubernetes.io/revision",
+  deploymentRevisionHistory: "deployment.kubernetes.io/revision-history",
+  desiredReplicas: "deployment.kubernetes.io/desired-replicas",
+  maxReplicas: "deployment.kubernetes.io/max-replicas",
+  daemonSetTemplateGeneration: "deprecated.daemonset.template.generation",
+  lastApplied: "kubectl.kubernetes.io/last-applied-configuration",
+  // finalizers
+  foregroundDeletion: "foregroundDeletion",
+  orphan: "orphan",
+  jobTracking: "batch.kubernetes.io/job-tracking",
+} as const;
+
+/** Taints that follow the state of a node: k8s.io/api core/v1 (master) well_known_taints.go. */
+export const nodeTaints = {
+  notReady: "node.kubernetes.io/not-ready",
+  unreachable: "node.kubernetes.io/unreachable",
+  unschedulable: "node.kubernetes.io/unschedulable",
+  diskPressure: "node.kubernetes.io/disk-pressure",
+  memoryPressure: "node.kubernetes.io/memory-pressure",
+  pidPressure: "node.kubernetes.io/pid-pressure",
+  networkUnavailable: "node.kubernetes.io/network-unavailable",
+} as const;

@@ -27,6 +27,22 @@ const version = {
   platform: "linux/amd64",
 };
 
+/** Clients ask with an `@`, which is no media type: the real server answers with a dot, too. */
+const openApiV2Type = { asked: "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", answered: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" };
+/**
+ * OpenAPI v2 with no definitions in it. kubectl asks for it when a file holds a List, whose items it then leaves to the
+ * server to check; without any v2 document it refuses the file. Message openapi.v2.Document of google/gnostic-models
+ * openapiv2/OpenAPIv2.proto (main): 1 swagger, 2 info (1 title, 2 version), 8 paths, 9 definitions.
+ */
+const openApiV2 = {
+  json: { swagger: "2.0", info: { title: "Kubernetes", version: "v1.32.4" }, paths: {}, definitions: {} },
+  protobuf: Uint8Array.of(0x0a, 3, ...ascii("2.0"), 0x12, 21, 0x0a, 10, ...ascii("Kubernetes"), 0x12, 7, ...ascii("v1.32.4"), 0x42, 0, 0x4a, 0),
+};
+
+function ascii(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
 const healthPaths = ["/healthz", "/livez", "/readyz"];
 
 /** Documents are made when they are asked for, and again when what is served has changed. */
@@ -82,6 +98,10 @@ export function apiDocuments(catalog: Catalog): ApiDocuments {
       if (root === "api" && group !== undefined && groupVersion === undefined) return tagged(request, path, "application/json", (served) => legacyResources(served, "", group));
       if (root === "apis" && group !== undefined && more === undefined) {
         return tagged(request, path, "application/json", (served) => (groupVersion === undefined ? legacyGroupOf(served, group) : legacyResources(served, group, groupVersion)));
+      }
+      if (path === "/openapi/v2") {
+        const wantsProtobuf = acceptedTypes(request.headers["accept"])[0]?.type === openApiV2Type.asked;
+        return wantsProtobuf ? { status: 200, headers: { "content-type": openApiV2Type.answered }, body: openApiV2.protobuf } : jsonResponse(200, openApiV2.json);
       }
       if (path === "/openapi/v3" || path.startsWith("/openapi/v3/")) {
         const served = definitions();

@@ -178,6 +178,43 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     expect(conflict.err).toContain('Apply failed with 1 conflict: conflict with "other": .spec.template.spec.containers[name="main"].image');
   });
 
+  test("a List is applied item by item, and checked as strictly", async () => {
+    const n = await namespace();
+    const list = (field: string) => `apiVersion: v1\nkind: List\nitems:\n- ${yaml.deployment("d").trim().replaceAll("\n", "\n  ").replace("replicas", field)}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: c}\n`;
+    const typo = await kubectl(["-n", n, "apply", "-f", "-"], { input: list("replica") });
+    expect(typo.err).toContain('strict decoding error: unknown field "spec.replica"');
+    expect(await ok(["-n", n, "apply", "-f", "-"], { input: list("replicas") })).toBe("deployment.apps/d created\nconfigmap/c created\n");
+    const exported = await ok(["-n", n, "get", "deployments,configmaps", "-o", "yaml"]);
+    expect(exported).toContain("kind: List\n");
+    expect((await kubectl(["-n", n, "apply", "--server-side", "--force-conflicts", "-f", "-"], { input: exported.replaceAll(/^ *(managedFields|resourceVersion|uid): .*\n/gm, "") })).code).toBe(0);
+  });
+
+  test("certificate approve and deny", async () => {
+    for (const name of ["yes", "no"]) {
+      await api.post("/apis/certificates.k8s.io/v1/certificatesigningrequests", { apiVersion: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", metadata: { name }, spec: { request: "eA==", signerName: "example.com/signer", usages: ["client auth"] } });
+    }
+    expect(await ok(["certificate", "approve", "yes"])).toBe("certificatesigningrequest.certificates.k8s.io/yes approved\n");
+    expect(await ok(["certificate", "deny", "no"])).toBe("certificatesigningrequest.certificates.k8s.io/no denied\n");
+    expect(await ok(["get", "csr"])).toMatch(/no .*Denied\nyes .*Approved\n/);
+  });
+
+  test("run, expose, job, quota, priority class, cluster role and its binding, auth reconcile", async () => {
+    const n = await namespace();
+    expect(await ok(["-n", n, "run", "p", "--image=example.com/app:1"])).toBe("pod/p created\n");
+    await ok(["-n", n, "create", "deployment", "d", "--image=example.com/app:1"]);
+    expect(await ok(["-n", n, "expose", "deployment", "d", "--port=80"])).toBe("service/d exposed\n");
+    expect(await ok(["-n", n, "create", "job", "j", "--image=example.com/app:1"])).toBe("job.batch/j created\n");
+    expect(await ok(["-n", n, "create", "quota", "q", "--hard=pods=3"])).toBe("resourcequota/q created\n");
+    expect(await ok(["-n", n, "create", "poddisruptionbudget", "b", "--selector=app=x", "--min-available=50%"])).toBe("poddisruptionbudget.policy/b created\n");
+    expect(await ok(["create", "priorityclass", n, "--value=5"])).toBe(`priorityclass.scheduling.k8s.io/${n} created\n`);
+    expect(await ok(["create", "clusterrole", n, "--verb=get,list", "--resource=pods,deployments.apps"])).toContain("created");
+    expect(await ok(["create", "clusterrolebinding", n, `--clusterrole=${n}`, "--user=bob"])).toContain("created");
+    expect(await ok(["get", "pods", "-A", "-o", "name"], { user: "bob" })).toContain("pod/p");
+    expect(await ok(["auth", "reconcile", "-f", "-"], { input: `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: ${n}-more}\nrules:\n- {apiGroups: [''], resources: [pods], verbs: [get]}\n` })).toContain("reconciled");
+    expect(await ok(["-n", n, "get", "all", "-o", "name"])).toBe("pod/p\nservice/d\ndeployment.apps/d\njob.batch/j\n");
+    expect(await ok(["-n", n, "delete", "all", "--all"])).toContain('deployment.apps "d" deleted');
+  });
+
   test("diff shows what apply would change, and changes nothing", async () => {
     const n = await namespace();
     await ok(["-n", n, "apply", "-f", "-"], { input: yaml.deployment("d") });

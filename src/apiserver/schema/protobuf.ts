@@ -3,12 +3,16 @@ import { cloneJson, isList, isObject, type JsonObject } from "./json-values.ts";
 /**
  * Messages of the kinds that kubectl sends as protobuf, `number:field:type`: `s` string, `i` integer, `b` bool, `y` bytes
  * (base64 in JSON), `T` time, `Q` quantity, `I` int-or-string, `V` list of strings in a message, `X` not understood, `{}T` map,
- * `[]T` list, `^T` fields of T stand in the outer object. Status and managed fields are left out: servers ignore them.
+ * `[]T` list, `^T` fields of T stand in the outer object. Status (but that which an approval writes) and managed fields are left out: servers ignore them.
  * Facts from kubernetes/api and kubernetes/apimachinery (master), generated.proto.
  */
 const table = `
 AggregationRule: 1:clusterRoleSelectors:[]LabelSelector
 BoundObjectReference: 1:kind:s 2:apiVersion:s 3:name:s 4:uid:s
+CertificateSigningRequest: 1:metadata:ObjectMeta 2:spec:CertificateSigningRequestSpec 3:status:CertificateSigningRequestStatus
+CertificateSigningRequestCondition: 1:type:s 6:status:s 2:reason:s 3:message:s 4:lastUpdateTime:T 5:lastTransitionTime:T
+CertificateSigningRequestSpec: 1:request:y 7:signerName:s 8:expirationSeconds:i 5:usages:[]s 2:username:s 3:uid:s 4:groups:[]s 6:extra:{}V
+CertificateSigningRequestStatus: 1:conditions:[]CertificateSigningRequestCondition 2:certificate:y
 Capabilities: 1:add:[]s 2:drop:[]s
 ClusterRole: 1:metadata:ObjectMeta 2:rules:[]PolicyRule 3:aggregationRule:AggregationRule
 ClusterRoleBinding: 1:metadata:ObjectMeta 2:subjects:[]Subject 3:roleRef:RoleRef
@@ -46,6 +50,7 @@ PodDisruptionBudgetSpec: 1:minAvailable:I 2:selector:LabelSelector 3:maxUnavaila
 PodSecurityContext: 1:seLinuxOptions:X 8:windowsOptions:X 2:runAsUser:i 6:runAsGroup:i 3:runAsNonRoot:b 4:supplementalGroups:[]i 12:supplementalGroupsPolicy:s 5:fsGroup:i 7:sysctls:[]X 9:fsGroupChangePolicy:s 10:seccompProfile:X 11:appArmorProfile:X 13:seLinuxChangePolicy:s
 PodSpec: 1:volumes:[]X 20:initContainers:[]Container 2:containers:[]Container 34:ephemeralContainers:[]X 3:restartPolicy:s 4:terminationGracePeriodSeconds:i 5:activeDeadlineSeconds:i 6:dnsPolicy:s 7:nodeSelector:{}s 8:serviceAccountName:s 9:serviceAccount:s 21:automountServiceAccountToken:b 10:nodeName:s 11:hostNetwork:b 12:hostPID:b 13:hostIPC:b 27:shareProcessNamespace:b 14:securityContext:PodSecurityContext 15:imagePullSecrets:[]LocalObjectReference 16:hostname:s 17:subdomain:s 18:affinity:X 19:schedulerName:s 22:tolerations:[]Toleration 23:hostAliases:[]X 24:priorityClassName:s 25:priority:i 26:dnsConfig:X 28:readinessGates:[]X 29:runtimeClassName:s 30:enableServiceLinks:b 31:preemptionPolicy:s 32:overhead:{}Q 33:topologySpreadConstraints:[]X 35:setHostnameAsFQDN:b 36:os:X 37:hostUsers:b 38:schedulingGates:[]X 39:resourceClaims:[]X 40:resources:ResourceRequirements 41:hostnameOverride:s 43:schedulingGroup:X 44:evictionResponders:[]X
 PodTemplateSpec: 1:metadata:ObjectMeta 2:spec:PodSpec
+PriorityClass: 1:metadata:ObjectMeta 2:value:i 3:globalDefault:b 4:description:s 5:preemptionPolicy:s
 PolicyRule: 1:verbs:[]s 2:apiGroups:[]s 3:resources:[]s 4:resourceNames:[]s 5:nonResourceURLs:[]s
 Preconditions: 1:uid:s 2:resourceVersion:s
 ResourceAttributes: 1:namespace:s 2:verb:s 3:group:s 4:version:s 5:resource:s 6:subresource:s 7:name:s 8:fieldSelector:X 9:labelSelector:X
@@ -85,7 +90,9 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
   v1: ["Namespace", "ConfigMap", "Secret", "ServiceAccount", "ResourceQuota"],
   "apps/v1": ["Deployment"],
   "batch/v1": ["Job", "CronJob"],
+  "certificates.k8s.io/v1": ["CertificateSigningRequest"],
   "policy/v1": ["PodDisruptionBudget"],
+  "scheduling.k8s.io/v1": ["PriorityClass"],
   "rbac.authorization.k8s.io/v1": ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"],
   "authentication.k8s.io/v1": ["TokenRequest", "TokenReview", "SelfSubjectReview"],
   "authorization.k8s.io/v1": ["SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview", "LocalSubjectAccessReview"],

@@ -115,7 +115,7 @@ export class PodWorker {
     const { signal } = this.#stop;
     for (const status of this.#pod.status?.containerStatuses ?? []) {
       // The pod ran before this boot: what it was counts as its last state.
-      this.#containers.set(status.name, { state: { is: "waiting", reason: "ContainerCreating", message: "" }, last: undefined, restarts: status.restartCount + 1, child: undefined });
+      this.#containers.set(status.name, { state: { is: "waiting", reason: "ContainerCreating", message: "" }, last: undefined, restarts: status.restartCount + (status.state?.waiting === undefined || status.lastState?.terminated !== undefined ? 1 : 0), child: undefined });
     }
     let wait = firstBackoffMs;
     while (!signal.aborted) {
