@@ -5,11 +5,11 @@ import type { Catalog } from "./catalog.ts";
 import { deleteObject } from "./deletes.ts";
 import { type Engine, timestamp } from "./engine.ts";
 import type { LiveObjects } from "./live-objects.ts";
-import { plainDelete } from "./pods.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { definitionsOf, establish } from "./schema/custom-resource-definition.ts";
 import { cloneJson, isObject } from "./schema/json-values.ts";
 import { invalid, methodNotAllowed, Refusal } from "./status.ts";
+import { plainDelete } from "./write-options.ts";
 import { isGone } from "./writes.ts";
 
 const resource = "customresourcedefinitions.apiextensions.k8s.io";

@@ -167,6 +167,3 @@ export async function podLog(context: WriteContext, source: LogSource | undefine
   return source({ namespace: target.namespace, pod: target.name, container, nodeName, query }, exchange.signal);
 }
 
-/** Deletion options without anything asked for. */
-export const plainDelete: DeleteOptions = { dryRun: false, gracePeriodSeconds: undefined, propagation: undefined, uid: undefined, resourceVersion: undefined };
-

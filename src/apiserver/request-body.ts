@@ -49,8 +49,8 @@ export function bodyObject(request: HttpRequest): Record<string, unknown> | Refu
 /** Reads JSON or YAML. */
 export function parseText(text: string, language: "json" | "yaml"): unknown {
   try {
-    // Aliases can blow a small text up to a huge value.
-    return language === "json" ? (JSON.parse(text) as unknown) : (parseYaml(text, { maxAliasCount: 100 }) as unknown);
+    // Aliases can blow a small text up to a huge value; warnings would go to the console.
+    return language === "json" ? (JSON.parse(text) as unknown) : (parseYaml(text, { maxAliasCount: 100, logLevel: "error" }) as unknown);
   } catch (error) {
     return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -39,7 +39,7 @@ export function invalidOption(kind: string, field: string, message: string, reas
   return new Refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${field}: ${message}`, { group: "meta.k8s.io", kind, causes: [{ reason, message, field }] });
 }
 
-/** What is not in order about a deletion's own options. */
+/** How a deletion is to be done. */
 export interface DeleteOptions {
   readonly dryRun: boolean;
   readonly gracePeriodSeconds: number | undefined;
@@ -47,6 +47,9 @@ export interface DeleteOptions {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
 }
+
+/** Deletion options without anything asked for. */
+export const plainDelete: DeleteOptions = { dryRun: false, gracePeriodSeconds: undefined, propagation: undefined, uid: undefined, resourceVersion: undefined };
 
 /** From the body (`DeleteOptions`) or, without one, from the query. */
 export function readDeleteOptions(body: Readonly<Record<string, unknown>> | undefined, query: URLSearchParams): DeleteOptions | Refusal {
