@@ -2,7 +2,7 @@ import { McoError } from "../api/errors.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
-import { annotations, labels, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import { annotations, hostPaths, labels, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
 import { type Because, describeChange, describeConsequence } from "../core/change.ts";
 import { type NodeConfig, nodeConfigOf } from "../core/node-config.ts";
 import { type NodePlan, type Originals, driftOf, planNode } from "../core/plan-node.ts";
@@ -91,7 +91,7 @@ export function daemonController(options: DaemonOptions): Controller {
   function watchForDrift(config: NodeConfig): void {
     if (watched?.of === config) return;
     watched?.stop();
-    watched = { of: config, stop: host.files.watch(watchedPaths(config), () => add(nodeName)) };
+    watched = { of: config, stop: host.files.watch([...watchedPaths(config), hostPaths.force], () => add(nodeName)) };
   }
 
   /** What the machine has, for the first look of a daemon that finds a machine which another one kept before. */

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, kubernetes, names } from "../../src/api/index.ts";
+import { conditionOf } from "../../src/api/object.ts";
+import { version } from "../../src/cli/version.ts";
+import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
+import { TestCluster, annotation, machineConfig } from "./test-cluster.ts";
+
+const { annotations, namespace } = names;
+let cluster: TestCluster;
+
+beforeAll(async () => {
+  cluster = await TestCluster.start({ workers: 2 });
+}, 180_000);
+
+afterAll(() => cluster?.stop());
+
+const workers = ["worker-0", "worker-1"];
+const bootIds = () => workers.map((worker) => cluster.machineState(worker).bootId);
+
+async function withWatch(resource: typeof kubernetes.Node, work: () => Promise<void>): Promise<number> {
+  const stop = new AbortController();
+  const list = await cluster.kube.list(resource);
+  const away = new Set<string>();
+  let most = 0;
+  const watching = (async () => {
+    for await (const event of cluster.kube.watch(resource, {}, { resourceVersion: list.resourceVersion, timeoutSeconds: 600 }, stop.signal)) {
+      if (event.type === "BOOKMARK" || !event.object.metadata.name.startsWith("worker")) continue;
+      const { object } = event;
+      const ready = object.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+      if (ready && object.spec?.unschedulable !== true && annotation(object, annotations.currentConfig) === annotation(object, annotations.desiredConfig)) away.delete(object.metadata.name);
+      else away.add(object.metadata.name);
+      most = Math.max(most, away.size);
+    }
+  })().catch(() => undefined);
+  await work();
+  stop.abort();
+  await watching;
+  return most;
+}
+
+describe("a cluster of real processes", () => {
+  test("comes up with operator, controller and daemons as pods, and reports itself available", async () => {
+    const pods = await cluster.kube.list(kubernetes.Pod, { namespace });
+    const named = (prefix: string) => pods.items.filter(({ metadata }) => metadata.name.startsWith(prefix)).length;
+    expect([named("machine-config-operator"), named("machine-config-controller"), named("machine-config-daemon")]).toEqual([1, 1, 3]);
+    const { stdout } = await cluster.kubectl(["get", "clusteroperator", "machine-config", "-o", "jsonpath={.status.conditions[?(@.type=='Available')].status}"]);
+    expect(stdout).toBe("True");
+  });
+
+  test("a file that no policy names is rolled out with drain and reboot, one machine at a time", async () => {
+    const before = await cluster.target("worker");
+    const boots = bootIds();
+    const most = await withWatch(kubernetes.Node, async () => {
+      await cluster.kube.create(MachineConfig, machineConfig("99-worker-chrony", { "/etc/chrony.conf": "server one\n" }) as never);
+      await cluster.untilRolledOut("worker", before);
+    });
+    expect(most).toBe(1);
+    for (const [index, worker] of workers.entries()) {
+      expect(cluster.hostFile(worker, "/etc/chrony.conf")).toBe("server one\n");
+      expect(cluster.machineState(worker).bootId).not.toBe(boots[index]);
+      const node = await cluster.kube.get(MachineConfigNode, { name: worker });
+      expect(conditionOf(node?.status?.conditions, "Updated")?.status).toBe("True");
+    }
+  });
+
+  test("SSH keys arrive without a reboot and without a drain", async () => {
+    const before = await cluster.target("worker");
+    const boots = bootIds();
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-ssh", {}, { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA test"] }] } } }) as never);
+    await cluster.untilRolledOut("worker", before);
+    expect(bootIds()).toEqual(boots);
+    for (const worker of workers) expect(cluster.hostFile(worker, "/var/home/core/.ssh/authorized_keys.d/ignition")).toBe("ssh-ed25519 AAAA test\n");
+  });
+
+  test("a policy of the administrator turns a reboot into a restart, and kernel arguments always reboot", async () => {
+    await cluster.kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/chrony.conf", actions: [{ type: "Restart", restart: { serviceName: "chronyd.service" } }] }] } } } });
+    await cluster.until(MachineConfiguration, "cluster", ({ status }) => (status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files ?? []).some(({ path }) => path === "/etc/chrony.conf"), "the policy is in force");
+    let before = await cluster.target("worker");
+    let boots = bootIds();
+    await cluster.kube.patch(MachineConfig, { name: "99-worker-chrony" }, { type: "merge", body: { spec: machineConfig("x", { "/etc/chrony.conf": "server two\n" }).spec } });
+    await cluster.untilRolledOut("worker", before);
+    expect(bootIds()).toEqual(boots);
+    for (const worker of workers) expect(cluster.hostFile(worker, "/etc/chrony.conf")).toBe("server two\n");
+
+    before = await cluster.target("worker");
+    boots = bootIds();
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-kargs", {}, { more: { kernelArguments: ["nosmt"] } }) as never);
+    await cluster.untilRolledOut("worker", before);
+    for (const [index, worker] of workers.entries()) {
+      const state = cluster.machineState(worker);
+      expect(state.bootId).not.toBe(boots[index]);
+      expect(state.deployments[state.booted]?.kernelArguments).toContain("nosmt");
+    }
+  });
+
+  test("a paused pool renders and leaves its machines alone; unpaused, it goes on", async () => {
+    const before = await cluster.target("worker");
+    await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } });
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-paused", { "/etc/paused.conf": "x" }) as never);
+    const paused = await cluster.until(MachineConfigPool, "worker", ({ spec, status, metadata }) => spec.configuration?.name !== before && status?.observedGeneration === metadata.generation && conditionOf(status?.conditions as never[], "Updated" as never) !== undefined && (status?.conditions ?? []).find(({ type }) => type === "Updated")?.status === "False", "the paused pool has a new target");
+    expect((paused.status?.conditions ?? []).find(({ type }) => type === "Updating")?.message).toContain("paused");
+    for (const worker of workers) {
+      const node = await cluster.kube.get(kubernetes.Node, { name: worker });
+      expect(node === undefined ? "" : annotation(node, annotations.desiredConfig)).toBe(before);
+    }
+    await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } });
+    await cluster.untilRolledOut("worker", before);
+    for (const worker of workers) expect(cluster.hostFile(worker, "/etc/paused.conf")).toBe("x");
+  });
+
+  test("removing a MachineConfig removes its file and restores what the OS ships", async () => {
+    const before = await cluster.target("worker");
+    await cluster.kube.delete(MachineConfig, { name: "99-worker-chrony" });
+    await cluster.kube.delete(MachineConfig, { name: "99-worker-paused" });
+    await cluster.untilRolledOut("worker", before);
+    for (const worker of workers) {
+      expect(cluster.hostFile(worker, "/etc/chrony.conf")).toContain("pool 2.pool.ntp.org");
+      expect(cluster.hostFile(worker, "/etc/paused.conf")).toBeUndefined();
+    }
+  });
+
+  test("a disruption budget that forbids eviction holds the update, says so, and lets go when it is lifted", async () => {
+    const image = pauseImage(version);
+    await cluster.kubectl(["apply", "-f", "-"], {
+      input: JSON.stringify({
+        apiVersion: "v1",
+        kind: "List",
+        items: [
+          { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", namespace: "default" }, spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "c", image }], affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: { app: "web" } }, topologyKey: "kubernetes.io/hostname" }] } } } } } },
+          { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "web", namespace: "default" }, spec: { minAvailable: 2, selector: { matchLabels: { app: "web" } } } },
+        ],
+      }),
+    });
+    expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
+    await cluster.until(kubernetes.PodDisruptionBudget, "web", ({ status }) => status?.currentHealthy === 2 && status.disruptionsAllowed === 0, "the budget counts two pods", { namespace: "default" });
+
+    const before = await cluster.target("worker");
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-blocked", { "/etc/blocked.conf": "x" }) as never);
+    const blocked = await Promise.any(
+      workers.map((worker) => cluster.until(MachineConfigNode, worker, ({ status }) => conditionOf(status?.conditions, "Drained")?.status === "Unknown" && (conditionOf(status?.conditions, "Drained")?.message.includes("default/web") ?? false), `${worker} says which budget blocks it`)),
+    );
+    expect(blocked.status?.conditions?.find(({ type }) => type === "Drained")?.message).toMatch(/web-/);
+    const pods = await cluster.kube.list(kubernetes.Pod, { namespace: "default", labelSelector: "app=web" });
+    expect(pods.items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toHaveLength(2);
+
+    await cluster.kube.patch(kubernetes.PodDisruptionBudget, { name: "web", namespace: "default" }, { type: "merge", body: { spec: { minAvailable: 1 } } });
+    await cluster.untilRolledOut("worker", before);
+    for (const worker of workers) expect(cluster.hostFile(worker, "/etc/blocked.conf")).toBe("x");
+    await cluster.kubectl(["delete", "deployment/web", "pdb/web", "-n", "default", "--wait=false"]);
+  });
+
+  test("drift is seen, named and left alone until the force file asks for repair", async () => {
+    const boot = cluster.machineState("worker-0").bootId;
+    cluster.writeHostFile("worker-0", "/etc/blocked.conf", "somebody was here");
+    const drifted = await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Degraded", "drift is reported");
+    expect(annotation(drifted, annotations.reason)).toContain("/etc/blocked.conf");
+    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.degradedMachineCount === 1, "the pool counts it");
+    expect(cluster.hostFile("worker-0", "/etc/blocked.conf")).toBe("somebody was here");
+
+    cluster.writeHostFile("worker-0", "/run/machine-config-daemon-force", "");
+    await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Done" && node.spec?.unschedulable !== true, "the machine is repaired");
+    expect(cluster.hostFile("worker-0", "/etc/blocked.conf")).toBe("x");
+    expect(cluster.machineState("worker-0").bootId).not.toBe(boot);
+    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.degradedMachineCount === 0, "the pool is well again");
+  });
+});
