@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { conditionOf } from "../api/object.ts";
+import { phasesAtEnd, phasesAtStart, withPhases } from "./update-conditions.ts";
+
+const t0 = Date.UTC(2026, 0, 1);
+const drained = (status: "True" | "False" | "Unknown", reason: string) => ({ type: "Drained", status, reason, message: reason });
+
+describe("withPhases", () => {
+  test("creates every condition at once, and changes nothing when nothing is new", () => {
+    const first = withPhases([], [], t0);
+    expect(first.length).toBe(12);
+    expect(withPhases(first, [], t0 + 1000)).toBe(first);
+  });
+
+  test("a parent follows from its children", () => {
+    const working = withPhases([], [drained("Unknown", "UpdateExecutedDrained")], t0);
+    expect(conditionOf(working, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
+    const done = withPhases(working, [drained("True", "UpdateExecutedDrained"), { type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" }, { type: "AppliedFilesAndOS", status: "True", reason: "UpdateExecutedAppliedFilesAndOS", message: "" }], t0);
+    expect(conditionOf(done, "UpdateExecuted")).toMatchObject({ status: "True", reason: "UpdateExecuted" });
+  });
+
+  test("a child that is not required does not keep its parent back", () => {
+    const done = withPhases([], [drained("False", "NotRequired"), { type: "Cordoned", status: "False", reason: "NotRequired", message: "" }, { type: "AppliedFilesAndOS", status: "True", reason: "X", message: "" }], t0);
+    expect(conditionOf(done, "UpdateExecuted")?.status).toBe("True");
+  });
+
+  test("the time of a transition moves only with the status", () => {
+    const first = withPhases([], [drained("Unknown", "A")], t0);
+    const second = withPhases(first, [drained("Unknown", "B")], t0 + 60_000);
+    const third = withPhases(second, [drained("True", "C")], t0 + 120_000);
+    expect([first, second, third].map((list) => conditionOf(list, "Drained")?.lastTransitionTime)).toEqual(["2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z"]);
+  });
+
+  test("conditions of others stay", () => {
+    const foreign = { type: "PinnedImageSetsDegraded", status: "False" as const, reason: "AsExpected", message: "", lastTransitionTime: "2026-01-01T00:00:00Z" };
+    expect(conditionOf(withPhases([foreign], [drained("True", "X")], t0), "PinnedImageSetsDegraded")).toEqual(foreign);
+  });
+
+  test("a new run puts every phase ahead again, and the end leaves the last run readable", () => {
+    const end = withPhases(withPhases([], phasesAtStart("rendered-x"), t0), phasesAtEnd("rendered-x"), t0);
+    expect(conditionOf(end, "Updated")?.status).toBe("True");
+    expect(end.filter(({ type, status }) => status !== "False" && type !== "Updated")).toEqual([]);
+    expect(conditionOf(end, "Drained")).toMatchObject({ reason: "Done", message: "last update: rendered-x" });
+  });
+
+  test("long messages are cut", () => {
+    const long = withPhases([], [{ ...drained("Unknown", "X"), message: "x".repeat(5000) }], t0);
+    expect(conditionOf(long, "Drained")?.message.length).toBe(1024);
+  });
+});
