@@ -1,0 +1,56 @@
+import { type KubeObject, type Resource, controlledBy } from "../../api/object.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { type Selector, selects, selectsNothingInParticular } from "./selects.ts";
+import { isConflict, isInvalid, isNotFound } from "../../kube/kube-error.ts";
+
+export interface ClaimOptions<O extends KubeObject, T extends KubeObject> {
+  readonly kube: KubeClient;
+  readonly signal: AbortSignal;
+  readonly owner: O;
+  readonly ownerResource: Resource<O>;
+  readonly resource: Resource<T>;
+  readonly selector: Selector | undefined;
+  /** What the owner controls by uid. */
+  readonly owned: readonly T[];
+  /** What nobody controls, in the owner's namespace. */
+  readonly orphans: readonly T[];
+}
+
+/** The objects that belong to an owner: adopts orphans that its selector matches, and lets go of what it no longer matches. */
+export async function claim<O extends KubeObject, T extends KubeObject>(options: ClaimOptions<O, T>): Promise<readonly T[]> {
+  const { kube, signal, owner, ownerResource, resource, selector, owned, orphans } = options;
+  const mine: T[] = [];
+  const deleting = owner.metadata.deletionTimestamp !== undefined;
+  for (const object of owned) {
+    if (selects(selector, object.metadata.labels)) mine.push(object);
+    else if (!deleting && object.metadata.deletionTimestamp === undefined) {
+      const references = (object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid);
+      await tolerant(() => kube.patch(resource, object.metadata, { type: "merge", body: { metadata: { ...precondition(object), ownerReferences: references } } }, { signal }));
+    }
+  }
+  if (deleting || selectsNothingInParticular(selector)) return mine;
+  const wanted = orphans.filter((object) => object.metadata.deletionTimestamp === undefined && selects(selector, object.metadata.labels));
+  if (wanted.length === 0) return mine;
+  // Only who is really there may adopt: the cache may not know yet that the owner is going.
+  const fresh = await kube.get(ownerResource, owner.metadata, { signal });
+  if (fresh === undefined || fresh.metadata.uid !== owner.metadata.uid || fresh.metadata.deletionTimestamp !== undefined) return mine;
+  for (const object of wanted) {
+    const reference = controlledBy({ ...owner, apiVersion: ownerResource.apiVersion, kind: ownerResource.kind });
+    const ownerReferences = [...(object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid), reference];
+    const adopted = await tolerant(() => kube.patch(resource, object.metadata, { type: "merge", body: { metadata: { ...precondition(object), ownerReferences } } }, { signal }));
+    if (adopted !== undefined) mine.push(adopted);
+  }
+  return mine;
+}
+
+const precondition = ({ metadata }: KubeObject) => ({ uid: metadata.uid, resourceVersion: metadata.resourceVersion });
+
+/** Somebody else was faster, or it is gone: then it is not ours now, and its next change brings us back. */
+async function tolerant<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error) || isInvalid(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,30 @@
+type Json = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/**
+ * The JSON merge patch (RFC 7386) that makes `after` of `before`, or `undefined` when they say the same. Fields whose
+ * value is `undefined` count as absent; the order of fields does not matter.
+ */
+export function mergeDifference(before: unknown, after: unknown): unknown {
+  if (isRecord(before) && isRecord(after)) {
+    const patch: Record<string, unknown> = {};
+    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      if (after[key] === undefined) {
+        if (before[key] !== undefined) patch[key] = null;
+        continue;
+      }
+      const difference = mergeDifference(before[key], after[key]);
+      if (difference !== undefined) patch[key] = difference;
+    }
+    return Object.keys(patch).length === 0 ? undefined : patch;
+  }
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const [old, now]: [readonly unknown[], readonly unknown[]] = [before, after];
+    return old.length === now.length && old.every((item, index) => mergeDifference(item, now[index]) === undefined) ? undefined : now;
+  }
+  return before === after ? undefined : after;
+}
+
+/** Whether two JSON values say the same. */
+export const sameJson = (a: unknown, b: unknown): boolean => mergeDifference(a, b) === undefined;

@@ -1,0 +1,47 @@
+import type { Pod } from "../../api/kubernetes.ts";
+import { type KubeObject, type OwnerReference, conditionOf } from "../../api/object.ts";
+import { millisecondsOf } from "./timestamp.ts";
+
+/** The reference to the one owner that controls an object. */
+export const controllerOf = (object: KubeObject): OwnerReference | undefined => object.metadata.ownerReferences?.find(({ controller }) => controller === true);
+
+export const isTerminal = (pod: Pod): boolean => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
+
+/** Neither ended nor asked to end. */
+export const isActive = (pod: Pod): boolean => !isTerminal(pod) && pod.metadata.deletionTimestamp === undefined;
+
+export const isReady = (pod: Pod): boolean => conditionOf(pod.status?.conditions, "Ready")?.status === "True";
+
+/** Milliseconds until a pod that is ready counts as available; 0: it does; `undefined`: it is not ready. */
+export function availableInMs(pod: Pod, minReadySeconds: number, now: number): number | undefined {
+  if (!isReady(pod)) return undefined;
+  if (minReadySeconds === 0) return 0;
+  const since = millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime);
+  return since === undefined ? undefined : Math.max(0, since + minReadySeconds * 1000 - now);
+}
+
+export const isAvailable = (pod: Pod, minReadySeconds: number, now: number): boolean => availableInMs(pod, minReadySeconds, now) === 0;
+
+/** The indexes that controllers find pods by; every watch of pods declares all of them, because one cache serves all. */
+export const podIndexes = {
+  /** uid of the controller */
+  controller: (pod: Pod): readonly string[] => {
+    const uid = controllerOf(pod)?.uid;
+    return uid === undefined ? [] : [uid];
+  },
+  /** namespace of pods that nobody controls */
+  orphan: (pod: Pod): readonly string[] => (controllerOf(pod) === undefined ? [pod.metadata.namespace ?? ""] : []),
+  namespace: (pod: Pod): readonly string[] => [pod.metadata.namespace ?? ""],
+  /** name of the node; empty for pods without one */
+  node: (pod: Pod): readonly string[] => [pod.spec?.nodeName ?? ""],
+};
+
+/** Finds what a controller controls, and what nobody does. */
+export const ownedIndexes = {
+  controller: (object: KubeObject): readonly string[] => {
+    const uid = controllerOf(object)?.uid;
+    return uid === undefined ? [] : [uid];
+  },
+  orphan: (object: KubeObject): readonly string[] => (controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : []),
+  namespace: (object: KubeObject): readonly string[] => [object.metadata.namespace ?? ""],
+};

@@ -1,0 +1,44 @@
+import type { EventRecorder } from "../../kube/event-recorder.ts";
+import { type Controller, runControllers } from "../../kube/controller.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { isConflict, isNotFound } from "../../kube/kube-error.ts";
+import { settled } from "../../kube/outcome.ts";
+import type { Ports } from "../../ports/index.ts";
+import { daemonSetController } from "./daemon-set-controller.ts";
+import { deploymentController } from "./deployment-controller.ts";
+import { replicaSetController } from "./replica-set-controller.ts";
+import { scheduler } from "./scheduler.ts";
+
+export interface ClusterControllersOptions extends Ports {
+  readonly kube: KubeClient;
+  readonly events: EventRecorder;
+  /** PEM that every namespace gets as ConfigMap `kube-root-ca.crt`. */
+  readonly rootCa: string;
+}
+
+/** Events within this time become one look: a chain of four controllers must not take a second. */
+const coalesceMs = 10;
+/** After a conflict the cache is about to change; this long at most it is waited for. */
+const conflictRetrySeconds = 0.1;
+
+/** What kube-controller-manager and kube-scheduler do, as far as a cluster of one machine needs it. Runs until `signal` aborts. */
+export async function runClusterControllers(options: ClusterControllersOptions, signal: AbortSignal): Promise<void> {
+  const controllers = [scheduler(), deploymentController(), replicaSetController(), daemonSetController()];
+  await runControllers(controllers.map(patient), { ...options, coalesceMs }, signal);
+}
+
+/** The controller, which looks only when every cache has its first list, and takes a conflict for what it is: news on the way. */
+function patient(controller: Controller): Controller {
+  return {
+    ...controller,
+    async reconcile(key, context) {
+      await Promise.all(context.caches.all().map((cache) => cache.synced));
+      try {
+        return await controller.reconcile(key, context);
+      } catch (error) {
+        if (isConflict(error) || isNotFound(error)) return settled(conflictRetrySeconds);
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
+import { conditionOf, keyOf } from "../../api/object.ts";
+import { type Caches, type Controller, watching } from "../../kube/controller.ts";
+import { updateObject } from "../../kube/kube-client.ts";
+import { isConflict, isNotFound } from "../../kube/kube-error.ts";
+import { type Outcome, settled } from "../../kube/outcome.ts";
+import type { Change } from "../../kube/watch-cache.ts";
+import { chooseNode } from "./choose-node.ts";
+import { sameJson } from "./merge-difference.ts";
+import { isTerminal, podIndexes } from "./pod-state.ts";
+import { setCondition } from "./set-condition.ts";
+
+const schedulerName = "default-scheduler";
+
+const waitsForNode = (pod: Pod): boolean =>
+  (pod.spec?.nodeName ?? "") === "" && pod.metadata.deletionTimestamp === undefined && !isTerminal(pod) && (pod.spec?.schedulerName ?? schedulerName) === schedulerName && (pod.spec?.schedulingGates ?? []).length === 0;
+
+/** What a node's heartbeat leaves as it is. */
+const whatMatters = (node: Node | undefined) =>
+  node === undefined
+    ? undefined
+    : { labels: node.metadata.labels, taints: node.spec?.taints, unschedulable: node.spec?.unschedulable, ready: conditionOf(node.status?.conditions, "Ready")?.status, pods: node.status?.allocatable?.["pods"] };
+
+/** Gives every pod that has none a node. */
+export function scheduler(): Controller {
+  /** Pods that were bound and that the cache shows without a node still: they take their place at once. */
+  const assumed = new Map<string, { readonly uid: string | undefined; readonly node: string; readonly pod: Pod }>();
+
+  const waitingPods = (caches: Caches): readonly string[] => caches.of(kubernetes.Pod).byIndex("node", "").filter(waitsForNode).map(keyOf);
+
+  function concernsOfPod({ key, before, after }: Change<Pod>, caches: Caches): readonly string[] {
+    const place = assumed.get(key);
+    if (place !== undefined && (after === undefined || after.metadata.uid !== place.uid || (after.spec?.nodeName ?? "") !== "")) assumed.delete(key);
+    if (after !== undefined && waitsForNode(after)) return [key];
+    // A place becomes free.
+    const held = before !== undefined && (before.spec?.nodeName ?? "") !== "" && !isTerminal(before);
+    return held && (after === undefined || isTerminal(after)) ? waitingPods(caches) : [];
+  }
+
+  function concernsOfNode({ before, after }: Change<Node>, caches: Caches): readonly string[] {
+    return after === undefined || sameJson(whatMatters(before), whatMatters(after)) ? [] : waitingPods(caches);
+  }
+
+  return {
+    name: "scheduler",
+    watches: [watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }), watching<Node>({ resource: kubernetes.Node, concerns: concernsOfNode })],
+    owns: ["Pod.spec.nodeName", "Pod.status.conditions[PodScheduled]"],
+
+    async reconcile(key, { caches, kube, events, clock, signal }): Promise<Outcome> {
+      const pods = caches.of(kubernetes.Pod);
+      const nodes = caches.of(kubernetes.Node);
+      const pod = pods.get(key);
+      if (pod === undefined || !waitsForNode(pod) || assumed.has(key)) return settled();
+      const coming = new Map<string, Pod[]>();
+      for (const place of assumed.values()) coming.set(place.node, [...(coming.get(place.node) ?? []), place.pod]);
+      const choice = chooseNode(pod, {
+        nodes: nodes.list(),
+        node: (name) => nodes.get(name),
+        podsOn: (name) => [...pods.byIndex("node", name), ...(coming.get(name) ?? [])],
+      });
+      const { name, namespace = "", uid } = pod.metadata;
+
+      if (choice.verdict === "nowhere") {
+        const wanted = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: choice.message };
+        const before = conditionOf(pod.status?.conditions, "PodScheduled");
+        if (before?.status === wanted.status && before.message === wanted.message) return settled();
+        await updateObject(
+          kube,
+          kubernetes.Pod,
+          pod.metadata,
+          (fresh) => (fresh.metadata.uid === uid && waitsForNode(fresh) ? { status: { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } } : undefined),
+          { subresource: "status", cached: pod, signal },
+        );
+        events.event(pod, { type: "Warning", reason: "FailedScheduling", message: choice.message });
+        return settled();
+      }
+
+      assumed.set(key, { uid, node: choice.node, pod });
+      try {
+        await kube.request(
+          {
+            method: "POST",
+            target: `/api/v1/namespaces/${namespace}/pods/${name}/binding`,
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify({ apiVersion: "v1", kind: "Binding", metadata: { name, namespace, ...(uid === undefined ? {} : { uid }) }, target: { apiVersion: "v1", kind: "Node", name: choice.node } }),
+          },
+          { signal },
+        );
+      } catch (error) {
+        assumed.delete(key);
+        if (isConflict(error) || isNotFound(error)) return settled();
+        throw error;
+      }
+      const shown = pods.get(key);
+      // The watch may have been faster than the answer; then nobody would take the entry away.
+      if (shown === undefined || shown.metadata.uid !== uid || (shown.spec?.nodeName ?? "") !== "") assumed.delete(key);
+      events.event(pod, { type: "Normal", reason: "Scheduled", message: `Successfully assigned ${namespace}/${name} to ${choice.node}` });
+      return settled();
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import type { Random } from "../../ports/random.ts";
+
+/** No vowels and nothing that looks like another letter: k8s.io/apimachinery pkg/util/rand (master). */
+const alphabet = "bcdfghjklmnpqrstvwxz2456789";
+
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const record = value as Readonly<Record<string, unknown>>;
+  const keys = Object.keys(record).filter((key) => record[key] !== undefined).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;
+}
+
+/** A label value that stands for a pod template: equal templates, however their fields are ordered, have equal ones. `collisions` makes another of it. */
+export function templateHash(template: unknown, collisions = 0): string {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(`${canonical(template)}${collisions === 0 ? "" : collisions}`)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return [...String(hash)].map((digit) => alphabet[digit.charCodeAt(0) % alphabet.length]).join("");
+}
+
+/** Longest name that leaves room for the five letters of {@link generatedName}. */
+const longestBase = 58;
+
+/** `base` and five letters by chance, as the server makes of `generateName`; made here, so that the name is known before the object is. */
+export function generatedName(base: string, random: Random): string {
+  let suffix = "";
+  for (let index = 0; index < 5; index += 1) suffix += alphabet[Math.floor(random.next() * alphabet.length)] ?? "b";
+  return `${base.slice(0, longestBase)}${suffix}`;
+}
