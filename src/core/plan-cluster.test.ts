@@ -1,0 +1,101 @@
+import { describe, expect, test } from "vitest";
+import type { Node } from "../api/kubernetes.ts";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfiguration } from "../api/machine-configuration.ts";
+import { annotations, labels } from "../api/names.ts";
+import { encodeDataUrl } from "../ignition/data-url.ts";
+import { type ClusterObjects, planCluster } from "./plan-cluster.ts";
+import { renderPool } from "./render-pool.ts";
+
+const config = (name: string, role: string, files: Readonly<Record<string, string>>, more: object = {}): MachineConfig => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfig",
+  metadata: { name, labels: { [labels.role]: role } },
+  spec: { config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) } }, ...more },
+});
+
+const pool = (name: string, more: object = {}): MachineConfigPool => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfigPool",
+  metadata: { name },
+  spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } }, ...more },
+});
+
+const controllerConfig = { metadata: { name: "machine-config-controller" }, spec: { baseOSContainerImage: "os@sha256:1" } } as ClusterObjects["controllerConfig"];
+const base = [config("00-worker", "worker", { "/etc/a": "1" }), config("00-master", "master", { "/etc/a": "1" })];
+const renderedName = (name: string, members: readonly MachineConfig[]) => {
+  const result = renderPool({ pool: pool(name), members, controllerConfig: { spec: { baseOSContainerImage: "os@sha256:1" } } });
+  if (result.verdict === "refused") throw new Error(JSON.stringify(result.refusals));
+  return result.config;
+};
+const workers = renderedName("worker", [base[0] as MachineConfig]);
+const masters = renderedName("master", [base[1] as MachineConfig]);
+const node = (name: string, role: string, current: string): Node => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" }, annotations: { [annotations.currentConfig]: current } } });
+
+const before: ClusterObjects = {
+  pools: [pool("master", { configuration: { name: masters.metadata.name } }), pool("worker", { configuration: { name: workers.metadata.name } })],
+  machineConfigs: [...base, workers, masters],
+  machineConfiguration: undefined,
+  controllerConfig,
+  nodes: [node("m0", "master", masters.metadata.name), node("w0", "worker", workers.metadata.name), node("w1", "worker", workers.metadata.name)],
+};
+const with_ = (config_: MachineConfig): ClusterObjects => ({ ...before, machineConfigs: [...before.machineConfigs, config_] });
+const poolOf = (after: ClusterObjects, name: string) => planCluster(before, after).pools.find((each) => each.pool === name);
+
+describe("planCluster", () => {
+  test("says that nothing changes when nothing does", () => {
+    expect(planCluster(before, before)).toMatchObject({ refusals: [], warnings: [], pools: [{ pool: "master", verdict: "unchanged" }, { pool: "worker", verdict: "unchanged" }] });
+  });
+
+  test("names the pool that re-renders, with the name that the cluster will give it, and leaves the other alone", () => {
+    const extra = config("99-worker-x", "worker", { "/etc/x": "1" });
+    const forecast = poolOf(with_(extra), "worker");
+    expect(forecast).toMatchObject({ verdict: "changes", from: workers.metadata.name, to: renderedName("worker", [base[0] as MachineConfig, extra]).metadata.name, changes: [{ kind: "file", path: "/etc/x", op: "create" }] });
+    expect(poolOf(with_(extra), "master")).toMatchObject({ verdict: "unchanged" });
+  });
+
+  test("says for every machine what it goes through, and why", () => {
+    const forecast = poolOf(with_(config("99-worker-x", "worker", { "/etc/x": "1" })), "worker");
+    expect(forecast).toMatchObject({
+      nodes: [
+        { node: "w0", drains: true, reboots: true, disruption: "reboot" },
+        { node: "w1", drains: true, reboots: true, disruption: "reboot" },
+      ],
+      because: [{ consequence: { kind: "reboot" }, why: "/etc/x has no disruption policy" }],
+    });
+  });
+
+  test("the only control-plane machine reboots undrained", () => {
+    expect(poolOf(with_(config("99-master-x", "master", { "/etc/x": "1" })), "master")).toMatchObject({ nodes: [{ node: "m0", drains: false, reboots: true }] });
+  });
+
+  test("counts with the policies that the change itself brings", () => {
+    const machineConfiguration = { metadata: { name: "cluster" }, spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/x", actions: [{ type: "Restart", restart: { serviceName: "x.service" } }] }] } } } as MachineConfiguration;
+    const forecast = poolOf({ ...with_(config("99-worker-x", "worker", { "/etc/x": "1" })), machineConfiguration }, "worker");
+    expect(forecast).toMatchObject({ nodes: [{ drains: false, reboots: false, actions: ["restart x.service"], disruption: "services" }, {}] });
+  });
+
+  test("a machine that is behind goes through all that it missed", () => {
+    const stale = renderedName("worker", [config("00-worker", "worker", { "/etc/old": "1" })]);
+    const objects: ClusterObjects = { ...before, machineConfigs: [...before.machineConfigs, stale], nodes: [...before.nodes, node("w2", "worker", stale.metadata.name)] };
+    const forecast = planCluster(objects, { ...objects, machineConfigs: [...objects.machineConfigs, config("99-worker-ssh", "worker", {}, { config: { ignition: { version: "3.4.0" }, passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 A"] }] } } })] }).pools.find((each) => each.pool === "worker");
+    expect(forecast?.verdict === "changes" ? forecast.nodes.map(({ node: name, disruption }) => [name, disruption]) : forecast).toEqual([["w0", "nothing"], ["w1", "nothing"], ["w2", "reboot"]]);
+  });
+
+  test("refuses what could never be rendered, with field and reason", () => {
+    const bad = config("99-worker-bad", "worker", {}, { kernelType: "fast" });
+    const forecast = planCluster(before, with_(bad));
+    expect(forecast.refusals[0]).toMatchObject({ object: "MachineConfig/99-worker-bad", path: "spec.kernelType" });
+    expect(forecast.pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "refused" });
+  });
+
+  test("warns of a MachineConfig that no pool selects", () => {
+    expect(planCluster(before, with_(config("99-lost", "infra", {}))).warnings[0]).toContain("no pool selects it");
+  });
+
+  test("removal is a change like any other", () => {
+    const objects = with_(config("99-worker-x", "worker", { "/etc/x": "1" }));
+    expect(planCluster(objects, before).pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "changes", changes: [{ kind: "file", path: "/etc/x", op: "delete" }] });
+  });
+});
