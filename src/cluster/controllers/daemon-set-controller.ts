@@ -10,6 +10,7 @@ import { Expectations } from "./expectations.ts";
 import { createPods, deletePods, isTerminatingNamespace } from "./make-pods.ts";
 import { sameJson } from "./merge-difference.ts";
 import { daemonPodSpec, nodeOfDaemon, planDaemonSet } from "./plan-daemon-set.ts";
+import { plainTemplate } from "./plain-template.ts";
 import { podOfTemplate } from "./pod-of-template.ts";
 import { availableInMs, controllerOf, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { selects } from "./selects.ts";
@@ -123,7 +124,7 @@ export function daemonSetController(): Controller {
 
 /** Keeps the history of templates. @returns the hash of the current one, or `undefined` when its name is taken by another. */
 async function currentRevision(set: DaemonSet, pods: readonly Pod[], { caches, kube, signal }: Context): Promise<string | undefined> {
-  const template = set.spec?.template;
+  const template = plainTemplate(set.spec?.template);
   const data = { spec: { template: { ...template, $patch: "replace" } } };
   const history = [...caches.of(kubernetes.ControllerRevision).byIndex("controller", set.metadata.uid ?? "")].sort((a, b) => a.revision - b.revision);
   const newest = history.at(-1)?.revision ?? 0;
@@ -139,7 +140,7 @@ async function currentRevision(set: DaemonSet, pods: readonly Pod[], { caches, k
       metadata: {
         name,
         namespace,
-        labels: { ...template?.metadata?.labels, [workloads.controllerRevisionHash]: hash },
+        labels: { ...template.metadata?.labels, [workloads.controllerRevisionHash]: hash },
         ...(set.metadata.annotations === undefined ? {} : { annotations: set.metadata.annotations }),
         ownerReferences: [controlledBy({ ...set, apiVersion: "apps/v1", kind: "DaemonSet" })],
       },

@@ -1,4 +1,4 @@
-import { type Deployment, type Pod, type PodTemplateSpec, type ReplicaSet, kubernetes } from "../../api/kubernetes.ts";
+import { type Deployment, type Pod, type ReplicaSet, kubernetes } from "../../api/kubernetes.ts";
 import { conditionOf, controlledBy, keyOf } from "../../api/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
@@ -8,6 +8,7 @@ import type { Change } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { mergeDifference, sameJson } from "./merge-difference.ts";
 import { messageOf } from "./make-pods.ts";
+import { plainTemplate } from "./plain-template.ts";
 import { controllerOf, isTerminal, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { rollLimits, rollSizes, sum } from "./roll-deployment.ts";
 import { selects, selectsNothingInParticular } from "./selects.ts";
@@ -83,13 +84,6 @@ export function deploymentController(): Controller {
 }
 
 const revisionOf = (object: Deployment | ReplicaSet): number => Number(object.metadata.annotations?.[workloads.deploymentRevision] ?? 0) || 0;
-
-/** The template without the label that tells sets apart. */
-function plainTemplate(template: PodTemplateSpec | undefined): unknown {
-  if (template === undefined) return undefined;
-  const { [workloads.podTemplateHash]: _, ...labels } = template.metadata?.labels ?? {};
-  return { ...template, metadata: { ...template.metadata, labels } };
-}
 
 /** One look at one Deployment; what it writes, it reads back into itself. */
 class Rollout {

@@ -53,8 +53,4 @@ export class Expectations {
     }
     return latest;
   }
-
-  forgetOwner(owner: string): void {
-    for (const key of [...(this.#owners.get(owner)?.keys() ?? [])]) this.forget(key);
-  }
 }

@@ -15,7 +15,7 @@ function canonical(value: unknown): string {
 export function templateHash(template: unknown, collisions = 0): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(`${canonical(template)}${collisions === 0 ? "" : collisions}`)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return [...String(hash)].map((digit) => alphabet[digit.charCodeAt(0) % alphabet.length]).join("");
+  return Array.from(String(hash), (digit) => alphabet[digit.charCodeAt(0) % alphabet.length]).join("");
 }
 
 /** Longest name that leaves room for the five letters of {@link generatedName}. */
