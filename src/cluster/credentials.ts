@@ -2,7 +2,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Random } from "../ports/random.ts";
 import { type Addresses, type Layout, kubeletClientName, ports } from "./layout.ts";
-import { type Authority, type KeyPair, certificateAuthority, storedPair } from "./pki.ts";
+import { type Authority, type KeyPair, certificateAuthority, storedPair } from "../kube/certificates.ts";
 
 export interface ClusterCredentials {
   readonly authority: Authority;
