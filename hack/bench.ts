@@ -1,0 +1,57 @@
+/**
+ * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,apiServer` a part of it,
+ * `--date YYYY-MM-DD` what the page is dated with. A quick pass prints and writes nothing; a full one writes the page and
+ * its JSON, where sections that were not measured keep what they have.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, release, totalmem, type } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { measureApiServer } from "./bench/api-server.ts";
+import { measureRollOuts, measureUp } from "./bench/cluster.ts";
+import { measureDecisions } from "./bench/decisions.ts";
+import { type Environment, type Report, type Section, page } from "./bench/page.ts";
+
+const sections = ["up", "rollOuts", "decisions", "apiServer"] as const;
+const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.join(",") }, date: { type: "string" } } });
+const wanted = values.only.split(",");
+const unknown = wanted.filter((name) => !sections.some((section) => section === name));
+if (unknown.length > 0) throw new Error(`--only knows ${sections.join(", ")}; not ${unknown.join(", ")}`);
+const { quick } = values;
+
+const docs = join(import.meta.dirname, "../docs");
+const began = performance.now();
+const tell = (line: string) => process.stdout.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${line}\n`);
+
+const environment: Environment = {
+  cpus: cpus().length,
+  cpuModel: cpus()[0]?.model.trim() ?? "unknown",
+  memoryGiB: Math.round(totalmem() / 2 ** 30),
+  node: process.version,
+  os: `${type()} ${release()}`,
+  date: values.date ?? new Date().toISOString().slice(0, 10),
+};
+
+type Name = (typeof sections)[number];
+
+async function section<Figures, Key extends Name>(name: Key, measure: () => Promise<Figures> | Figures): Promise<{ readonly [K in Key]?: Section<Figures> }> {
+  if (!wanted.includes(name)) return {};
+  tell(`measuring: ${name}`);
+  return { [name]: { environment, figures: await measure() } } as { readonly [K in Key]: Section<Figures> };
+}
+
+const measured = {
+  ...(await section("decisions", () => measureDecisions(quick ? 0.5 : 5))),
+  ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 2000, lists: 20, watchers: 100, watchedWrites: 100 }, tell))),
+  ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
+  ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),
+};
+
+const kept = quick || !existsSync(join(docs, "benchmarks.json")) ? {} : (JSON.parse(readFileSync(join(docs, "benchmarks.json"), "utf8")) as Report);
+const report: Report = { ...kept, ...measured, apiVersion: "bench.mco/v1" };
+if (!quick) {
+  writeFileSync(join(docs, "benchmarks.json"), `${JSON.stringify(report, undefined, 2)}\n`);
+  writeFileSync(join(docs, "benchmarks.md"), page(report));
+}
+process.stdout.write(`\n${page(report)}`);
+process.exit(0);

@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { diffConfigs } from "../../src/core/diff-configs.ts";
+import { renderPool } from "../../src/core/render-pool.ts";
+import type { ReferenceCase } from "../../test/vectors/answer-case.ts";
+import { ratePerSecond } from "./statistics.ts";
+
+export interface DecisionFigures {
+  readonly renderCases: number;
+  readonly diffCases: number;
+  readonly membersPerRender: number;
+  readonly rendersPerSecond: number;
+  readonly rendersPerSecondBaseline: number;
+  readonly diffsPerSecond: number;
+  readonly diffsPerSecondBaseline: number;
+}
+
+/**
+ * Renders and comparisons in one thread, over the reference cases that can be rendered and compared.
+ *
+ * Ours works as a controller does: objects live in a watch cache, and one of them is new each time. The baseline knows
+ * nothing from before: every object is read from its JSON text for every answer.
+ */
+export function measureDecisions(seconds: number): DecisionFigures {
+  const cases = gunzipSync(readFileSync(new URL("../../test/vectors/cases.jsonl.gz", import.meta.url)))
+    .toString("utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as ReferenceCase);
+  const copy = <T>(text: string) => JSON.parse(text) as T;
+
+  type Render = Extract<ReferenceCase, { op: "render" }>;
+  const inputs = (one: Render, members: Render["configs"]) => ({ pool: one.pool, members, controllerConfig: { spec: { baseOSContainerImage: one.osImageURL, baseOSExtensionsContainerImage: one.extensionsImage } } });
+  const renders = cases
+    .filter((one) => one.op === "render")
+    .filter((one) => one.configs.length > 0 && renderPool(inputs(one, one.configs)).verdict === "rendered")
+    .map((one) => ({ one, members: [...one.configs], texts: one.configs.map((config) => JSON.stringify(config)) }));
+  const render = (one: Render, members: Render["configs"]) => {
+    if (renderPool(inputs(one, members)).verdict !== "rendered") throw new Error(`${one.id} does not render`);
+  };
+  const rendersPerSecond = ratePerSecond((turn) => {
+    for (const { one, members, texts } of renders) {
+      const changed = turn % members.length;
+      members[changed] = copy(texts[changed] ?? "");
+      render(one, members);
+    }
+    return renders.length;
+  }, seconds);
+  const rendersPerSecondBaseline = ratePerSecond(() => {
+    for (const { one, texts } of renders) render(one, texts.map((text) => copy(text)));
+    return renders.length;
+  }, seconds);
+
+  const diffs = cases.filter((one) => one.op === "diff").map(({ Old, New }) => ({ from: Old, fromText: JSON.stringify(Old), toText: JSON.stringify(New) }));
+  let found = 0;
+  const diffsPerSecond = ratePerSecond(() => {
+    for (const { from, toText } of diffs) found += diffConfigs(from, copy(toText)).length;
+    return diffs.length;
+  }, seconds);
+  const diffsPerSecondBaseline = ratePerSecond(() => {
+    for (const { fromText, toText } of diffs) found += diffConfigs(copy(fromText), copy(toText)).length;
+    return diffs.length;
+  }, seconds);
+  if (found === 0) throw new Error("no case differs");
+
+  const members = renders.reduce((sum, { texts }) => sum + texts.length, 0) / renders.length;
+  return { renderCases: renders.length, diffCases: diffs.length, membersPerRender: Math.round(members * 10) / 10, rendersPerSecond, rendersPerSecondBaseline, diffsPerSecond, diffsPerSecondBaseline };
+}

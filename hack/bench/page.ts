@@ -1,0 +1,139 @@
+import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
+import type { RollOutFigures, UpFigures } from "./cluster.ts";
+import type { DecisionFigures } from "./decisions.ts";
+
+export interface Environment {
+  readonly cpus: number;
+  readonly cpuModel: string;
+  readonly memoryGiB: number;
+  readonly node: string;
+  readonly os: string;
+  /** YYYY-MM-DD. */
+  readonly date: string;
+}
+
+export interface Section<Figures> {
+  readonly environment: Environment;
+  readonly figures: Figures;
+}
+
+/** What `docs/benchmarks.json` holds: only sections that were measured. */
+export interface Report {
+  readonly apiVersion: "bench.mco/v1";
+  readonly up?: Section<UpFigures>;
+  readonly rollOuts?: Section<RollOutFigures>;
+  readonly decisions?: Section<DecisionFigures>;
+  readonly apiServer?: Section<ApiServerFigures>;
+}
+
+const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]) => [`| ${head.join(" | ")} |`, `| ${head.map((_, column) => (column === 0 ? "---" : "---:")).join(" | ")} |`, ...rows.map((row) => `| ${row.join(" | ")} |`)].join("\n");
+
+const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date }: Environment) => `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}.`;
+
+const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+
+const thousands = (value: number) => value.toLocaleString("en-US");
+
+/** The daemons of one moment: smallest and largest, and whether what they were allowed is kept. */
+function daemonRange(processes: RollOutFigures["memory"][number]["processes"], of: "resident" | "anonymous"): string {
+  const values = processes.filter(({ process }) => process.startsWith("daemon")).map((one) => one[of]);
+  return values.length === 0 ? "none" : `${Math.min(...values).toFixed(1)} – ${Math.max(...values).toFixed(1)}`;
+}
+
+function goals({ up, rollOuts }: Report): string {
+  const rows: (string | number)[][] = [];
+  if (rollOuts !== undefined) {
+    const { writeToDesiredConfig: wait, memory } = rollOuts.figures;
+    rows.push(["MachineConfig write → first node's new `desiredConfig`", "≤ 1 s", `${wait.median} ms median, ${wait.max} ms worst of ${wait.count}`]);
+    const daemons = memory.flatMap(({ processes }) => processes.filter(({ process }) => process.startsWith("daemon")).map(({ resident }) => resident));
+    rows.push(["resident memory of a daemon", "≤ 90 MiB, flat", `${Math.min(...daemons).toFixed(1)} – ${Math.max(...daemons).toFixed(1)} MiB over all moments`]);
+  }
+  if (up !== undefined) rows.push([`\`mco up\` with ${up.figures.controlPlane}+${up.figures.workers} machines to ready`, "≤ 15 s", `${middle(up.figures.seconds).toFixed(1)} s median, ${Math.max(...up.figures.seconds).toFixed(1)} s worst of ${up.figures.seconds.length}`]);
+  return table(["what", "goal", "measured"], rows);
+}
+
+function rollOutText({ environment, figures }: Section<RollOutFigures>): string {
+  const daemons = figures.memory.map(({ when, processes }) => [when, daemonRange(processes, "resident"), daemonRange(processes, "anonymous")]);
+  const last = figures.memory.at(-1);
+  return `## From a write to the machines
+
+${measuredOn(environment)} One cluster of 1+3 machines, everything on this one machine. Each write changes the SSH keys of the
+worker pool, and waits until the roll-out is over before the next. The wait is counted in the client: from sending the write until
+its watch shows a node with another \`desiredConfig\`. It contains the 250 ms for which the render controller collects writes.
+
+${table(["write", "first node told after"], figures.writeToDesiredConfigMs.map((ms, index) => [index + 1, `${ms} ms`]))}
+
+A file that no policy names reached all three workers, one after the other with drain and (simulated) reboot, in ${figures.rebootRollOutSeconds} s.
+
+## Memory
+
+${measuredOn(environment)} VmRSS and RssAnon of proc(5), in MiB. About 35 MiB of every process is Node.js's own program text, which all processes of
+a machine share; RssAnon is what a process has for itself. A daemon is a child of its machine, and starts anew with each reboot.
+
+${table(["moment", "daemons, resident", "daemons, own"], daemons)}
+
+Every process at the last moment:
+
+${table(["process", "resident", "own"], (last?.processes ?? []).map(({ process, resident, anonymous }) => [`\`${process}\``, resident.toFixed(1), anonymous.toFixed(1)]))}`;
+}
+
+function upText({ environment, figures }: Section<UpFigures>): string {
+  return `## \`mco up\`
+
+${measuredOn(environment)} ${figures.controlPlane} control-plane machine and ${figures.workers} workers, an empty folder each time, packages installed. As \`mco up\` counts: from its own
+start until every machine is in service on what its pool wants, which includes writing the bundle and generating certificates.
+
+${table(["run", "ready after"], figures.seconds.map((seconds, index) => [index + 1, `${seconds.toFixed(1)} s`]))}`;
+}
+
+function decisionText({ environment, figures }: Section<DecisionFigures>): string {
+  const factor = (ours: number, baseline: number) => `${(ours / baseline).toFixed(1)}×`;
+  return `## Decisions
+
+${measuredOn(environment)} One thread, over the ${figures.renderCases} render cases of \`test/vectors\` that render (${figures.membersPerRender} members each on average) and its ${figures.diffCases} pairs
+of configs. Ours works as the controller does: objects live in a watch cache and one of them is new each time. The baseline is the
+same code without anything known from before: every object is read from its JSON text for every answer.
+
+${table(
+  ["", "ours", "baseline", "factor"],
+  [
+    ["renders per second", thousands(figures.rendersPerSecond), thousands(figures.rendersPerSecondBaseline), factor(figures.rendersPerSecond, figures.rendersPerSecondBaseline)],
+    ["comparisons per second", thousands(figures.diffsPerSecond), thousands(figures.diffsPerSecondBaseline), factor(figures.diffsPerSecond, figures.diffsPerSecondBaseline)],
+  ],
+)}`;
+}
+
+function apiText({ environment, figures }: Section<ApiServerFigures>): string {
+  const columns: readonly ApiFigures[] = [figures.inProcess, figures.overTls, figures.echoOverTls];
+  const row = (what: string, cell: (one: ApiFigures) => string) => [what, ...columns.map(cell)];
+  return `## API server
+
+${measuredOn(environment)} In process: memory store, no socket. Over TLS: its own process, SQLite file, client certificate, ${figures.concurrency} requests at a time; client and
+server share the CPUs. Echo: \`node:https\` that returns what it gets (its list is a fixed body of the same size, its watch copies the write), with the same client: what
+TLS and HTTP alone cost here.
+
+${table(
+  ["", "in process", "over TLS", "echo over TLS"],
+  [
+    row(`creates per second (${thousands(figures.creates)} config maps of 1 KB)`, ({ createsPerSecond }) => thousands(createsPerSecond)),
+    row("one create, median / 95 %", ({ createMs }) => `${createMs.median} / ${createMs.p95} ms`),
+    row(`list of ${thousands(figures.nodes)} nodes, median / worst of ${figures.lists}`, ({ listMs }) => `${listMs.median} / ${listMs.max} ms`),
+    row("size of that list", ({ listBytes }) => `${(listBytes / 1e6).toFixed(1)} MB`),
+    row(`one write to ${figures.watchers} watchers, last event, median / 95 %`, ({ fanOutMs }) => `${fanOutMs.median} / ${fanOutMs.p95} ms`),
+    row(`events per second in a burst of ${figures.watchedWrites} writes`, ({ eventsPerSecond }) => thousands(eventsPerSecond)),
+  ],
+)}`;
+}
+
+/** The page, from what was measured and nothing else. */
+export function page(report: Report): string {
+  const parts = [
+    "# Benchmarks\n\nWritten by `make bench` from what it measured; the raw figures are in [benchmarks.json](benchmarks.json). No test asserts a figure.",
+    report.up === undefined && report.rollOuts === undefined ? undefined : goals(report),
+    report.rollOuts === undefined ? undefined : rollOutText(report.rollOuts),
+    report.up === undefined ? undefined : upText(report.up),
+    report.decisions === undefined ? undefined : decisionText(report.decisions),
+    report.apiServer === undefined ? undefined : apiText(report.apiServer),
+  ];
+  return `${parts.filter((part) => part !== undefined).join("\n\n")}\n`;
+}
