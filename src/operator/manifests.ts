@@ -1,0 +1,244 @@
+import type { KubeObject } from "../api/object.ts";
+import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+
+export interface ManifestInputs {
+  /** Pullspec of the suite. */
+  readonly image: string;
+  readonly version: string;
+  /** Changes when the admission certificate does, so that the controller's pod is replaced. */
+  readonly certificateHash: string;
+}
+
+/** Where the controller listens for admission reviews, and the Secret with what it proves itself with. */
+export const admission = { port: 9443, path: "/validate", secret: "machine-config-controller-tls", configuration: "machine-config-admission" } as const;
+
+const everywhere = [{ operator: "Exists" }] as const;
+const onControlPlane = {
+  nodeSelector: { [labels.masterRole]: "" },
+  tolerations: [
+    { key: labels.masterRole, operator: "Exists", effect: "NoSchedule" },
+    { key: labels.controlPlaneRole, operator: "Exists", effect: "NoSchedule" },
+    { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 },
+    { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 },
+  ],
+} as const;
+const podName = { name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } } as const;
+const nodeName = { name: "NODE_NAME", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } } as const;
+const hostIp = { name: "HOST_IP", valueFrom: { fieldRef: { fieldPath: "status.hostIP" } } } as const;
+
+const account = (name: string) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } });
+const binding = (name: string) => ({
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "ClusterRoleBinding",
+  metadata: { name },
+  roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+  subjects: [{ kind: "ServiceAccount", name, namespace }],
+});
+const read = ["get", "list", "watch"] as const;
+
+/** The rights of the components: the verbs that they use, and no others. */
+export function rights(): readonly KubeObject[] {
+  const clusterRole = (name: string, rules: readonly object[]) => ({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules });
+  const role = (name: string, rules: readonly object[]) => ({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name, namespace }, rules });
+  const roleBinding = (name: string) => ({
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "RoleBinding",
+    metadata: { name, namespace },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
+    subjects: [{ kind: "ServiceAccount", name, namespace }],
+  });
+  const manifests = [
+    account(objects.controller),
+    clusterRole(objects.controller, [
+      { apiGroups: [group], resources: ["machineconfigs"], verbs: [...read, "create", "patch", "update", "delete"] },
+      { apiGroups: [group], resources: ["machineconfigpools", "controllerconfigs", "kubeletconfigs", "containerruntimeconfigs"], verbs: [...read, "patch", "update"] },
+      { apiGroups: [group], resources: ["machineconfigpools/status", "controllerconfigs/status"], verbs: ["patch", "update"] },
+      { apiGroups: [group], resources: ["machineconfignodes"], verbs: [...read, "create", "patch"] },
+      { apiGroups: [group], resources: ["machineconfignodes/status"], verbs: ["patch"] },
+      // Owner references that block deletion need the right to update the owner's finalizers.
+      { apiGroups: [group], resources: ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], verbs: ["update"] },
+      { apiGroups: [operatorGroup], resources: ["machineconfigurations"], verbs: read },
+      { apiGroups: [""], resources: ["nodes"], verbs: [...read, "patch"] },
+      { apiGroups: [""], resources: ["pods"], verbs: read },
+      { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
+      { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: read },
+      { apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get"] },
+      { apiGroups: [""], resources: ["secrets"], resourceNames: ["pull-secret"], verbs: ["get"] },
+      { apiGroups: [""], resources: ["events"], verbs: ["create", "patch"] },
+    ]),
+    binding(objects.controller),
+    role(objects.controller, [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }]),
+    roleBinding(objects.controller),
+    account(objects.daemon),
+    clusterRole(objects.daemon, [
+      { apiGroups: [group], resources: ["machineconfigs"], verbs: ["get"] },
+      { apiGroups: [operatorGroup], resources: ["machineconfigurations"], verbs: read },
+      { apiGroups: [""], resources: ["nodes"], verbs: [...read, "patch"] },
+      { apiGroups: [group], resources: ["machineconfignodes"], verbs: ["get"] },
+      { apiGroups: [group], resources: ["machineconfignodes/status"], verbs: ["patch"] },
+      { apiGroups: [""], resources: ["events"], verbs: ["create", "patch"] },
+    ]),
+    binding(objects.daemon),
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
+/**
+ * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node or
+ * MachineConfigNode that is written, and of a Node only this suite's annotations may change.
+ */
+export function fence(): readonly KubeObject[] {
+  const name = "machine-config-daemon-own-node";
+  const manifests = [
+    {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "ValidatingAdmissionPolicy",
+      metadata: { name },
+      spec: {
+        failurePolicy: "Fail",
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: [""], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["nodes"] },
+            { apiGroups: [group], apiVersions: ["*"], operations: ["CREATE", "UPDATE"], resources: ["machineconfignodes", "machineconfignodes/status"] },
+          ],
+        },
+        matchConditions: [{ name: "by-a-daemon", expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${objects.daemon}'` }],
+        validations: [
+          {
+            expression: "'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == request.name",
+            message: "a daemon writes only about its own machine: the token's node-name claim must be the name of the object",
+            reason: "Forbidden",
+          },
+          { expression: "request.resource.resource != 'nodes' || object.spec == oldObject.spec", message: "a daemon writes annotations of its node, not its spec", reason: "Forbidden" },
+        ],
+      },
+    },
+    { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", metadata: { name }, spec: { policyName: name, validationActions: ["Deny"] } },
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
+export function controllerDeployment(inputs: ManifestInputs): KubeObject {
+  const selector = { "k8s-app": objects.controller };
+  const manifest = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: objects.controller, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+    spec: {
+      replicas: 1,
+      // Two controllers at once would only wait for each other's lease.
+      strategy: { type: "Recreate" },
+      selector: { matchLabels: selector },
+      template: {
+        metadata: { labels: selector, annotations: { "machineconfiguration.openshift.io/admission-certificate": inputs.certificateHash, [annotations.releaseImageVersion]: inputs.version } },
+        spec: {
+          ...onControlPlane,
+          serviceAccountName: objects.controller,
+          priorityClassName: "system-cluster-critical",
+          containers: [
+            {
+              name: objects.controller,
+              image: inputs.image,
+              args: ["controller", "start", "--admission-address", "$(HOST_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
+              env: [podName, nodeName, hostIp],
+              volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
+              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+            },
+          ],
+          volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
+        },
+      },
+    },
+  };
+  return manifest as unknown as KubeObject;
+}
+
+export function daemonSet(inputs: ManifestInputs): KubeObject {
+  const selector = { "k8s-app": objects.daemon };
+  const manifest = {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: { name: objects.daemon, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+    spec: {
+      selector: { matchLabels: selector },
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "10%" } },
+      template: {
+        metadata: { labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+        spec: {
+          hostNetwork: true,
+          hostPID: true,
+          nodeSelector: { [labels.os]: "linux" },
+          priorityClassName: "system-node-critical",
+          serviceAccountName: objects.daemon,
+          terminationGracePeriodSeconds: 600,
+          tolerations: everywhere,
+          containers: [
+            {
+              name: objects.daemon,
+              image: inputs.image,
+              args: ["daemon", "start", "--node-name", "$(NODE_NAME)", "--root-mount", "/rootfs"],
+              env: [nodeName],
+              securityContext: { privileged: true, runAsUser: 0 },
+              volumeMounts: [{ name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" }],
+              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+            },
+          ],
+          volumes: [{ name: "rootfs", hostPath: { path: "/" } }],
+        },
+      },
+    },
+  };
+  return manifest as unknown as KubeObject;
+}
+
+/** Asks the controller before a MachineConfig or pool is stored. A controller that is away keeps nobody from writing. */
+export function admissionWebhook(inputs: { readonly address: string; readonly ca: string }): KubeObject {
+  const manifest = {
+    apiVersion: "admissionregistration.k8s.io/v1",
+    kind: "ValidatingWebhookConfiguration",
+    metadata: { name: admission.configuration },
+    webhooks: [
+      {
+        name: `validate.${group}`,
+        admissionReviewVersions: ["v1"],
+        sideEffects: "None",
+        failurePolicy: "Ignore",
+        timeoutSeconds: 5,
+        clientConfig: { url: `https://${inputs.address.includes(":") ? `[${inputs.address}]` : inputs.address}:${admission.port}${admission.path}`, caBundle: btoa(inputs.ca) },
+        rules: [{ apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["machineconfigs", "machineconfigpools"], scope: "Cluster" }],
+      },
+    ],
+  };
+  return manifest as unknown as KubeObject;
+}
+
+export interface PoolManifest extends KubeObject {
+  readonly spec: object;
+}
+
+/** The pools that every cluster has. Only their labels are kept afterwards; their spec belongs to the administrator. */
+export function builtInPools(): readonly PoolManifest[] {
+  return ["master", "worker"].map((name) => ({
+    apiVersion: `${group}/v1`,
+    kind: "MachineConfigPool",
+    metadata: {
+      name,
+      labels: { [labels.builtInPool]: "", [`${labels.poolPrefix}${name}`]: "", ...(name === "master" ? { [labels.requiredForUpgrade]: "" } : {}) },
+    },
+    spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } }, paused: false },
+  }));
+}
+
+/** What `oc adm inspect` and must-gather collect for this operator. */
+export const relatedObjects = [
+  { group: "", resource: "namespaces", name: namespace },
+  { group, resource: "machineconfigpools", name: "" },
+  { group, resource: "controllerconfigs", name: "" },
+  { group, resource: "kubeletconfigs", name: "" },
+  { group, resource: "containerruntimeconfigs", name: "" },
+  { group, resource: "machineconfigs", name: "" },
+  { group, resource: "machineconfignodes", name: "" },
+  { group: operatorGroup, resource: "machineconfigurations", name: objects.machineConfiguration },
+  { group: configGroup, resource: "clusteroperators", name: objects.clusterOperator },
+  { group: "", resource: "nodes", name: "" },
+] as const;
