@@ -1,0 +1,41 @@
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineConfig } from "../api/machine-config.ts";
+import { selectorIsEmpty } from "../api/object.ts";
+import type { Problem } from "../ignition/problem.ts";
+import { validateMachineConfig } from "./validate-machine-config.ts";
+
+/** What the API server is told about an object that somebody wants to store. */
+export type AdmissionVerdict =
+  | { readonly verdict: "allowed"; readonly warnings: readonly string[] }
+  | { readonly verdict: "refused"; readonly message: string; readonly causes: readonly { readonly field: string; readonly message: string }[]; readonly warnings: readonly string[] };
+
+/** Warnings longer than this are cut by the API server. */
+const warningLimit = 250;
+
+const sentence = ({ path, reason, remedy }: Problem) => `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
+const clip = (text: string) => (text.length <= warningLimit ? text : `${text.slice(0, warningLimit - 1)}…`);
+
+/** Judges a MachineConfig by itself, with the very rules that rendering and the machines follow. */
+export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spec">): AdmissionVerdict {
+  // Rendered configurations are ours; their members were judged.
+  if (config.metadata.name.startsWith("rendered-")) return { verdict: "allowed", warnings: [] };
+  return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
+}
+
+/** Judges a pool: selectors that select everything are a mistake that would take every machine. */
+export function judgePool(pool: Pick<MachineConfigPool, "metadata" | "spec">): AdmissionVerdict {
+  const { machineConfigSelector, nodeSelector } = pool.spec;
+  const problems: Problem[] = [];
+  if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector)) problems.push({ severity: "error", path: "spec.machineConfigSelector", reason: "is empty and would select every MachineConfig", remedy: "name a label, for example machineconfiguration.openshift.io/role" });
+  if (nodeSelector !== undefined && selectorIsEmpty(nodeSelector)) problems.push({ severity: "error", path: "spec.nodeSelector", reason: "is empty and would select every node", remedy: "name a label, for example node-role.kubernetes.io/infra" });
+  if (machineConfigSelector === undefined) problems.push({ severity: "warning", path: "spec.machineConfigSelector", reason: "is missing, so that the pool selects no MachineConfig" });
+  if (nodeSelector === undefined) problems.push({ severity: "warning", path: "spec.nodeSelector", reason: "is missing, so that the pool selects no node" });
+  return judged(`MachineConfigPool ${pool.metadata.name}`, problems);
+}
+
+function judged(what: string, problems: readonly Problem[]): AdmissionVerdict {
+  const errors = problems.filter(({ severity }) => severity === "error");
+  const warnings = problems.filter(({ severity }) => severity !== "error").map((problem) => clip(sentence(problem)));
+  if (errors.length === 0) return { verdict: "allowed", warnings };
+  return { verdict: "refused", message: `${what} is invalid: ${errors.map(sentence).join("; ")}`, causes: errors.map(({ path, reason, remedy }) => ({ field: path, message: remedy === undefined ? reason : `${reason}; ${remedy}` })), warnings };
+}
