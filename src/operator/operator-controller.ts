@@ -1,0 +1,270 @@
+import { ClusterOperator } from "../api/cluster-operator.ts";
+import { ControllerConfig } from "../api/controller-config.ts";
+import { definedResources } from "../api/index.ts";
+import { type Pod, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/machine-configuration.ts";
+import { annotations, configGroup, fieldManagers, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
+import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
+import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
+import { controllerConfigOf, isCompleted } from "../core/controller-config-of.ts";
+import { mergePolicies } from "../core/disruption-policy.ts";
+import { poolOfNode } from "../core/pool-of-node.ts";
+import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { updateObject } from "../kube/kube-client.ts";
+import { isConflict } from "../kube/kube-error.ts";
+import { settled } from "../kube/outcome.ts";
+import { admission, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, rights } from "./manifests.ts";
+import { servingSecret } from "./serving-certificate.ts";
+
+export interface OperatorOptions {
+  readonly version: string;
+  /** Pullspec of the suite, for the components. */
+  readonly image: string;
+}
+
+const owner = fieldManagers.operator;
+/** Everything is looked at again after this time, for what nobody tells of. */
+const sweepSeconds = 300;
+/** What is not watched is applied again after this time, in case somebody changed it. */
+const reapplyMs = 10 * 60_000;
+const one = "cluster";
+
+const done = (task: string): TaskOutcome => ({ task, kind: "done" });
+const progressing = (task: string, message: string): TaskOutcome => ({ task, kind: "progressing", message });
+
+/**
+ * Keeps the suite installed and its settings in force. One look goes through all tasks in order; one that fails is
+ * reported and does not keep the others from their work.
+ */
+export function operatorController(options: OperatorOptions): Controller {
+  const applied = new Map<string, { readonly text: string; readonly at: number }>();
+  const everything = () => [one];
+  const ours = { namespace } as const;
+
+  return {
+    name: "operator",
+    watches: [
+      watching({ resource: ClusterOperator, concerns: everything }),
+      watching({ resource: MachineConfiguration, concerns: everything }),
+      watching({ resource: MachineConfigPool, concerns: everything }),
+      watching({ resource: ControllerConfig, concerns: everything }),
+      watching({ resource: MachineConfigNode, concerns: ({ before, after }) => (before === undefined || after === undefined ? [one] : []) }),
+      watching({ resource: kubernetes.Node, concerns: ({ before, after }) => (JSON.stringify([before?.metadata.labels, before?.status?.addresses]) === JSON.stringify([after?.metadata.labels, after?.status?.addresses]) ? [] : [one]) }),
+      watching({ resource: kubernetes.CustomResourceDefinition, concerns: ({ before, after }) => (before === undefined || after === undefined ? [one] : []) }),
+      watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
+      watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
+      watching({ resource: kubernetes.ConfigMap, selection: ours, concerns: everything }),
+      watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
+      watching({ resource: kubernetes.Pod, selection: { namespace, labelSelector: `k8s-app=${objects.controller}` }, concerns: everything }),
+    ],
+    owns: ["ClusterOperator.status", "ControllerConfig.spec", "MachineConfiguration.status.nodeDisruptionPolicyStatus", "MachineConfigNode.spec.node"],
+
+    async reconcile(_key, context) {
+      const outcomes: TaskOutcome[] = [];
+      const attempt = async (task: string, work: () => Promise<TaskOutcome>): Promise<void> => {
+        try {
+          outcomes.push(await work());
+        } catch (error) {
+          if (context.signal.aborted) throw error;
+          // Somebody wrote in between: the news of it brings the next look.
+          if (isConflict(error)) outcomes.push(progressing(task, `${task} is settling`));
+          else outcomes.push({ task, kind: "failed", message: error instanceof Error ? error.message : String(error) });
+        }
+      };
+      await attempt("CustomResourceDefinitions", () => syncKinds(context));
+      await attempt("RBAC", () => syncRights(context));
+      await attempt("MachineConfiguration", () => syncMachineConfiguration(context));
+      await attempt("MachineConfigPools", () => syncPools(context));
+      await attempt("MachineConfigNodes", () => syncNodes(context));
+      await attempt("ControllerConfig", () => syncControllerConfig(context));
+      await attempt("MachineConfigDaemon", () => syncDaemon(context));
+      await attempt("MachineConfigController", () => syncController(context));
+      await attempt("Admission", () => syncAdmission(context));
+      await writeStatus(outcomes, context);
+      const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
+      for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
+      return settled(unfinished.some(({ kind }) => kind === "failed") ? 5 : sweepSeconds);
+    },
+  };
+
+  /** Applies what is not as it was last applied; what is watched also when somebody changed or removed it. */
+  async function keep(resource: Resource, manifest: KubeObject, context: Context, watched = false): Promise<void> {
+    const id = `${resource.kind}/${keyOf(manifest)}`;
+    const text = JSON.stringify(manifest);
+    const before = applied.get(id);
+    const gone = watched && context.caches.of(resource).get(keyOf(manifest)) === undefined;
+    if (!gone && before?.text === text && context.clock.monotonic() - before.at < reapplyMs) return;
+    await context.kube.apply(resource, manifest, { owner, signal: context.signal });
+    applied.set(id, { text, at: context.clock.monotonic() });
+  }
+
+  async function syncKinds(context: Context): Promise<TaskOutcome> {
+    const cache = context.caches.of(kubernetes.CustomResourceDefinition);
+    for (const resource of definedResources) {
+      const crd = resource.crd();
+      const existing = cache.get(crd.metadata.name);
+      // On OpenShift these two belong to somebody else: they are installed only where they are missing.
+      const foreign = resource.group === operatorGroup || resource.group === configGroup;
+      if (foreign && existing !== undefined && existing.metadata.labels?.[labels.operatorManaged] === undefined) continue;
+      await keep(kubernetes.CustomResourceDefinition, crd, context, true);
+    }
+    return done("CustomResourceDefinitions");
+  }
+
+  async function syncRights(context: Context): Promise<TaskOutcome> {
+    const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding } = kubernetes;
+    const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding];
+    for (const manifest of [...rights(), ...fence()]) {
+      const resource = kinds.find(({ kind }) => kind === manifest.kind);
+      if (resource !== undefined) await keep(resource, manifest, context);
+    }
+    return done("RBAC");
+  }
+
+  async function syncMachineConfiguration(context: Context): Promise<TaskOutcome> {
+    const name = objects.machineConfiguration;
+    const existing = context.caches.of(MachineConfiguration).get(name);
+    if (existing === undefined) {
+      await context.kube.apply(MachineConfiguration, { metadata: { name }, spec: { managementState: "Managed" } }, { owner, signal: context.signal });
+      return progressing("MachineConfiguration", "settings are being made");
+    }
+    const clusterPolicies = mergePolicies(existing.spec.nodeDisruptionPolicy);
+    const observedGeneration = existing.metadata.generation ?? 1;
+    const { status } = existing;
+    if (status?.observedGeneration === observedGeneration && JSON.stringify(status.nodeDisruptionPolicyStatus?.clusterPolicies) === JSON.stringify(clusterPolicies)) return done("MachineConfiguration");
+    await updateObject(
+      context.kube,
+      MachineConfiguration,
+      { name },
+      (live) => ({ status: { ...live.status, observedGeneration: live.metadata.generation ?? 1, nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies(live.spec.nodeDisruptionPolicy) } } }) as unknown as Partial<MachineConfiguration>,
+      { subresource: "status", owner, signal: context.signal, cached: existing },
+    );
+    return done("MachineConfiguration");
+  }
+
+  async function syncPools(context: Context): Promise<TaskOutcome> {
+    for (const manifest of builtInPools()) {
+      const { name } = manifest.metadata;
+      const existing = context.caches.of(MachineConfigPool).get(name);
+      if (existing === undefined) {
+        // Created, not applied: its spec belongs to the administrator from now on.
+        if ((await context.kube.get(MachineConfigPool, { name }, context)) === undefined) await context.kube.create(MachineConfigPool, manifest as MachineConfigPool, { owner, signal: context.signal });
+        continue;
+      }
+      const missing = Object.entries(manifest.metadata.labels ?? {}).filter(([key, value]) => existing.metadata.labels?.[key] !== value);
+      if (missing.length > 0) await context.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { labels: Object.fromEntries(missing) } } }, { owner, signal: context.signal });
+    }
+    return done("MachineConfigPools");
+  }
+
+  /** One MachineConfigNode for each node, from the moment that it registers; they go with their nodes by owner reference. */
+  async function syncNodes(context: Context): Promise<TaskOutcome> {
+    const pools = context.caches.of(MachineConfigPool).list();
+    const known = context.caches.of(MachineConfigNode);
+    for (const node of context.caches.of(kubernetes.Node).list()) {
+      const { name, uid = "" } = node.metadata;
+      const member = poolOfNode(node, pools);
+      if (member.verdict !== "member" || known.get(name) !== undefined) continue;
+      if ((await context.kube.get(MachineConfigNode, { name }, context)) !== undefined) continue;
+      await context.kube.create(
+        MachineConfigNode,
+        {
+          apiVersion: MachineConfigNode.apiVersion,
+          kind: MachineConfigNode.kind,
+          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }] },
+          spec: { node: { name }, pool: { name: member.pool }, configVersion: { desired: notYetSet } },
+        },
+        { owner, signal: context.signal },
+      );
+    }
+    for (const object of known.list()) {
+      if (context.caches.of(kubernetes.Node).get(object.metadata.name) === undefined) await context.kube.delete(MachineConfigNode, object.metadata, context);
+    }
+    return done("MachineConfigNodes");
+  }
+
+  async function syncControllerConfig(context: Context): Promise<TaskOutcome> {
+    const configMaps = context.caches.of(kubernetes.ConfigMap);
+    const name = objects.controllerConfig;
+    const existing = context.caches.of(ControllerConfig).get(name);
+    const ca = configMaps.get(`${namespace}/kube-root-ca.crt`)?.data?.["ca.crt"];
+    const images = configMaps.get(`${namespace}/${objects.osImageConfigMap}`)?.data;
+    if (ca === undefined) return progressing("ControllerConfig", `waiting for the ConfigMap kube-root-ca.crt in ${namespace}`);
+    const osImage = images?.["baseOSContainerImage"];
+    if (osImage === undefined) return { task: "ControllerConfig", kind: "failed", message: `the ConfigMap ${objects.osImageConfigMap} does not name baseOSContainerImage: the OS image of the cluster is not known` };
+    // A new release renders only once its controller has taken over from the old one.
+    const by = existing?.metadata.annotations?.[annotations.generatedByVersion];
+    if (by !== undefined && by !== options.version && !controllerRuns(context)) return progressing("ControllerConfig", "waiting for the new controller before its settings are written");
+    const spec = controllerConfigOf({ dnsServiceIP: undefined, rootCa: btoa(ca), userCa: undefined, osImage, extensionsImage: images?.["baseOSExtensionsContainerImage"], image: options.image, releaseImage: options.image });
+    await keep(
+      ControllerConfig,
+      { apiVersion: ControllerConfig.apiVersion, kind: ControllerConfig.kind, metadata: { name, annotations: { [annotations.generatedByVersion]: options.version, [annotations.releaseImageVersion]: options.version } }, spec } as KubeObject,
+      context,
+      true,
+    );
+    if (existing === undefined || !isCompleted(existing)) return progressing("ControllerConfig", "waiting for the base configurations");
+    return done("ControllerConfig");
+  }
+
+  async function syncDaemon(context: Context): Promise<TaskOutcome> {
+    await keep(kubernetes.DaemonSet, daemonSet({ ...options, certificateHash: "" }), context, true);
+    const { status, metadata } = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`) ?? { metadata: undefined };
+    if (status === undefined || status.observedGeneration !== metadata?.generation) return progressing("MachineConfigDaemon", "the daemons are being started");
+    const missing = status.desiredNumberScheduled - (status.updatedNumberScheduled ?? 0);
+    return missing > 0 ? progressing("MachineConfigDaemon", `${missing} of ${status.desiredNumberScheduled} daemons are not of this version yet`) : done("MachineConfigDaemon");
+  }
+
+  async function syncController(context: Context): Promise<TaskOutcome> {
+    const certificate = await servingSecret(context);
+    if (certificate === undefined) return progressing("MachineConfigController", "waiting for a control-plane machine to run on");
+    await keep(kubernetes.Deployment, controllerDeployment({ ...options, certificateHash: certificate.hash }), context, true);
+    return controllerRuns(context) ? done("MachineConfigController") : progressing("MachineConfigController", "the controller is being started");
+  }
+
+  function controllerRuns(context: Context): boolean {
+    const deployment = context.caches.of(kubernetes.Deployment).get(`${namespace}/${objects.controller}`);
+    const { status, metadata, spec } = deployment ?? {};
+    const isOurs = metadata?.annotations?.[annotations.releaseImageVersion] === options.version;
+    return isOurs && status?.observedGeneration === metadata.generation && (status?.updatedReplicas ?? 0) >= (spec?.replicas ?? 1) && (status?.availableReplicas ?? 0) >= 1;
+  }
+
+  async function syncAdmission(context: Context): Promise<TaskOutcome> {
+    const running = context.caches
+      .of(kubernetes.Pod)
+      .list()
+      .find((pod: Pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.phase === "Running" && (pod.status.hostIP ?? "") !== "");
+    const secret = context.caches.of(kubernetes.Secret).get(`${namespace}/${admission.secret}`);
+    const ca = secret?.data?.["ca.crt"];
+    if (running?.status?.hostIP === undefined || ca === undefined) return progressing("Admission", "waiting for the controller's pod");
+    await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: running.status.hostIP, ca: atob(ca) }), context);
+    return done("Admission");
+  }
+
+  async function writeStatus(outcomes: readonly TaskOutcome[], context: Context): Promise<void> {
+    const name = objects.clusterOperator;
+    let existing = context.caches.of(ClusterOperator).get(name);
+    if (existing === undefined) existing = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
+    const pools = context.caches.of(MachineConfigPool).list();
+    const before = existing.status?.versions?.find((version) => version.name === "operator")?.version;
+    const arrived = outcomes.every((outcome) => outcome.kind === "done") && pools.filter((pool) => pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined).every((pool) => (pool.status?.conditions ?? []).some(({ type, status }) => type === "Updated" && status === "True"));
+    const reached = arrived ? options.version : before;
+    if (before !== options.version && arrived) context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: `the machine config operator is at ${options.version}` });
+    const degradedBefore = existing.status?.conditions?.find(({ type }) => type === "Degraded");
+    const after = await updateObject(
+      context.kube,
+      ClusterOperator,
+      { name },
+      (live) => {
+        const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, pools }, live.status?.conditions ?? [], context.clock.now());
+        const status = { conditions, ...(reached === undefined ? {} : { versions: [{ name: "operator", version: reached }] }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
+        const same = JSON.stringify([live.status?.conditions, live.status?.versions, live.status?.relatedObjects]) === JSON.stringify([status.conditions, status.versions, status.relatedObjects]);
+        return same ? undefined : { status: status as NonNullable<ClusterOperator["status"]> };
+      },
+      { subresource: "status", owner, signal: context.signal, cached: existing },
+    );
+    const degraded = after?.status?.conditions?.find(({ type }) => type === "Degraded");
+    if (after !== undefined && degraded?.status === "True" && degraded.message !== degradedBefore?.message) context.events.event(after, { type: "Warning", reason: "OperatorDegraded", message: `${degraded.reason}: ${degraded.message}` });
+  }
+}

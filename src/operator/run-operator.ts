@@ -1,0 +1,47 @@
+import { definedResources } from "../api/index.ts";
+import { kubernetes } from "../api/kubernetes.ts";
+import { configGroup, fieldManagers, namespace, operatorGroup } from "../api/names.ts";
+import { runControllers } from "../kube/controller.ts";
+import type { EventRecorder } from "../kube/event-recorder.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { whileLeader } from "../kube/leader.ts";
+import type { Ports } from "../ports/index.ts";
+import { type OperatorOptions, operatorController } from "./operator-controller.ts";
+
+export interface RunOperatorOptions extends Ports, OperatorOptions {
+  readonly kube: KubeClient;
+  readonly events: EventRecorder;
+  /** Unique per process. */
+  readonly identity: string;
+}
+
+/** Runs the operator while it holds the lease, until `signal` aborts. */
+export async function runOperator(options: RunOperatorOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await whileLeader({ ...options, name: "machine-config", namespace }, signal, async (term) => {
+      // The kinds must be there before anything can watch them.
+      await installKinds(options, term);
+      await runControllers([operatorController(options)], { ...options, coalesceMs: 100 }, term);
+    });
+  }
+}
+
+async function installKinds(options: RunOperatorOptions, signal: AbortSignal): Promise<void> {
+  const { kube, clock, log } = options;
+  for (const resource of definedResources) {
+    for (;;) {
+      if (signal.aborted) return;
+      try {
+        const crd = resource.crd();
+        const foreign = resource.group === operatorGroup || resource.group === configGroup;
+        const existing = foreign ? await kube.get(kubernetes.CustomResourceDefinition, crd.metadata, { signal }) : undefined;
+        if (existing === undefined) await kube.apply(kubernetes.CustomResourceDefinition, crd, { owner: fieldManagers.operator, signal });
+        break;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.warn({ error, kind: resource.kind }, "kind not installed, trying again");
+        await clock.sleep(1000, signal).catch(() => undefined);
+      }
+    }
+  }
+}
