@@ -39,7 +39,10 @@ export async function run(args: readonly string[]): Promise<number> {
     const stopping = new AbortController();
     process.once("SIGINT", () => stopping.abort(new Error("SIGINT")));
     process.once("SIGTERM", () => stopping.abort(new Error("SIGTERM")));
-    await watchCluster(kube, (status) => void show(status), stopping.signal);
+    await watchCluster(kube, (status) => {
+      show(status);
+      return undefined;
+    }, stopping.signal);
     return 0;
   } finally {
     close();
