@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import { kubernetes, names } from "../../src/api/index.ts";
+import type { invariants } from "./invariants.ts";
+import { type Plant, type World, simulate } from "./world.ts";
+
+const { annotations, labels } = names;
+
+/** Does something every so often in virtual time. */
+function every(world: World, ms: number, work: () => Promise<void>): void {
+  const again = () => {
+    world.kernel.schedule(ms, "rogue", () => void work().catch(() => undefined).then(again));
+  };
+  again();
+}
+
+const withBody = (change: (body: string) => string): NonNullable<Plant["transport"]> => (transport, life) => (request, signal) =>
+  life.name.startsWith("daemon/") && typeof request.body === "string" ? transport({ ...request, body: change(request.body) }, signal) : transport(request, signal);
+
+/** One bug for each invariant: what a careless change could do. */
+const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug: string; readonly controlPlane?: number; readonly plant: Plant }[] = [
+  {
+    invariant: 1,
+    bug: "somebody gives every worker the target at once",
+    plant: {
+      rogue: (world) =>
+        every(world, 30_000, async () => {
+          for (const node of world.keeper.nodes.objects.values()) {
+            const target = world.keeper.poolOf(node)?.spec.configuration?.name;
+            if (node.metadata.labels?.[labels.workerRole] !== undefined && target !== undefined && node.metadata.annotations?.[annotations.desiredConfig] !== target) await world.kube.patch(kubernetes.Node, node.metadata, { type: "merge", body: { metadata: { annotations: { [annotations.desiredConfig]: target } } } });
+          }
+        }),
+    },
+  },
+  {
+    invariant: 2,
+    bug: "two control-plane machines are taken at once",
+    controlPlane: 3,
+    plant: {
+      rogue: (world) =>
+        every(world, 20_000, async () => {
+          for (const node of world.keeper.nodes.objects.values()) {
+            const target = world.keeper.poolOf(node)?.spec.configuration?.name;
+            if (node.metadata.labels?.[labels.controlPlaneRole] !== undefined && target !== undefined && node.metadata.annotations?.[annotations.desiredConfig] !== target) await world.kube.patch(kubernetes.Node, node.metadata, { type: "merge", body: { metadata: { annotations: { [annotations.desiredConfig]: target } } } });
+          }
+        }),
+    },
+  },
+  {
+    invariant: 3,
+    bug: "a drain deletes pods in place of evicting them",
+    plant: {
+      transport: (transport, life) => (request, signal) => {
+        const pod = /^(\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+)\/eviction/.exec(request.target)?.[1];
+        return life.name.startsWith("controller/") && pod !== undefined ? transport({ method: "DELETE", target: pod, headers: request.headers }, signal) : transport(request, signal);
+      },
+      // With the budget always used up, every removal is one too many.
+      rogue: (world) =>
+        every(world, 3000, async () => {
+          for (const pod of world.keeper.pods.objects.values()) {
+            if (pod.metadata.annotations?.["test/min-available"] !== "2") await world.kube.patch(kubernetes.Pod, { name: pod.metadata.name, namespace: "default" }, { type: "merge", body: { metadata: { annotations: { "test/min-available": "2" } } } });
+          }
+        }),
+    },
+  },
+  {
+    invariant: 4,
+    bug: "a file goes missing after the update was declared done",
+    plant: {
+      rogue: (world) =>
+        every(world, 60_000, async () => {
+          const machine = world.machines.get("worker-0");
+          // Behind the daemon's back, and without an event: the memory host tells nobody of what its other self removed.
+          await machine?.host.files.remove("/etc/test/base", new AbortController().signal);
+        }),
+    },
+  },
+  { invariant: 5, bug: "the daemon claims the target when it begins", plant: { transport: withBody((body) => (body.includes('"Working"') ? body.replace(/"machineconfiguration\.openshift\.io\/state":"Working"/, `"${annotations.state}":"Working","${annotations.currentConfig}":"rendered-claimed-too-early"`) : body)) } },
+  {
+    invariant: 6,
+    bug: "the daemon believes that a drain is done before it is",
+    plant: {
+      transport: (transport, life) => async (request, signal) => {
+        const response = await transport(request, signal);
+        if (!life.name.startsWith("daemon/") || !request.target.startsWith("/api/v1/nodes") || typeof response.body === "string" || response.body instanceof Uint8Array) return response;
+        const source = response.body;
+        const believes = (line: string) => {
+          const drain = new RegExp(`"${annotations.desiredDrain.replaceAll("/", "\\/")}":"(drain-[^"]+)"`).exec(line)?.[1];
+          if (drain === undefined) return line;
+          return line.replace(/"spec":\{/, '"spec":{"unschedulable":true,').replace(new RegExp(`"${annotations.lastAppliedDrain}":"[^"]*",?`), "").replace(`"${annotations.desiredDrain}":`, `"${annotations.lastAppliedDrain}":"${drain}","${annotations.desiredDrain}":`);
+        };
+        return {
+          ...response,
+          body: (async function* lying() {
+            for await (const chunk of source) yield believes(typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk));
+          })(),
+        };
+      },
+    },
+  },
+  {
+    invariant: 18,
+    bug: "a machine never hears of its target",
+    plant: { transport: (transport, life) => (request, signal) => (life.name === "daemon/worker-1" && request.target.startsWith("/apis/machineconfiguration.openshift.io/v1/machineconfigs/") && life.kernel.now > 600_000 ? new Promise(() => undefined) : transport(request, signal)) },
+  },
+];
+
+describe("a planted bug is found", () => {
+  test.for(bugs)("invariant $invariant: $bug", { timeout: 240_000 }, async ({ invariant, controlPlane = 1, plant }) => {
+    const found: number[] = [];
+    for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
+      const { world } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults: false, plant });
+      if (world.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
+    }
+    expect(found).toHaveLength(1);
+  });
+});

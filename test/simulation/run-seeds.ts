@@ -1,0 +1,42 @@
+import { simulate } from "./world.ts";
+
+/** `SEED=n` runs one seed and tells its story; `SEEDS=n` runs that many in place of 200. */
+export const wanted = {
+  one: process.env["SEED"] === undefined ? undefined : Number(process.env["SEED"]),
+  count: Number(process.env["SEEDS"] ?? 200),
+};
+
+export interface SeedsReport {
+  readonly seeds: number;
+  readonly events: number;
+  readonly virtualHours: number;
+  readonly stories: readonly string[];
+  readonly accidents: Readonly<Record<string, number>>;
+  readonly checks: Readonly<Record<string, number>>;
+}
+
+/** Runs every `step`-th seed from `first`; half of them with three control-plane machines. */
+export async function runSeeds(first: number, step: number): Promise<SeedsReport> {
+  const stories: string[] = [];
+  const accidents: Record<string, number> = {};
+  const checks: Record<string, number> = {};
+  let events = 0;
+  let virtualMs = 0;
+  let seeds = 0;
+  const list = wanted.one === undefined ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step) : first === 0 ? [wanted.one] : [];
+  for (const seed of list) {
+    const { world } = await simulate({ seed, controlPlane: seed % 4 === 0 ? 3 : 1, workers: 3 });
+    seeds += 1;
+    events += world.kernel.events;
+    virtualMs += world.kernel.now;
+    for (const [name, count] of Object.entries(world.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(world.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
+    if (world.keeper.violations.length > 0 || world.failures.length > 0 || wanted.one !== undefined) stories.push(world.story());
+  }
+  return { seeds, events, virtualHours: virtualMs / 3_600_000, stories, accidents, checks };
+}
+
+export function describeReport(report: SeedsReport): string {
+  const list = (record: Readonly<Record<string, number>>) => Object.entries(record).map(([name, count]) => `${count} ${name}`).join(", ");
+  return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours; accidents: ${list(report.accidents)}; looked at: ${list(report.checks)}`;
+}

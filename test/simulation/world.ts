@@ -1,0 +1,364 @@
+import { memoryStore } from "../../src/apiserver/memory-store.ts";
+import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
+import { ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Pod, definedResources, kubernetes, names } from "../../src/api/index.ts";
+import { runController } from "../../src/controller/run-controller.ts";
+import { mergePolicies } from "../../src/core/disruption-policy.ts";
+import { encodeDataUrl } from "../../src/ignition/data-url.ts";
+import { createEventRecorder } from "../../src/kube/event-recorder.ts";
+import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
+import type { Host } from "../../src/host/host.ts";
+import type { HttpHandler } from "../../src/ports/http.ts";
+import { silentLogger } from "../../src/ports/logger.ts";
+import { administrator } from "./in-process-cluster.ts";
+import { InvariantKeeper, invariants } from "./invariants.ts";
+import { Kernel } from "./kernel.ts";
+import { SimulatedMachine, stockImage } from "./machines.ts";
+import { type NetworkFaults, calm, simulatedTransport, stormy } from "./network.ts";
+import { Life } from "./process.ts";
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly controlPlane?: number;
+  readonly workers?: number;
+  /** Virtual time in which people and accidents do things. */
+  readonly stormMs?: number;
+  readonly faults?: boolean;
+  /** Bugs, planted to see whether an invariant finds them. */
+  readonly plant?: Plant;
+}
+
+export interface Plant {
+  /** What a process gets in place of its way to the API server. */
+  readonly transport?: (transport: HttpHandler, life: Life, world: World) => HttpHandler;
+  readonly host?: (host: Host, machine: SimulatedMachine, world: World) => Host;
+  /** Something else that goes on in this world. */
+  readonly rogue?: (world: World) => void;
+}
+
+const { annotations, labels } = names;
+const version = "sim";
+const app = "web";
+
+/** One cluster in one process in virtual time: API server, controllers, daemons on memory hosts, people, accidents. */
+export class World {
+  readonly kernel: Kernel;
+  readonly kube: KubeClient;
+  readonly machines = new Map<string, SimulatedMachine>();
+  readonly keeper: InvariantKeeper;
+  readonly failures: unknown[] = [];
+  /** How often each kind of accident happened. */
+  readonly accidents: Record<string, number> = {};
+  readonly #options: WorldOptions;
+  readonly #store = memoryStore();
+  #server: ApiServer;
+  #faults: NetworkFaults = calm;
+  #crashAtEffect = 0;
+  #controllers: Life[] = [];
+  #serial = 0;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.kernel = new Kernel(options.seed);
+    this.#server = this.#newServer();
+    this.kube = this.#client((request, signal) => this.#server.as(administrator)(request, signal));
+    this.keeper = new InvariantKeeper(this.kernel, this.kube, this.machines);
+  }
+
+  #newServer(): ApiServer {
+    return createApiServer({ store: this.#store, clock: this.kernel.clock, random: this.kernel.random, log: silentLogger });
+  }
+
+  #client(transport: HttpHandler, life?: Life): KubeClient {
+    return createKubeClient({ transport, clock: life?.ports.clock ?? this.kernel.clock, userAgent: "simulation", requestTimeoutMs: 10_000 });
+  }
+
+  #connect(life: Life): HttpHandler {
+    const transport = simulatedTransport({ life, kernel: this.kernel, faults: () => this.#faults, server: () => this.#server.as(administrator), observe: () => undefined });
+    return this.#options.plant?.transport?.(transport, life, this) ?? transport;
+  }
+
+  /** Lets time pass. */
+  pass(ms: number): Promise<unknown> {
+    return this.kernel.run({ until: () => false, maxMs: ms });
+  }
+
+  /** Does something as an administrator and lets time pass until it is done. */
+  async act<T>(work: Promise<T>): Promise<T> {
+    let outcome: { ok: true; value: T } | { ok: false; error: unknown } | undefined;
+    work.then(
+      (value) => {
+        outcome = { ok: true, value };
+      },
+      (error: unknown) => {
+        outcome = { ok: false, error };
+      },
+    );
+    await this.kernel.run({ until: () => outcome !== undefined, maxMs: 600_000 });
+    if (outcome === undefined) throw new Error("it did not end");
+    if (!outcome.ok) throw outcome.error;
+    return outcome.value;
+  }
+
+  async setUp(): Promise<void> {
+    const { kube } = this;
+    await this.act(
+      (async () => {
+        for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "setup" });
+        await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: names.namespace } });
+        const pool = (name: string, role: string) => ({
+          apiVersion: MachineConfigPool.apiVersion,
+          kind: "MachineConfigPool",
+          metadata: { name, labels: { [labels.builtInPool]: "" } },
+          spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [role]: "" } }, maxUnavailable: 1, paused: false },
+        });
+        await kube.create(MachineConfigPool, pool("master", labels.masterRole) as MachineConfigPool);
+        await kube.create(MachineConfigPool, pool("worker", labels.workerRole) as MachineConfigPool);
+        await kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: {} } as MachineConfiguration);
+        const policies = mergePolicies({ files: [{ path: "/etc/test/quiet", actions: [{ type: "None" }] }, { path: "/etc/test/reload", actions: [{ type: "Reload", reload: { serviceName: "crio.service" } }] }] });
+        await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: policies } } } }, { subresource: "status" });
+        await kube.create(ControllerConfig, {
+          apiVersion: ControllerConfig.apiVersion,
+          kind: "ControllerConfig",
+          metadata: { name: names.objects.controllerConfig, annotations: { [annotations.generatedByVersion]: version } },
+          spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: stockImage, releaseImage: "release", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+        } as unknown as ControllerConfig);
+        for (const role of ["master", "worker"]) await kube.create(MachineConfig, this.#config(`50-${role}`, role, { "/etc/test/base": role }));
+      })(),
+    );
+    const { controlPlane = 1, workers = 3 } = this.#options;
+    for (let index = 0; index < controlPlane; index += 1) await this.#addMachine(`master-${index}`, { [labels.masterRole]: "", [labels.controlPlaneRole]: "" });
+    for (let index = 0; index < workers; index += 1) await this.#addMachine(`worker-${index}`, { [labels.workerRole]: "", [labels.zone]: `zone-${index % 2}` });
+    await this.#startApplication();
+    this.startController();
+  }
+
+  #config(name: string, role: string, files: Readonly<Record<string, string>>, kernelArguments: readonly string[] = []): MachineConfig {
+    return {
+      apiVersion: MachineConfig.apiVersion,
+      kind: "MachineConfig",
+      metadata: { name, labels: { [labels.role]: role } },
+      spec: { kernelArguments: [...kernelArguments], config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, overwrite: true, contents: { source: encodeDataUrl(text) } })) } } },
+    };
+  }
+
+  async #addMachine(name: string, nodeLabels: Readonly<Record<string, string>>): Promise<void> {
+    const machine = new SimulatedMachine({
+      kernel: this.kernel,
+      kube: this.kube,
+      name,
+      labels: nodeLabels,
+      connect: (life) => this.#connect(life),
+      client: (transport, life) => this.#client(transport, life),
+      crashAtEffect: () => this.#crashAtEffect,
+      onReboot: (subject) => this.keeper.rebooting(subject),
+      onFailure: (error) => this.failures.push(error),
+      tamper: (host, subject) => this.#options.plant?.host?.(host, subject, this) ?? host,
+    });
+    this.machines.set(name, machine);
+    await this.act(machine.join());
+    const node = await this.act(this.kube.get(kubernetes.Node, { name }));
+    await this.act(
+      this.kube.create(MachineConfigNode, {
+        apiVersion: MachineConfigNode.apiVersion,
+        kind: "MachineConfigNode",
+        metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: node?.metadata.uid ?? "" }] },
+        spec: { node: { name }, pool: { name: name.replace(/-\d+$/, "") }, configVersion: { desired: names.notYetSet } },
+      }),
+    );
+  }
+
+  /** Another controller process; two at once settle by lease who leads. */
+  startController(): void {
+    const life = new Life(this.kernel, `controller/${(this.#serial += 1)}`);
+    this.#controllers = [...this.#controllers.filter(({ alive }) => alive), life];
+    const kube = this.#client(this.#connect(life), life);
+    const events = createEventRecorder({ ...life.ports, kube, component: "machine-config-controller" });
+    void runController({ ...life.ports, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal).catch((error: unknown) => {
+      if (life.alive) this.failures.push(error);
+    });
+  }
+
+  killController(): void {
+    const life = this.#controllers.find(({ alive }) => alive);
+    if (life === undefined) return;
+    life.kill();
+    this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
+  }
+
+  /** The API server goes and comes back with the same store: every watch ends at once. */
+  restartServer(): void {
+    this.#server.close();
+    this.#server = this.#newServer();
+  }
+
+  /** Pods of one application with a budget, and the least that keeps them: somebody who replaces them and counts them. */
+  async #startApplication(): Promise<void> {
+    const { kube, kernel } = this;
+    const replicas = Math.max(2, (this.#options.workers ?? 3) - 1);
+    const keep = replicas - 1;
+    await this.act(
+      kube.create(kubernetes.PodDisruptionBudget, { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: app, namespace: "default" }, spec: { minAvailable: keep, selector: { matchLabels: { app } } } }),
+    );
+    const pods = () => [...this.keeper.pods.objects.values()].filter((pod) => pod.metadata.labels?.["app"] === app);
+    const healthy = (pod: Pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+
+    const look = async (): Promise<void> => {
+      const all = pods();
+      for (const pod of all) {
+        const key = { name: pod.metadata.name, namespace: "default" };
+        const machine = this.machines.get(pod.spec?.nodeName ?? "");
+        if (pod.metadata.deletionTimestamp !== undefined) {
+          const since = kernel.clock.now() - Date.parse(pod.metadata.deletionTimestamp);
+          if (since > -28_000) await kube.delete(kubernetes.Pod, key, { gracePeriodSeconds: 0 }).catch(() => undefined);
+        } else if (machine?.isUp !== true) await kube.delete(kubernetes.Pod, key, { gracePeriodSeconds: 0 }).catch(() => undefined);
+        else if (!healthy(pod)) {
+          const now = new Date(kernel.clock.now()).toISOString();
+          await kube.patch(kubernetes.Pod, key, { type: "merge", body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "True", lastTransitionTime: now }] } } }, { subresource: "status" }).catch(() => undefined);
+        }
+      }
+      const alive = all.filter((pod) => pod.metadata.deletionTimestamp === undefined);
+      if (alive.length < replicas) {
+        const nodes = [...this.keeper.nodes.objects.values()].filter((node) => node.metadata.labels?.[labels.workerRole] !== undefined && node.spec?.unschedulable !== true && this.machines.get(node.metadata.name)?.isUp === true);
+        const target = nodes[Math.floor(kernel.random.next() * nodes.length)];
+        if (target !== undefined) {
+          await kube
+            .create(kubernetes.Pod, {
+              apiVersion: "v1",
+              kind: "Pod",
+              metadata: { name: `${app}-${(this.#serial += 1)}`, namespace: "default", labels: { app }, annotations: { "test/min-available": String(keep) }, ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: app, uid: "replica-set", controller: true }] },
+              spec: { nodeName: target.metadata.name, containers: [{ name: "c", image: "x" }] },
+            })
+            .catch(() => undefined);
+        }
+      }
+      const count = pods().filter(healthy).length;
+      const status = { currentHealthy: count, desiredHealthy: keep, expectedPods: replicas, disruptionsAllowed: Math.max(0, count - keep), observedGeneration: 1 };
+      await kube.patch(kubernetes.PodDisruptionBudget, { name: app, namespace: "default" }, { type: "merge", body: { status } }, { subresource: "status" }).catch(() => undefined);
+    };
+    const again = () => {
+      kernel.schedule(2000, "application", () => void look().then(again));
+    };
+    again();
+    for (let index = 0; index < replicas * 2; index += 1) await this.pass(2500);
+  }
+
+  /** A change by an administrator: files, kernel arguments, pauses, cordons, budgets. */
+  async #peopleAct(): Promise<void> {
+    const { kernel, kube } = this;
+    const role = kernel.chance(0.25) ? "master" : "worker";
+    const roll = kernel.random.next();
+    const text = `v${(this.#serial += 1)}`;
+    this.kernel.note(`people: ${roll.toFixed(3)} ${role} ${text}`);
+    if (roll < 0.55) {
+      const path = ["/etc/test/reboot", "/etc/test/quiet", "/etc/test/reload", "/etc/test/base"][Math.floor(kernel.random.next() * 4)] ?? "/etc/test/reboot";
+      await kube.apply(MachineConfig, this.#config(`60-${role}-${path.split("/").at(-1)}`, role, { [path]: text }, kernel.chance(0.2) ? [`a=${text}`] : []), { owner: "people", force: true });
+    } else if (roll < 0.65) {
+      const { items } = await kube.list(MachineConfig, { labelSelector: `${labels.role}=${role}` });
+      const own = items.filter(({ metadata }) => metadata.name.startsWith("60-"));
+      const victim = own[Math.floor(kernel.random.next() * own.length)];
+      if (victim !== undefined) await kube.delete(MachineConfig, victim.metadata);
+    } else if (roll < 0.75) await kube.patch(MachineConfigPool, { name: role }, { type: "merge", body: { spec: { paused: kernel.chance(0.5) } } });
+    else if (roll < 0.85) await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: kernel.chance(0.5) ? 2 : 1 } } });
+    else {
+      const name = `worker-${Math.floor(kernel.random.next() * (this.#options.workers ?? 3))}`;
+      const node = this.keeper.nodes.objects.get(name);
+      const cordoned = node?.metadata.annotations?.["test/cordoned"] !== undefined;
+      // An administrator cordons what is in service, and lifts only what they set.
+      if (!cordoned && node?.spec?.unschedulable === true) return;
+      await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: { "test/cordoned": cordoned ? null : "yes" } }, spec: { unschedulable: cordoned ? null : true } } });
+    }
+  }
+
+  #accident(): void {
+    const { kernel } = this;
+    const count = (name: string) => {
+      this.accidents[name] = (this.accidents[name] ?? 0) + 1;
+      kernel.note(`accident: ${name}`);
+    };
+    const machines = [...this.machines.values()];
+    const machine = machines[Math.floor(kernel.random.next() * machines.length)];
+    const roll = kernel.random.next();
+    if (roll < 0.35) {
+      count("daemon killed");
+      machine?.killDaemon();
+    } else if (roll < 0.55) {
+      count("controller killed");
+      this.killController();
+    } else if (roll < 0.65) {
+      count("second controller");
+      if (this.#controllers.filter(({ alive }) => alive).length < 2) this.startController();
+    } else if (roll < 0.8) {
+      count("API server restarted");
+      this.restartServer();
+    } else {
+      count("power cut");
+      machine?.powerCut();
+    }
+  }
+
+  /** People and accidents for a while, then calm until everything is quiet, then the last check. */
+  async storm(): Promise<void> {
+    const { kernel } = this;
+    const stormMs = this.#options.stormMs ?? 20 * 60_000;
+    const faults = this.#options.faults !== false;
+    await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 15 * 60_000 });
+    if (faults) {
+      this.#faults = stormy;
+      this.#crashAtEffect = 0.01;
+    }
+    const end = kernel.now + stormMs;
+    const people = () => {
+      if (kernel.now > end) return;
+      void this.#peopleAct().catch(() => undefined);
+      kernel.schedule(kernel.between(20_000, 240_000), "people", people);
+    };
+    const accidents = () => {
+      if (kernel.now > end) return;
+      this.#accident();
+      kernel.schedule(kernel.between(30_000, 300_000), "accident", accidents);
+    };
+    people();
+    if (faults) accidents();
+    await this.pass(stormMs);
+    this.#faults = calm;
+    this.#crashAtEffect = 0;
+    if (!this.#controllers.some(({ alive }) => alive)) this.startController();
+    await this.act(
+      (async () => {
+        for (const name of ["master", "worker"]) await this.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { spec: { paused: false } } });
+        for (const [name, node] of this.keeper.nodes.objects) {
+          if (node.metadata.annotations?.["test/cordoned"] !== undefined) await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: { "test/cordoned": null } }, spec: { unschedulable: null } } });
+        }
+      })(),
+    );
+    await this.pass(10_000);
+    await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 3 * 3_600_000 });
+    // It is not enough to arrive: everybody stays there.
+    await this.pass(5 * 60_000);
+    this.keeper.checkEnd();
+  }
+
+  /** The story of a violation, for whoever has to find the bug. */
+  story(): string {
+    return [
+      `seed ${this.#options.seed}, trace ${this.kernel.traceHash}, ${this.kernel.events} events, ${Math.round(this.kernel.now / 1000)} virtual seconds`,
+      ...this.keeper.violations.map(({ invariant, atMs, what }) => `  invariant ${invariant} (${invariants[invariant]}) at ${atMs} ms: ${what}`),
+      ...this.failures.map((error) => `  a process ended: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+      ...(process.env["SEED"] === undefined ? [] : this.kernel.recent.map((line) => `    ${line}`)),
+    ].join("\n");
+  }
+}
+
+export interface RunResult {
+  readonly seed: number;
+  readonly world: World;
+  readonly traceHash: string;
+}
+
+export async function simulate(options: WorldOptions): Promise<RunResult> {
+  const world = new World(options);
+  await world.setUp();
+  options.plant?.rogue?.(world);
+  await world.storm();
+  return { seed: options.seed, world, traceHash: world.kernel.traceHash };
+}
