@@ -17,6 +17,8 @@ export interface HttpsTransportOptions {
 
 /** A token on disk or from a plug-in is asked for again after this time. */
 const credentialLifeMs = 60_000;
+/** Requests under way at once; watches have connections of their own. */
+const maxRequestSockets = 32;
 
 export interface HttpsTransport {
   readonly exchange: HttpHandler;
@@ -28,17 +30,19 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
   const { connection, clock, files } = options;
   const url = new URL(connection.server);
   const secure = url.protocol === "https:";
-  const agent = secure
+  const agentWith = (limits: { readonly keepAlive: boolean; readonly maxSockets: number }) => secure
     ? new Agent({
-        keepAlive: true,
-        maxSockets: 32,
+        ...limits,
         ...(connection.ca === undefined ? {} : { ca: connection.ca }),
         ...(connection.certificate === undefined ? {} : { cert: connection.certificate }),
         ...(connection.key === undefined ? {} : { key: connection.key }),
         ...(connection.tlsServerName === undefined ? {} : { servername: connection.tlsServerName }),
         rejectUnauthorized: connection.insecureSkipTlsVerify !== true,
       })
-    : new HttpAgent({ keepAlive: true, maxSockets: 32 });
+    : new HttpAgent(limits);
+  const requests = agentWith({ keepAlive: true, maxSockets: maxRequestSockets });
+  // A watch keeps its connection for minutes: a process that watches many kinds must not wait for its own watches.
+  const watches = agentWith({ keepAlive: false, maxSockets: Infinity });
   const send = secure ? httpsRequest : httpRequest;
   let credential: { readonly token: string; readonly at: number } | undefined;
 
@@ -67,9 +71,10 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
       signal.throwIfAborted();
       const bearer = await token(signal);
       const body = request.body === undefined ? undefined : Buffer.from(request.body);
+      const isWatch = request.target.includes("watch=true");
       return new Promise<HttpResponse>((resolve, reject) => {
         const outgoing = send({
-          agent,
+          agent: isWatch ? watches : requests,
           host: url.hostname.replace(/^\[|\]$/g, ""),
           port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
           method: request.method,
@@ -90,7 +95,7 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
           const { warning } = incoming.headersDistinct;
           if (warning !== undefined) headers["warning"] = warning;
           const status = incoming.statusCode ?? 0;
-          if (incoming.headers["content-length"] === undefined && request.target.includes("watch=true")) {
+          if (incoming.headers["content-length"] === undefined && isWatch) {
             resolve({ status, headers, body: incoming });
             return;
           }
@@ -103,7 +108,8 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
       });
     },
     close() {
-      agent.destroy();
+      requests.destroy();
+      watches.destroy();
     },
   };
 }
