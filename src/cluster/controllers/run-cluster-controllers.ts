@@ -6,6 +6,10 @@ import { settled } from "../../kube/outcome.ts";
 import type { Ports } from "../../ports/index.ts";
 import { daemonSetController } from "./daemon-set-controller.ts";
 import { deploymentController } from "./deployment-controller.ts";
+import { disruptionBudgetController } from "./disruption-budget-controller.ts";
+import { runGarbageCollector } from "./garbage-collector.ts";
+import { namespaceFurnitureController } from "./namespace-furniture-controller.ts";
+import { namespaceLifecycleController } from "./namespace-lifecycle-controller.ts";
 import { replicaSetController } from "./replica-set-controller.ts";
 import { scheduler } from "./scheduler.ts";
 
@@ -23,8 +27,37 @@ const conflictRetrySeconds = 0.1;
 
 /** What kube-controller-manager and kube-scheduler do, as far as a cluster of one machine needs it. Runs until `signal` aborts. */
 export async function runClusterControllers(options: ClusterControllersOptions, signal: AbortSignal): Promise<void> {
-  const controllers = [scheduler(), deploymentController(), replicaSetController(), daemonSetController()];
-  await runControllers(controllers.map(patient), { ...options, coalesceMs }, signal);
+  const controllers = [
+    scheduler(),
+    deploymentController(),
+    replicaSetController(),
+    daemonSetController(),
+    namespaceFurnitureController(options.rootCa),
+    disruptionBudgetController(),
+    namespaceLifecycleController(),
+  ];
+  const partial = new Set(controllers.flatMap(({ watches }) => watches.filter(({ selection }) => selection !== undefined).map(({ resource }) => resource.plural)));
+  let collector: Promise<void> | undefined;
+  await runControllers(
+    controllers.map(patient),
+    {
+      ...options,
+      coalesceMs,
+      onSynced(caches) {
+        collector = runGarbageCollector(
+          {
+            ...options,
+            log: options.log.child({ controller: "garbage-collector" }),
+            coalesceMs,
+            shared: caches.all().filter(({ resource }) => !partial.has(resource.plural)),
+          },
+          signal,
+        );
+      },
+    },
+    signal,
+  );
+  await collector;
 }
 
 /** The controller, which looks only when every cache has its first list, and takes a conflict for what it is: news on the way. */

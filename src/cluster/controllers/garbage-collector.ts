@@ -1,0 +1,272 @@
+import type { KubeObject, OwnerReference, Resource } from "../../api/object.ts";
+import { workloads } from "../../api/names.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { isConflict, isNotFound } from "../../kube/kube-error.ts";
+import { type Change, WatchCache } from "../../kube/watch-cache.ts";
+import { WorkQueue } from "../../kube/work-queue.ts";
+import type { Ports } from "../../ports/index.ts";
+import { type Item, type OwnerState, collectGarbage, isWaitingForDependents } from "./collect-garbage.ts";
+import { type ServedKind, groupOf, kindId, servedKinds } from "./served-kinds.ts";
+
+export interface GarbageCollectorOptions extends Ports {
+  readonly kube: KubeClient;
+  /** Caches of whole kinds that the process has anyway: one watch serves both. */
+  readonly shared: readonly WatchCache<KubeObject>[];
+  readonly coalesceMs: number;
+}
+
+/** Owners that are known to be gone for good; a uid never comes back. Bounds memory. */
+const rememberedAbsent = 5_000;
+const workers = 8;
+/** Kinds whose objects are too many and too short-lived to own anything. */
+const ignored: ReadonlySet<string> = new Set(["events"]);
+/** When one of these changes, kinds come or go. */
+const definitions = "customresourcedefinitions";
+
+interface Monitor {
+  readonly kind: ServedKind;
+  readonly stop: () => void;
+  readonly ended: Promise<void>;
+}
+
+/**
+ * Deletes objects whose owners are gone, and lets owners go that wait for their dependents or leave them as orphans.
+ * It watches every kind that is served, and keeps of each object only its name, owners and finalizers. Runs until `signal` aborts.
+ */
+export async function runGarbageCollector(options: GarbageCollectorOptions, signal: AbortSignal): Promise<void> {
+  const { kube, clock, random, log } = options;
+  const items = new Map<string, Item>();
+  /** uid of an owner → uids of what it owns */
+  const dependents = new Map<string, Set<string>>();
+  const absent = new Set<string>();
+  const monitors = new Map<string, Monitor>();
+  let kinds = new Map<string, ServedKind>();
+  let allSynced: Promise<unknown> = Promise.resolve();
+
+  const queue = new WorkQueue({
+    clock,
+    random,
+    workers,
+    coalesceMs: options.coalesceMs,
+    work: async (uid) => {
+      await allSynced;
+      await look(uid);
+      return {};
+    },
+    onFailure: (uid, error, retryInMs) => {
+      if (!signal.aborted) log.warn({ item: items.get(uid)?.name, kind: items.get(uid)?.resource.kind, error, retryInMs }, "garbage not collected, trying again");
+    },
+  });
+
+  const dependentsOf = (uid: string): Item[] => [...(dependents.get(uid) ?? [])].flatMap((dependent) => items.get(dependent) ?? []);
+
+  function put(item: Item): void {
+    const before = items.get(item.uid);
+    for (const { uid } of before?.owners ?? []) unlink(uid, item.uid);
+    items.set(item.uid, item);
+    for (const { uid } of item.owners) {
+      const set = dependents.get(uid) ?? new Set();
+      set.add(item.uid);
+      dependents.set(uid, set);
+    }
+    if (item.owners.length > 0 || (item.deleting && item.finalizers.length > 0)) queue.add(item.uid);
+    // Owners that wait may have one hold less, or one more.
+    for (const { uid } of [...(before?.owners ?? []), ...item.owners]) {
+      const owner = items.get(uid);
+      if (owner !== undefined && isWaitingForDependents(owner)) queue.add(uid);
+    }
+    // Dependents follow an owner that has begun to wait for them.
+    if (isWaitingForDependents(item) && (before === undefined || !isWaitingForDependents(before))) for (const dependent of dependents.get(item.uid) ?? []) queue.add(dependent);
+  }
+
+  function unlink(owner: string, dependent: string): void {
+    const set = dependents.get(owner);
+    set?.delete(dependent);
+    if (set?.size === 0) dependents.delete(owner);
+  }
+
+  function drop(uid: string): void {
+    const item = items.get(uid);
+    if (item === undefined) return;
+    items.delete(uid);
+    remember(uid);
+    for (const owner of item.owners) {
+      unlink(owner.uid, uid);
+      if (items.has(owner.uid)) queue.add(owner.uid);
+    }
+    for (const dependent of dependents.get(uid) ?? []) queue.add(dependent);
+  }
+
+  function remember(uid: string): void {
+    absent.add(uid);
+    const oldest = absent.values().next();
+    if (absent.size > rememberedAbsent && oldest.done !== true) absent.delete(oldest.value);
+  }
+
+  async function look(uid: string): Promise<void> {
+    const item = items.get(uid);
+    if (item === undefined) return;
+    const states = new Map<OwnerReference, OwnerState>();
+    if (!item.deleting) for (const owner of item.owners) states.set(owner, await stateOf(item, owner));
+    const step = collectGarbage(item, dependentsOf(uid), (owner) => states.get(owner) ?? "unknown");
+    const key = { name: item.name, namespace: item.namespace };
+    const unlessElsewhere = async (work: Promise<unknown>) => {
+      try {
+        await work;
+      } catch (error) {
+        // Somebody wrote it meanwhile: its change is on the way to us. Or it is gone: so is that.
+        if (!isConflict(error) && !isNotFound(error)) throw error;
+      }
+    };
+    const patch = (target: Item, metadata: object) =>
+      unlessElsewhere(kube.patch(target.resource, { name: target.name, namespace: target.namespace }, { type: "merge", body: { metadata: { uid: target.uid, resourceVersion: target.resourceVersion, ...metadata } } }, { signal }));
+    const remove = (propagation: "Background" | "Foreground" | "Orphan", resourceVersion: string | undefined) =>
+      unlessElsewhere(kube.delete(item.resource, key, { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }), propagation, signal }));
+
+    switch (step.do) {
+      case "nothing":
+        return;
+      case "delete":
+        log.debug({ kind: item.resource.kind, name: item.name, namespace: item.namespace }, "owners gone, deleting");
+        return remove(step.propagation, item.resourceVersion);
+      case "unblockAndDelete":
+        await patch(item, { ownerReferences: item.owners.map((owner) => ({ ...owner, blockOwnerDeletion: false })) });
+        return remove("Foreground", undefined);
+      case "dropOwners":
+        return patch(item, { ownerReferences: item.owners.filter((owner) => !step.uids.has(owner.uid)) });
+      case "dropFinalizer":
+        return patch(item, { finalizers: item.finalizers.filter((finalizer) => finalizer !== step.finalizer) });
+      case "waitForDependents":
+        for (const dependent of step.blocking) if (!dependent.deleting) queue.add(dependent.uid);
+        return;
+      case "orphanDependents": {
+        const owned = dependentsOf(uid);
+        for (const dependent of owned) await patch(dependent, { ownerReferences: dependent.owners.filter((owner) => owner.uid !== uid) });
+        // Only when the cache shows that nothing refers to it any more may it go; otherwise its dependents would go with it.
+        if (owned.length === 0) return patch(item, { finalizers: item.finalizers.filter((finalizer) => finalizer !== workloads.orphan) });
+        queue.add(uid);
+        return;
+      }
+    }
+  }
+
+  async function stateOf(item: Item, owner: OwnerReference): Promise<OwnerState> {
+    const asked = `${item.namespace}/${owner.uid}`;
+    if (absent.has(owner.uid) || absent.has(asked)) return "absent";
+    const known = items.get(owner.uid);
+    if (known !== undefined && (known.namespace === "" || known.namespace === item.namespace)) return isWaitingForDependents(known) ? "waiting" : "solid";
+    const kind = kinds.get(kindId({ group: groupOf(owner.apiVersion), kind: owner.kind }));
+    if (kind === undefined) return "unknown";
+    if (kind.resource.namespaced && item.namespace === "") return "unknown";
+    const there = await kube.get(kind.resource, { name: owner.name, ...(kind.resource.namespaced ? { namespace: item.namespace } : {}) }, { signal });
+    if (there?.metadata.uid === owner.uid) return there.metadata.deletionTimestamp !== undefined && there.metadata.finalizers?.includes(workloads.foregroundDeletion) === true ? "waiting" : "solid";
+    // For this namespace only: a reference across namespaces is void, and must not cost the true dependents their lives.
+    remember(asked);
+    return "absent";
+  }
+
+  function monitor(kind: ServedKind): Monitor {
+    const { resource } = kind;
+    const life = new AbortController();
+    const end = () => life.abort(signal.reason);
+    signal.addEventListener("abort", end, { once: true });
+    const shared = options.shared.find((cache) => cache.resource.group === resource.group && cache.resource.plural === resource.plural);
+    const cache = shared ?? new WatchCache<KubeObject>({ kube, resource, clock, random, log, keep: metadataOnly });
+    const mine = new Set<string>();
+    const observe = ({ before, after }: Change<KubeObject>) => {
+      if (resource.plural === definitions) requestRefresh();
+      const gone = before?.metadata.uid;
+      if (gone !== undefined && gone !== after?.metadata.uid) {
+        mine.delete(gone);
+        drop(gone);
+      }
+      if (after?.metadata.uid === undefined) return;
+      mine.add(after.metadata.uid);
+      put(itemOf(resource, after));
+    };
+    const unsubscribe = cache.onChange(observe);
+    for (const object of cache.list()) observe({ key: "", before: undefined, after: object });
+    const ended = shared === undefined ? cache.run(life.signal) : Promise.resolve();
+    allSynced = Promise.all([allSynced, cache.synced]);
+    return {
+      kind,
+      ended,
+      stop() {
+        signal.removeEventListener("abort", end);
+        unsubscribe();
+        life.abort(new Error("the kind is no longer served"));
+        for (const uid of mine) drop(uid);
+      },
+    };
+  }
+
+  let refreshing: Promise<void> | undefined;
+  let again = false;
+  async function refresh(): Promise<void> {
+    let failures = 0;
+    do {
+      again = false;
+      try {
+        const served = await servedKinds(kube, signal);
+        kinds = new Map(served.map((kind) => [kindId(kind.resource), kind]));
+        const watchable = new Map(served.filter(({ resource, verbs }) => !ignored.has(resource.plural) && ["list", "watch", "delete"].every((verb) => verbs.includes(verb))).map((kind) => [`${kind.resource.apiVersion}/${kind.resource.plural}`, kind]));
+        for (const [id, { stop }] of monitors) {
+          if (watchable.has(id)) continue;
+          monitors.delete(id);
+          stop();
+        }
+        for (const [id, kind] of watchable) if (!monitors.has(id)) monitors.set(id, monitor(kind));
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        log.warn({ error }, "kinds not discovered, trying again");
+        await clock.sleep(Math.min(10_000, 200 * 2 ** failures), signal).catch(() => undefined);
+        again = true;
+      }
+    } while (again && !signal.aborted);
+  }
+  const requestRefresh = (): void => {
+    again = true;
+    refreshing ??= refresh().finally(() => {
+      refreshing = undefined;
+    });
+  };
+  requestRefresh();
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  queue.stop();
+  await refreshing;
+  await Promise.all([...monitors.values()].map(({ ended }) => ended));
+}
+
+/** Bounds memory: what an object says is nothing to the collector. */
+function metadataOnly({ apiVersion, kind, metadata }: KubeObject): KubeObject {
+  const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences, finalizers } = metadata;
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      ...(ownerReferences === undefined ? {} : { ownerReferences }),
+      ...(finalizers === undefined ? {} : { finalizers }),
+    },
+  };
+}
+
+const itemOf = (resource: Resource<KubeObject>, { metadata }: KubeObject): Item => ({
+  resource,
+  uid: metadata.uid ?? "",
+  name: metadata.name,
+  namespace: metadata.namespace ?? "",
+  resourceVersion: metadata.resourceVersion ?? "",
+  owners: metadata.ownerReferences ?? [],
+  finalizers: metadata.finalizers ?? [],
+  deleting: metadata.deletionTimestamp !== undefined,
+});
