@@ -198,7 +198,9 @@ export class PodWorker {
 
   #environment(container: Container): Record<string, string> {
     const environment: Record<string, string> = { ...this.#options.environment, MCO_POD_ROOT: `${this.folder}/root`, MCO_LIFELINE: "3", HOSTNAME: this.#pod.metadata.name };
-    for (const { name, value, valueFrom } of container.env ?? []) environment[name] = value ?? fieldOf(this.#pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
+    // The status is written once containers run; where they run is known before.
+    const pod: Pod = { ...this.#pod, status: { ...this.#pod.status, hostIP: this.#options.hostAddress, podIP: this.#options.hostAddress } };
+    for (const { name, value, valueFrom } of container.env ?? []) environment[name] = value ?? fieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
     return environment;
   }
 
