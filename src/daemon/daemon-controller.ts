@@ -133,7 +133,7 @@ export function daemonController(options: DaemonOptions): Controller {
       const node = context.caches.of(kubernetes.Node).get(name);
       if (node === undefined) return waiting("NodeAbsent", "the node is not registered yet", 30);
       reporter ??= nodeReporter({ ...context, nodeName });
-      reporter.begin();
+      reporter.begin(node);
       try {
         const outcome = await look(node, reporter, context);
         await reporter.flush();

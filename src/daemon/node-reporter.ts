@@ -11,9 +11,9 @@ const reasonLimit = 2000;
 
 /** What the daemon says about its own node: annotations of the Node, and its part of the MachineConfigNode's status. */
 export interface NodeReporter {
-  /** A new look begins: the node from the cache counts again, and what was written in the look before does not. */
-  begin(): void;
-  /** Writes annotations that differ from the node and from what was written in this look; `undefined` removes one. */
+  /** A new look begins with this node from the cache: what we wrote counts until the cache shows it. */
+  begin(node: Node): void;
+  /** Writes annotations that differ from the node as far as it is known with what we wrote since; `undefined` removes one. */
   annotate(node: Node, annotations: Readonly<Record<string, string | undefined>>): Promise<void>;
   /** Notes phases; they are written together by `flush`. */
   phases(reports: readonly PhaseReport[]): void;
@@ -26,20 +26,27 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
   const { kube, clock, log, nodeName } = options;
   let noted = new Map<string, PhaseReport>();
   let notedVersions: { desired?: string; current?: string } = {};
-  let written: Record<string, string | undefined> = {};
+  /** What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived. */
+  const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
 
   return {
-    begin() {
-      written = {};
+    begin(node) {
+      for (const [key, { version }] of written) if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
     },
     async annotate(node, annotations) {
-      const has: Readonly<Record<string, string | undefined>> = { ...node.metadata.annotations, ...written };
+      const has = node.metadata.annotations ?? {};
       const changes = Object.entries(annotations)
         .map(([key, value]) => [key, value?.slice(0, reasonLimit)] as const)
-        .filter(([key, value]) => has[key] !== value);
+        .filter(([key, value]) => {
+          const ours = written.get(key);
+          if (ours === undefined) return has[key] !== value;
+          return ours.version === undefined || ours.value !== value;
+        });
       if (changes.length === 0) return;
-      written = { ...written, ...Object.fromEntries(changes) };
-      await kube.patch(kubernetes.Node, { name: nodeName }, { type: "merge", body: { metadata: { annotations: Object.fromEntries(changes.map(([key, value]) => [key, value ?? null])) } } }, { owner: fieldManagers.daemon });
+      for (const [key, value] of changes) written.set(key, { value });
+      const after = await kube.patch(kubernetes.Node, { name: nodeName }, { type: "merge", body: { metadata: { annotations: Object.fromEntries(changes.map(([key, value]) => [key, value ?? null])) } } }, { owner: fieldManagers.daemon });
+      const version = Number(after.metadata.resourceVersion);
+      for (const [key, value] of changes) written.set(key, { value, version });
     },
     phases(reports) {
       for (const report of reports) noted.set(report.type, report);

@@ -25,6 +25,8 @@ export interface Violation {
   readonly invariant: keyof typeof invariants;
   readonly atMs: number;
   readonly what: string;
+  /** What happened just before. */
+  readonly before: readonly string[];
 }
 
 /** Nobody can know of a failure before word of it has had time to travel: failures younger than this do not count against a choice. */
@@ -33,17 +35,38 @@ const newsMs = 15_000;
 /** The true state of the API server, always current, for checks: what a process sees may be old. */
 class Mirror<T extends KubeObject> {
   readonly objects = new Map<string, T>();
-  constructor(kube: KubeClient, resource: Resource<T>, onChange: (before: T | undefined, after: T | undefined) => void) {
+  readonly #resource: Resource<T>;
+  readonly #onChange: (before: T | undefined, after: T | undefined) => void;
+
+  constructor(resource: Resource<T>, onChange: (before: T | undefined, after: T | undefined) => void) {
+    this.#resource = resource;
+    this.#onChange = onChange;
+  }
+
+  follow(kube: KubeClient): void {
+    const resource = this.#resource;
     void (async () => {
       const { items, resourceVersion } = await kube.list(resource);
-      for (const item of items) this.objects.set(keyOf(item), item);
+      const gone = new Set(this.objects.keys());
+      for (const item of items) {
+        const key = keyOf(item);
+        gone.delete(key);
+        const before = this.objects.get(key);
+        this.objects.set(key, item);
+        if (before?.metadata.resourceVersion !== item.metadata.resourceVersion) this.#onChange(before, item);
+      }
+      for (const key of gone) {
+        const before = this.objects.get(key);
+        this.objects.delete(key);
+        this.#onChange(before, undefined);
+      }
       for await (const event of kube.watch(resource, {}, { resourceVersion, timeoutSeconds: 10_000_000 }, new AbortController().signal)) {
         if (event.type === "BOOKMARK") continue;
         const key = keyOf(event.object);
         const before = this.objects.get(key);
         if (event.type === "DELETED") this.objects.delete(key);
         else this.objects.set(key, event.object);
-        onChange(before, event.type === "DELETED" ? undefined : event.object);
+        this.#onChange(before, event.type === "DELETED" ? undefined : event.object);
       }
     })();
   }
@@ -74,18 +97,23 @@ export class InvariantKeeper {
   /** How many choices, reboots, evictions and claims were looked at: a check that never looks proves nothing. */
   readonly checks = { choices: 0, reboots: 0, removals: 0, claims: 0 };
 
-  constructor(kernel: Kernel, kube: KubeClient, machines: ReadonlyMap<string, SimulatedMachine>) {
+  constructor(kernel: Kernel, machines: ReadonlyMap<string, SimulatedMachine>) {
     this.#kernel = kernel;
     this.#machines = machines;
-    this.pools = new Mirror(kube, MachineConfigPool, () => undefined);
-    this.configs = new Mirror(kube, MachineConfig, () => undefined);
-    this.pods = new Mirror(kube, kubernetes.Pod, (before, after) => this.#podChanged(before, after));
-    this.nodes = new Mirror(kube, kubernetes.Node, (before, after) => this.#nodeChanged(before, after));
+    this.pools = new Mirror(MachineConfigPool, () => undefined);
+    this.configs = new Mirror(MachineConfig, () => undefined);
+    this.pods = new Mirror<Pod>(kubernetes.Pod, (before, after) => this.#podChanged(before, after));
+    this.nodes = new Mirror<Node>(kubernetes.Node, (before, after) => this.#nodeChanged(before, after));
+  }
+
+  /** Begins to watch, once the kinds are there; again after the server that it watched is gone. */
+  follow(kube: KubeClient): void {
+    for (const mirror of [this.pools, this.configs, this.pods, this.nodes]) mirror.follow(kube);
   }
 
   violated(invariant: keyof typeof invariants, what: string): void {
     this.#kernel.note(`VIOLATION ${invariant}: ${what}`);
-    this.violations.push({ invariant, atMs: Math.round(this.#kernel.now), what });
+    this.violations.push({ invariant, atMs: Math.round(this.#kernel.now), what, before: [...this.#kernel.recent] });
   }
 
   poolOf(node: Node): MachineConfigPool | undefined {

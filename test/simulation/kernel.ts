@@ -71,7 +71,7 @@ export class Kernel {
     const text = `${Math.round(this.#now)} ${label}`;
     for (let index = 0; index < text.length; index += 1) this.#hash = Math.imul(this.#hash ^ text.charCodeAt(index), 16777619) >>> 0;
     this.recent.push(text);
-    if (this.recent.length > 60) this.recent.shift();
+    if (this.recent.length > 200) this.recent.shift();
   }
 
   schedule(delay: number, label: string, run: () => void): CancelTimer {

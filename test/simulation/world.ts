@@ -61,7 +61,7 @@ export class World {
     this.kernel = new Kernel(options.seed);
     this.#server = this.#newServer();
     this.kube = this.#client((request, signal) => this.#server.as(administrator)(request, signal));
-    this.keeper = new InvariantKeeper(this.kernel, this.kube, this.machines);
+    this.keeper = new InvariantKeeper(this.kernel, this.machines);
   }
 
   #newServer(): ApiServer {
@@ -122,6 +122,7 @@ export class World {
           metadata: { name: names.objects.controllerConfig, annotations: { [annotations.generatedByVersion]: version } },
           spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: stockImage, releaseImage: "release", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
         } as unknown as ControllerConfig);
+        this.keeper.follow(kube);
         for (const role of ["master", "worker"]) await kube.create(MachineConfig, this.#config(`50-${role}`, role, { "/etc/test/base": role }));
       })(),
     );
@@ -173,14 +174,22 @@ export class World {
     this.#controllers = [...this.#controllers.filter(({ alive }) => alive), life];
     const kube = this.#client(this.#connect(life), life);
     const events = createEventRecorder({ ...life.ports, kube, component: "machine-config-controller" });
-    void runController({ ...life.ports, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal).catch((error: unknown) => {
-      if (life.alive) this.failures.push(error);
-    });
+    void runController({ ...life.ports, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal)
+      .catch((error: unknown) => {
+        if (life.alive) this.failures.push(error);
+      })
+      .finally(() => {
+        // A process that ended by itself (it lost its lease) is started again, as a kubelet does.
+        if (life.alive) this.#endController(life);
+      });
   }
 
   killController(): void {
     const life = this.#controllers.find(({ alive }) => alive);
-    if (life === undefined) return;
+    if (life !== undefined) this.#endController(life);
+  }
+
+  #endController(life: Life): void {
     life.kill();
     this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
   }
@@ -189,6 +198,7 @@ export class World {
   restartServer(): void {
     this.#server.close();
     this.#server = this.#newServer();
+    this.keeper.follow(this.kube);
   }
 
   /** Pods of one application with a budget, and the least that keeps them: somebody who replaces them and counts them. */
@@ -310,12 +320,12 @@ export class World {
     const people = () => {
       if (kernel.now > end) return;
       void this.#peopleAct().catch(() => undefined);
-      kernel.schedule(kernel.between(20_000, 240_000), "people", people);
+      kernel.schedule(kernel.between(5_000, 90_000), "people", people);
     };
     const accidents = () => {
       if (kernel.now > end) return;
       this.#accident();
-      kernel.schedule(kernel.between(30_000, 300_000), "accident", accidents);
+      kernel.schedule(kernel.between(10_000, 120_000), "accident", accidents);
     };
     people();
     if (faults) accidents();
@@ -344,7 +354,7 @@ export class World {
       `seed ${this.#options.seed}, trace ${this.kernel.traceHash}, ${this.kernel.events} events, ${Math.round(this.kernel.now / 1000)} virtual seconds`,
       ...this.keeper.violations.map(({ invariant, atMs, what }) => `  invariant ${invariant} (${invariants[invariant]}) at ${atMs} ms: ${what}`),
       ...this.failures.map((error) => `  a process ended: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
-      ...(process.env["SEED"] === undefined ? [] : this.kernel.recent.map((line) => `    ${line}`)),
+      ...(process.env["SEED"] === undefined ? [] : (this.keeper.violations[0]?.before ?? this.kernel.recent).map((line) => `    ${line}`)),
     ].join("\n");
   }
 }
