@@ -44,7 +44,7 @@ export async function measureUp(runs: number, tell: (line: string) => void): Pro
 }
 
 /** Every process of the cluster in a folder, by what it is. */
-function memoryOf(directory: string, names_: readonly string[]): readonly Memory[] {
+function memoryOf(directory: string): readonly Memory[] {
   const found: Memory[] = [];
   for (const pid of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
     try {
@@ -52,11 +52,10 @@ function memoryOf(directory: string, names_: readonly string[]): readonly Memory
       const program = args.findIndex((word) => word === `${directory}/bin/mco.mjs` || (word.endsWith("src/cli/main.ts") && args.includes(directory)));
       if (program < 0) continue;
       const verb = args[program + 1] ?? "";
-      const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
-      const on = verb === "host" ? (args[program + 3] ?? "") : names_.find((name) => environment.includes(`NODE_NAME=${name}\0`));
+      const on = verb === "host" ? args[program + 3] : verb === "daemon" ? args[args.indexOf("--node-name") + 1] : undefined;
       const status = readFileSync(`/proc/${pid}/status`, "utf8");
       const mib = (key: string) => Math.round((Number(new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1024) * 10) / 10;
-      found.push({ process: on === undefined || (verb !== "daemon" && verb !== "host") ? verb : `${verb} ${on}`, resident: mib("VmRSS"), anonymous: mib("RssAnon") });
+      found.push({ process: on === undefined ? verb : `${verb} ${on}`, resident: mib("VmRSS"), anonymous: mib("RssAnon") });
     } catch {
       // It ended while it was looked at.
     }
@@ -68,10 +67,9 @@ function memoryOf(directory: string, names_: readonly string[]): readonly Memory
 export async function measureRollOuts({ writes, idleSeconds, idleSteps }: { readonly writes: number; readonly idleSeconds: number; readonly idleSteps: number }, tell: (line: string) => void): Promise<RollOutFigures> {
   const cluster = await TestCluster.start(shape);
   try {
-    const hosts = cluster.record().hosts.map(({ name }) => name);
     const memory: MemorySnapshot[] = [];
     const look = (when: string) => {
-      const processes = memoryOf(cluster.directory, hosts);
+      const processes = memoryOf(cluster.directory);
       memory.push({ when, processes });
       const daemons = processes.filter(({ process }) => process.startsWith("daemon")).map(({ resident }) => resident);
       tell(`memory ${when}: daemons ${daemons.join(", ")} MiB`);

@@ -167,7 +167,8 @@ export function isSettled(status: ClusterStatus, expected: number): boolean {
   return (
     status.operator?.available === true &&
     status.pools.length > 0 &&
-    status.pools.every((pool) => pool.updated && pool.target !== "") &&
+    // A pool counts its machines a moment after the last of them has told that it is done.
+    status.pools.every((pool) => pool.updated && pool.target !== "" && pool.updatedMachines === pool.machines && pool.readyMachines === pool.machines) &&
     status.nodes.length >= expected &&
     status.nodes.every((node) => node.phase === "Updated" && node.ready && !node.cordoned && status.pools.some((pool) => pool.name === node.pool && pool.target === node.current))
   );

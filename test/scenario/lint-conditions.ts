@@ -9,6 +9,12 @@ interface WithConditions extends KubeObject {
 /** Kinds whose conditions people read. */
 const kinds = [MachineConfigPool, MachineConfigNode, ClusterOperator] as readonly Resource<WithConditions>[];
 
+/** A settled pool counts as many machines as it has. */
+function countProblems(object: WithConditions): readonly string[] {
+  const { machineCount, updatedMachineCount, readyMachineCount } = (object as MachineConfigPool).status ?? {};
+  return machineCount === updatedMachineCount && machineCount === readyMachineCount ? [] : [`${object.kind}/${object.metadata.name} has ${machineCount} machines, ${updatedMachineCount} updated and ${readyMachineCount} ready`];
+}
+
 /** What no object's conditions may ever say, whatever happens in the cluster. */
 export function conditionProblems(object: WithConditions): readonly string[] {
   const who = `${object.kind}/${object.metadata.name}`;
@@ -46,6 +52,7 @@ export async function lintConditions(kube: KubeClient, quietSeconds: number): Pr
       const list = await kube.list(kind);
       const first = new Map(list.items.map((object) => [object.metadata.name, saying(object)]));
       const found = list.items.flatMap(conditionProblems);
+      if (kind.kind === MachineConfigPool.kind) found.push(...list.items.flatMap(countProblems));
       if (list.items.length === 0) found.push(`there is no ${kind.kind}`);
       for (const object of list.items) if ((object.status?.conditions ?? []).length === 0) found.push(`${kind.kind}/${object.metadata.name} has no conditions`);
       for await (const event of kube.watch(kind, {}, { resourceVersion: list.resourceVersion, timeoutSeconds: quietSeconds }, AbortSignal.timeout((quietSeconds + 10) * 1000))) {
