@@ -57,6 +57,8 @@ export interface TestCluster {
   until<T extends KubeObject>(resource: Resource<T>, key: { name: string; namespace?: string }, holds: (object: T | undefined) => boolean): Promise<T | undefined>;
   /** As `until`, for all objects of a kind. */
   untilAll<T extends KubeObject>(resource: Resource<T>, selection: Selection, holds: (objects: readonly T[]) => boolean): Promise<readonly T[]>;
+  /** Lets time run fast, five seconds in ten milliseconds, until `work` has settled; `eachStep` is what goes on meanwhile. */
+  whileTimeFlies<T>(work: Promise<T>, eachStep?: () => Promise<void>): Promise<T>;
   /** Every pod that was ever made, by uid. */
   readonly podsMade: ReadonlySet<string>;
   /** Stops the controllers and runs new ones. */
@@ -118,7 +120,7 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
     life = new AbortController();
     const controllerKube = createKubeClient({ transport: options.between?.(transport) ?? transport, clock, userAgent: "controllers" });
     const events = createEventRecorder({ ...ports, kube: controllerKube, component: "cluster-controllers" });
-    controllers = runClusterControllers({ ...ports, kube: controllerKube, events, rootCa: "the root", ...options.controllers }, life.signal);
+    controllers = runClusterControllers({ ...ports, kube: controllerKube, events, rootCa: "the root", nodeMonitorGraceSeconds: 1e6, ...options.controllers }, life.signal);
   };
   start();
 
@@ -151,6 +153,22 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
       const find = (objects: readonly T[]) => objects.find((object) => keyOf(object) === keyOf({ metadata: key }));
       const selection = { fieldSelector: `metadata.name=${key.name}`, ...(key.namespace === undefined ? {} : { namespace: key.namespace }) };
       return find(await untilAll(resource, selection, (objects) => holds(find(objects))));
+    },
+    async whileTimeFlies<T>(work: Promise<T>, eachStep?: () => Promise<void>): Promise<T> {
+      let flying = true;
+      const flight = (async () => {
+        while (flying) {
+          clock.skip(5_000);
+          await eachStep?.();
+          await systemClock.sleep(10);
+        }
+      })();
+      try {
+        return await work;
+      } finally {
+        flying = false;
+        await flight;
+      }
     },
     async restart() {
       life.abort();

@@ -10,15 +10,12 @@ export function mergeDifference(before: unknown, after: unknown): unknown {
   if (isRecord(before) && isRecord(after)) {
     const patch: Record<string, unknown> = {};
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      if (after[key] === undefined) {
-        if (before[key] !== undefined) patch[key] = null;
-        continue;
-      }
       const difference = mergeDifference(before[key], after[key]);
       if (difference !== undefined) patch[key] = difference;
     }
     return Object.keys(patch).length === 0 ? undefined : patch;
   }
+  if (after === undefined) return before === undefined ? undefined : null;
   if (Array.isArray(before) && Array.isArray(after)) {
     const [old, now]: [readonly unknown[], readonly unknown[]] = [before, after];
     return old.length === now.length && old.every((item, index) => mergeDifference(item, now[index]) === undefined) ? undefined : now;

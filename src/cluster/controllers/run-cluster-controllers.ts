@@ -10,6 +10,8 @@ import { disruptionBudgetController } from "./disruption-budget-controller.ts";
 import { runGarbageCollector } from "./garbage-collector.ts";
 import { namespaceFurnitureController } from "./namespace-furniture-controller.ts";
 import { namespaceLifecycleController } from "./namespace-lifecycle-controller.ts";
+import { nodeLifecycleController } from "./node-lifecycle-controller.ts";
+import { endedPodsController } from "./ended-pods-controller.ts";
 import { replicaSetController } from "./replica-set-controller.ts";
 import { scheduler } from "./scheduler.ts";
 
@@ -18,8 +20,16 @@ export interface ClusterControllersOptions extends Ports {
   readonly events: EventRecorder;
   /** PEM that every namespace gets as ConfigMap `kube-root-ca.crt`. */
   readonly rootCa: string;
+  /** A node that gives no sign of life for this long is unreachable. */
+  readonly nodeMonitorGraceSeconds?: number;
+  /** As many pods that have ended are kept. */
+  readonly endedPods?: number;
 }
 
+/** k8s.io/kubernetes pkg/controller/nodelifecycle (release-1.31) node-monitor-grace-period. */
+const defaultGraceSeconds = 40;
+/** One machine: Kubernetes keeps 12,500. */
+const defaultEndedPods = 500;
 /** Events within this time become one look: a chain of four controllers must not take a second. */
 const coalesceMs = 10;
 /** After a conflict the cache is about to change; this long at most it is waited for. */
@@ -35,6 +45,8 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
     namespaceFurnitureController(options.rootCa),
     disruptionBudgetController(),
     namespaceLifecycleController(),
+    nodeLifecycleController(options.nodeMonitorGraceSeconds ?? defaultGraceSeconds),
+    endedPodsController(options.endedPods ?? defaultEndedPods),
   ];
   const partial = new Set(controllers.flatMap(({ watches }) => watches.filter(({ selection }) => selection !== undefined).map(({ resource }) => resource.plural)));
   let collector: Promise<void> | undefined;

@@ -1,0 +1,38 @@
+import { type Pod, kubernetes } from "../../api/kubernetes.ts";
+import { keyOf } from "../../api/object.ts";
+import { type Controller, watching } from "../../kube/controller.ts";
+import { isConflict } from "../../kube/kube-error.ts";
+import { settled } from "../../kube/outcome.ts";
+import { isTerminal } from "./pod-state.ts";
+
+const all = "all";
+
+/** Keeps pods that have ended from filling the store: beyond `limit` the oldest go. */
+export function endedPodsController(limit: number): Controller {
+  return {
+    name: "ended-pods",
+    watches: [
+      watching<Pod>({
+        resource: kubernetes.Pod,
+        indexes: { ended: (pod) => (isTerminal(pod) ? [all] : []) },
+        concerns: ({ before, after }) => (after !== undefined && isTerminal(after) && (before === undefined || !isTerminal(before)) ? [all] : []),
+      }),
+    ],
+    owns: [],
+
+    async reconcile(_, { caches, kube, signal }) {
+      const ended = caches.of(kubernetes.Pod).byIndex("ended", all);
+      if (ended.length <= limit) return settled();
+      const age = (pod: Pod) => `${pod.metadata.creationTimestamp ?? ""} ${keyOf(pod)}`;
+      for (const pod of ended.toSorted((a, b) => (age(a) < age(b) ? -1 : 1)).slice(0, ended.length - limit)) {
+        if (pod.metadata.deletionTimestamp !== undefined) continue;
+        try {
+          await kube.delete(kubernetes.Pod, pod.metadata, { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal });
+        } catch (error) {
+          if (!isConflict(error)) throw error;
+        }
+      }
+      return settled();
+    },
+  };
+}

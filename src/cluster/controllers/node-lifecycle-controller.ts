@@ -1,0 +1,188 @@
+import { type Lease, type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
+import { conditionOf, keyOf } from "../../api/object.ts";
+import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
+import { updateObject } from "../../kube/kube-client.ts";
+import { isConflict } from "../../kube/kube-error.ts";
+import { settled } from "../../kube/outcome.ts";
+import type { Change } from "../../kube/watch-cache.ts";
+import { evictionTime, silentConditions, wantedTaints } from "./judge-node.ts";
+import { isReady, isTerminal, podIndexes } from "./pod-state.ts";
+import { sameJson } from "./merge-difference.ts";
+import { setCondition } from "./set-condition.ts";
+import { millisecondsOf } from "./timestamp.ts";
+
+export const leaseNamespace = "kube-node-lease";
+/** A node that nobody knows any more may be about to register again: k8s.io/kubernetes pkg/controller/podgc (master) quarantineTime. */
+const vanishedGraceMs = 40_000;
+
+interface Heartbeat {
+  readonly uid: string | undefined;
+  readonly sign: string;
+  /** Monotonic time at which we saw the sign first: clocks of machines are not compared. */
+  readonly seenAt: number;
+}
+
+/** Notices nodes that fall silent, taints nodes by their state, and ends pods that may not stay where they are. */
+export function nodeLifecycleController(graceSeconds: number): Controller {
+  const heartbeats = new Map<string, Heartbeat>();
+  const firstSeen = new Map<string, number>();
+  const vanished = new Map<string, number>();
+
+  const concernsOfNode = ({ key, before, after }: Change<Node>): readonly string[] => {
+    const matters = (node: Node | undefined) =>
+      node === undefined ? undefined : [node.metadata.uid, node.spec?.taints, node.spec?.unschedulable, node.status?.conditions?.map(({ type, status }) => [type, status])];
+    return sameJson(matters(before), matters(after)) ? [] : [key];
+  };
+  const concernsOfPod = ({ before, after }: Change<Pod>, caches: Caches): readonly string[] => {
+    const name = after?.spec?.nodeName ?? "";
+    if (name === "") return [];
+    const node = caches.of(kubernetes.Node).get(name);
+    if (node === undefined) return [name];
+    const came = before === undefined || (before.spec?.nodeName ?? "") === "";
+    const tainted = node.spec?.taints?.some(({ effect }) => effect === "NoExecute") === true;
+    return came && tainted ? [name] : [];
+  };
+
+  /** Milliseconds since the last sign of life. */
+  function silentForMs(node: Node, lease: Lease | undefined, monotonic: number): number {
+    const sign = JSON.stringify([lease?.spec?.renewTime, node.status?.conditions?.map(({ type, lastHeartbeatTime }) => [type, lastHeartbeatTime])]);
+    const before = heartbeats.get(node.metadata.name);
+    if (before === undefined || before.sign !== sign || before.uid !== node.metadata.uid) {
+      heartbeats.set(node.metadata.name, { uid: node.metadata.uid, sign, seenAt: monotonic });
+      return 0;
+    }
+    return monotonic - before.seenAt;
+  }
+
+  return {
+    name: "node-lifecycle",
+    watches: [
+      watching<Node>({ resource: kubernetes.Node, concerns: concernsOfNode }),
+      watching<Lease>({ resource: kubernetes.Lease, selection: { namespace: leaseNamespace }, concerns: ({ before, after }) => (before?.spec?.renewTime === after?.spec?.renewTime ? [] : [(after ?? before)?.metadata.name ?? ""]) }),
+      watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }),
+    ],
+    owns: ["Node.spec.taints[node.kubernetes.io]", "Node.status.conditions[Unknown]"],
+    workers: 4,
+
+    async reconcile(name, context) {
+      const { caches, kube, clock, events, signal } = context;
+      const node = caches.of(kubernetes.Node).get(name);
+      if (node === undefined) return (await buryPods(name, context)) ?? settled();
+      vanished.delete(name);
+      const waits: number[] = [];
+      const silent = silentForMs(node, caches.of(kubernetes.Lease).get(`${leaseNamespace}/${name}`), clock.monotonic());
+      let fresh = node;
+      if (silent < graceSeconds * 1000) waits.push(graceSeconds * 1000 - silent);
+      else {
+        const conditions = silentConditions(node, clock.now());
+        if (conditions !== node.status?.conditions) {
+          const body = { metadata: { resourceVersion: node.metadata.resourceVersion }, status: { conditions } };
+          fresh = await kube.patch(kubernetes.Node, node.metadata, { type: "merge", body }, { subresource: "status", signal });
+          events.event(node, { type: "Normal", reason: "NodeNotReady", message: `Node ${name} status is now: NodeNotReady` });
+        }
+      }
+      const taints = wantedTaints(fresh, clock.now());
+      if (taints !== (fresh.spec?.taints ?? taints) || (fresh.spec?.taints === undefined && taints.length > 0)) {
+        fresh = await kube.patch(kubernetes.Node, fresh.metadata, { type: "merge", body: { metadata: { resourceVersion: fresh.metadata.resourceVersion }, spec: { taints: taints.length === 0 ? null : taints } } }, { signal });
+      }
+      const pods = caches.of(kubernetes.Pod).byIndex("node", name);
+      await doubtPods(fresh, pods, context);
+      const wait = await evict(fresh, pods, context);
+      if (wait !== undefined) waits.push(wait);
+      return waits.length === 0 ? settled() : settled(Math.max(0.05, Math.min(...waits) / 1000));
+    },
+  };
+
+  /** Pods of a node that is not ready are not ready either; only what was ready before the node was lost is written. */
+  async function doubtPods(node: Node, pods: readonly Pod[], { kube, clock, signal }: Context): Promise<void> {
+    const ready = conditionOf(node.status?.conditions, "Ready");
+    if (ready === undefined || ready.status === "True") return;
+    const lostAt = millisecondsOf(ready.lastTransitionTime) ?? clock.now();
+    await Promise.all(
+      pods.map(async (pod) => {
+        const since = millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0;
+        if (isTerminal(pod) || !isReady(pod) || since > lostAt) return;
+        await updateObject(
+          kube,
+          kubernetes.Pod,
+          pod.metadata,
+          (fresh) => {
+            const condition = conditionOf(fresh.status?.conditions, "Ready");
+            if (fresh.metadata.uid !== pod.metadata.uid || condition?.status !== "True" || (millisecondsOf(condition.lastTransitionTime) ?? 0) > lostAt) return undefined;
+            return { status: { conditions: setCondition(fresh.status?.conditions, { type: "Ready", status: "False", reason: "NodeNotReady" }, clock.now()) } };
+          },
+          { subresource: "status", cached: pod, signal },
+        );
+      }),
+    );
+  }
+
+  /** Ends pods whose patience with the node's taints is over. @returns milliseconds until the next one's is. */
+  async function evict(node: Node, pods: readonly Pod[], { kube, clock, events, signal }: Context): Promise<number | undefined> {
+    const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect === "NoExecute");
+    const id = ({ key, value }: Taint) => `${node.metadata.uid}/${key}=${value ?? ""}`;
+    for (const known of [...firstSeen.keys()].filter((one) => one.startsWith(`${node.metadata.uid}/`))) if (!taints.some((taint) => id(taint) === known)) firstSeen.delete(known);
+    if (taints.length === 0) return undefined;
+    const now = clock.now();
+    const addedAt = (taint: Taint): number => {
+      const written = millisecondsOf(taint.timeAdded);
+      if (written !== undefined) return written;
+      const seen = firstSeen.get(id(taint)) ?? now;
+      firstSeen.set(id(taint), seen);
+      return seen;
+    };
+    let next: number | undefined;
+    for (const pod of pods) {
+      if (pod.metadata.deletionTimestamp !== undefined || isTerminal(pod)) continue;
+      const end = evictionTime(pod, taints, addedAt);
+      if (end === undefined) continue;
+      if (end > now) {
+        next = Math.min(next ?? end - now, end - now);
+        continue;
+      }
+      await deleteThis(pod, kube, signal, undefined);
+      events.event(pod, { type: "Normal", reason: "TaintManagerEviction", message: `Marking for deletion Pod ${keyOf(pod)}` });
+    }
+    return next;
+  }
+
+  /** Nobody will ever end the pods of a node that is no more. */
+  async function buryPods(name: string, { caches, kube, clock, signal }: Context) {
+    heartbeats.delete(name);
+    const pods = caches.of(kubernetes.Pod).byIndex("node", name);
+    if (pods.length === 0) {
+      vanished.delete(name);
+      return undefined;
+    }
+    const since = vanished.get(name) ?? clock.monotonic();
+    vanished.set(name, since);
+    const left = since + vanishedGraceMs - clock.monotonic();
+    if (left > 0) return settled(left / 1000);
+    if ((await kube.get(kubernetes.Node, { name }, { signal })) !== undefined) return settled(1);
+    for (const pod of pods) {
+      if (!isTerminal(pod)) {
+        await updateObject(
+          kube,
+          kubernetes.Pod,
+          pod.metadata,
+          (fresh) =>
+            fresh.metadata.uid === pod.metadata.uid && !isTerminal(fresh)
+              ? { status: { phase: "Failed", conditions: setCondition(fresh.status?.conditions, { type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC", message: "PodGC: node no longer exists" }, clock.now()) } }
+              : undefined,
+          { subresource: "status", cached: pod, signal },
+        );
+      }
+      await deleteThis(pod, kube, signal, 0);
+    }
+    return undefined;
+  }
+}
+
+async function deleteThis(pod: Pod, kube: Context["kube"], signal: AbortSignal, gracePeriodSeconds: number | undefined): Promise<void> {
+  const { uid } = pod.metadata;
+  try {
+    await kube.delete(kubernetes.Pod, pod.metadata, { ...(uid === undefined ? {} : { uid }), ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }), signal });
+  } catch (error) {
+    if (!isConflict(error)) throw error; // Another pod of this name: not the one that was meant.
+  }
+}
