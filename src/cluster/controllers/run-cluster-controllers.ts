@@ -10,6 +10,7 @@ import { disruptionBudgetController } from "./disruption-budget-controller.ts";
 import { runGarbageCollector } from "./garbage-collector.ts";
 import { namespaceFurnitureController } from "./namespace-furniture-controller.ts";
 import { namespaceLifecycleController } from "./namespace-lifecycle-controller.ts";
+import { jobController } from "./job-controller.ts";
 import { nodeLifecycleController } from "./node-lifecycle-controller.ts";
 import { endedPodsController } from "./ended-pods-controller.ts";
 import { replicaSetController } from "./replica-set-controller.ts";
@@ -42,6 +43,7 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
     deploymentController(),
     replicaSetController(),
     daemonSetController(),
+    jobController(),
     namespaceFurnitureController(options.rootCa),
     disruptionBudgetController(),
     namespaceLifecycleController(),
