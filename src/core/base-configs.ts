@@ -1,7 +1,7 @@
 import type { ControllerConfig } from "../api/controller-config.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { annotations, labels } from "../api/names.ts";
-import { encodeDataUrl } from "../ignition/data-url.ts";
+import { decodeContents, encodeDataUrl, textOf } from "../ignition/data-url.ts";
 import { ignitionVersion } from "../ignition/types.ts";
 
 /** Roles that have base configurations of their own; custom pools inherit those of `worker`. */
@@ -21,7 +21,11 @@ export interface BaseInputs {
   readonly generatorVersion: string;
 }
 
-const decodeBase64 = (text: string) => new TextDecoder().decode(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
+/** Text that the API carries as base64; empty for what is none. */
+export function textOfBase64(base64: string): string {
+  const contents = decodeContents({ source: `data:;base64,${base64}` });
+  return contents.verdict === "decoded" ? (textOf(contents.bytes) ?? "") : "";
+}
 
 /**
  * The settings that every kubelet of the suite starts from. Values are those of the reference's templates
@@ -79,7 +83,7 @@ function commonFiles({ controllerConfig, pullSecret }: BaseInputs): readonly Bas
     { path: "/etc/sysctl.d/inotify.conf", mode: 0o644, contents: "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 8192\n" },
     { path: "/etc/sysctl.d/vm-max-map.conf", mode: 0o644, contents: "vm.max_map_count = 262144\n" },
     { path: "/etc/modules-load.d/iptables.conf", mode: 0o644, contents: "ip_tables\n" },
-    ...(trust === "" ? [] : [{ path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt", mode: 0o600, contents: decodeBase64(trust) }]),
+    ...(trust === "" ? [] : [{ path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt", mode: 0o600, contents: textOfBase64(trust) }]),
     ...(pullSecret === undefined ? [] : [{ path: "/var/lib/kubelet/config.json", mode: 0o600, contents: pullSecret }]),
   ];
 }

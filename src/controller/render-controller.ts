@@ -1,0 +1,90 @@
+import { ControllerConfig } from "../api/controller-config.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { fieldManagers, objects, poolConditions } from "../api/names.ts";
+import { selectorIsEmpty, selectorMatches } from "../api/object.ts";
+import { isCompleted, renderFence } from "../core/controller-config-of.ts";
+import { type Refusal, renderPool } from "../core/render-pool.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import { type Caches, type Controller, watching } from "../kube/controller.ts";
+import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
+import type { Change } from "../kube/watch-cache.ts";
+
+export interface RenderOptions {
+  readonly version: string;
+  readonly generatorVersion: string;
+  /** `absent`: nobody in this process makes base configurations, so there are none to wait for. */
+  readonly baseConfigs: "awaited" | "absent";
+}
+
+const waitSeconds = 30;
+const isRendered = (config: MachineConfig) => config.metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === MachineConfigPool.kind) === true;
+
+/** Merges a pool's MachineConfigs into one rendered config and points the pool at it. */
+export function renderController(options: RenderOptions): Controller {
+  return {
+    name: "render",
+    watches: [
+      watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && before.metadata.generation === after.metadata.generation ? [] : [key]) }),
+      watching({ resource: MachineConfig, concerns: poolsSelecting }),
+      watching({ resource: ControllerConfig, concerns: (change, caches) => (concernsRendering(change) ? caches.of(MachineConfigPool).list().map(({ metadata }) => metadata.name) : []) }),
+    ],
+    owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
+    workers: 2,
+    degradedCondition: poolConditions.renderDegraded,
+
+    async reconcile(name, { caches, kube, log, events, scribe, signal }): Promise<Outcome> {
+      const pool = caches.of(MachineConfigPool).get(name);
+      if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return settled();
+      const { machineConfigSelector } = pool.spec;
+      if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector)) {
+        events.event(pool, { type: "Warning", reason: "SelectingAll", message: "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required." });
+        return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
+      }
+      const controllerConfig = caches.of(ControllerConfig).get(objects.controllerConfig);
+      const fence = renderFence(controllerConfig, options.version);
+      const isOpen = fence.verdict === "open" || (options.baseConfigs === "absent" && fence.reason === "ControllerConfigNotCompleted");
+      if (!isOpen || controllerConfig === undefined) return fence.verdict === "closed" ? waiting(fence.reason, fence.message, waitSeconds) : settled();
+
+      const configs = caches.of(MachineConfig);
+      const members = configs.list().filter((config) => config.metadata.deletionTimestamp === undefined && !isRendered(config) && selectorMatches(machineConfigSelector, config.metadata.labels));
+      const result = renderPool({ pool, members, controllerConfig, generatorVersion: options.generatorVersion });
+      if (result.verdict === "refused") {
+        const outdated = result.refusals.find(({ code }) => code === "OutdatedMember");
+        if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
+        return stalled("RenderRefused", `Failed to render configuration for pool ${name}: ${sentence(result.refusals)}`);
+      }
+
+      const { config, source } = result;
+      const rendered = config.metadata.name;
+      if (configs.get(rendered) === undefined) {
+        await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
+        events.event(pool, { type: "Normal", reason: "RenderedConfigGenerated", message: `${rendered} successfully generated (release version: ${options.version}, controller version: ${options.generatorVersion})` });
+        scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Rendered", mark: "note", level: "progress", reason: "RenderedConfigGenerated", message: `rendered from ${members.length} MachineConfigs` });
+      }
+      const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
+      if (!equalValues(pool.spec.configuration, configuration)) {
+        await kube.apply(MachineConfigPool, { metadata: { name }, spec: { configuration } }, { owner: fieldManagers.render, signal });
+        if (pool.spec.configuration?.name !== rendered) log.info({ pool: name, rendered, members: members.length }, "pool rendered");
+      }
+      return settled();
+    },
+  };
+}
+
+const sentence = (refusals: readonly Refusal[]) => refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ");
+
+/** Pools that select a MachineConfig before or after a change; for a rendered config that vanished, the pool that needs it. */
+function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: Caches): readonly string[] {
+  const pools = caches.of(MachineConfigPool).list();
+  const changed = after ?? before;
+  if (changed !== undefined && isRendered(changed)) return after === undefined ? pools.filter(({ spec }) => spec.configuration?.name === key).map(({ metadata }) => metadata.name) : [];
+  // Only what is merged matters; a new annotation is none of it, but for the one that says who generated it.
+  if (before !== undefined && after !== undefined && equalValues(before.spec, after.spec) && equalValues(before.metadata.labels, after.metadata.labels) && equalValues(before.metadata.annotations, after.metadata.annotations)) return [];
+  return pools.filter(({ spec }) => [before, after].some((config) => config !== undefined && selectorMatches(spec.machineConfigSelector, config.metadata.labels))).map(({ metadata }) => metadata.name);
+}
+
+function concernsRendering({ before, after }: Change<ControllerConfig>): boolean {
+  if (before === undefined || after === undefined) return true;
+  return before.metadata.generation !== after.metadata.generation || isCompleted(before) !== isCompleted(after) || !equalValues(before.metadata.annotations, after.metadata.annotations);
+}

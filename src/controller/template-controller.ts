@@ -1,0 +1,82 @@
+import { ControllerConfig } from "../api/controller-config.ts";
+import { kubernetes } from "../api/kubernetes.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import { annotations, fieldManagers } from "../api/names.ts";
+import { baseConfigs, textOfBase64 } from "../core/base-configs.ts";
+import { type TemplateProgress, templateStatus } from "../core/controller-config-of.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { updateObject } from "../kube/kube-client.ts";
+import { type Outcome, settled } from "../kube/outcome.ts";
+
+export interface TemplateOptions {
+  readonly version: string;
+  readonly generatorVersion: string;
+}
+
+/** The pull secret is not watched: its rights name one object, and a new one is found at the next look. */
+const lookAgainSeconds = 600;
+const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
+
+/** Makes the configurations that every machine starts from, out of the ControllerConfig. */
+export function templateController(options: TemplateOptions): Controller {
+  return {
+    name: "template",
+    watches: [
+      watching({ resource: ControllerConfig, concerns: ({ key, before, after }) => (before?.metadata.generation === after?.metadata.generation && before?.metadata.uid === after?.metadata.uid ? [] : [key]) }),
+      watching({ resource: MachineConfig, concerns: ({ before, after }) => (after ?? before)?.metadata.ownerReferences?.flatMap(({ kind, name }) => (kind === ControllerConfig.kind ? [name] : [])) ?? [] }),
+    ],
+    owns: ["MachineConfig/base", "ControllerConfig.status"],
+
+    async reconcile(name, context): Promise<Outcome> {
+      const { caches, kube, log, signal } = context;
+      const config = caches.of(ControllerConfig).get(name);
+      if (config === undefined || config.metadata.deletionTimestamp !== undefined) return settled();
+      try {
+        const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
+        const encoded = secret?.data?.[".dockerconfigjson"];
+        const wanted = baseConfigs({ controllerConfig: config, pullSecret: encoded === undefined ? undefined : textOfBase64(encoded), generatorVersion: options.generatorVersion });
+        const stale = wanted.filter((each) => !isCurrent(caches.of(MachineConfig).get(each.metadata.name), each));
+        if (stale.length > 0) await report(config, { at: "running" }, context);
+        for (const each of stale) {
+          // One that was generated before is ours, whoever wrote it then.
+          const force = caches.of(MachineConfig).get(each.metadata.name)?.metadata.annotations?.[annotations.generatedByController] !== undefined;
+          await kube.apply(MachineConfig, each, { owner: fieldManagers.template, force, signal });
+          log.info({ config: each.metadata.name }, "base configuration written");
+        }
+        await report(config, { at: "completed", version: options.version }, context);
+        return settled(lookAgainSeconds);
+      } catch (error) {
+        if (!signal.aborted) await report(config, { at: "failing", message: error instanceof Error ? error.message : String(error) }, context).catch((second: unknown) => log.warn({ error: second }, "status not written"));
+        throw error;
+      }
+    },
+  };
+}
+
+/** Whether an object says everything that is wanted of it. */
+function isCurrent(has: MachineConfig | undefined, wanted: MachineConfig): boolean {
+  if (has === undefined || has.metadata.deletionTimestamp !== undefined) return false;
+  const covers = (of: Record<string, string> | undefined, by: Record<string, string> | undefined) => Object.entries(of ?? {}).every(([key, value]) => by?.[key] === value);
+  return (
+    equalValues(has.spec, wanted.spec) &&
+    covers(wanted.metadata.labels, has.metadata.labels) &&
+    covers(wanted.metadata.annotations, has.metadata.annotations) &&
+    (wanted.metadata.ownerReferences ?? []).every(({ uid }) => has.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true)
+  );
+}
+
+async function report(config: ControllerConfig, progress: TemplateProgress, { kube, clock, signal }: Context): Promise<void> {
+  await updateObject(
+    kube,
+    ControllerConfig,
+    config.metadata,
+    (object) => {
+      // A newer generation is judged by its own look.
+      if (object.metadata.generation !== config.metadata.generation) return undefined;
+      const status = templateStatus(object, progress, clock.now());
+      return equalValues(status, object.status) ? undefined : { status };
+    },
+    { subresource: "status", owner: fieldManagers.template, signal },
+  );
+}
