@@ -1,10 +1,12 @@
 type Json = Readonly<Record<string, unknown>>;
 
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
+
 const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * The JSON merge patch (RFC 7386) that makes `after` of `before`, or `undefined` when they say the same. Fields whose
- * value is `undefined` count as absent; the order of fields does not matter.
+ * value is `undefined` or `null` count as absent, as for Kubernetes; the order of fields does not matter.
  */
 export function mergeDifference(before: unknown, after: unknown): unknown {
   if (isRecord(before) && isRecord(after)) {
@@ -15,7 +17,7 @@ export function mergeDifference(before: unknown, after: unknown): unknown {
     }
     return Object.keys(patch).length === 0 ? undefined : patch;
   }
-  if (after === undefined) return before === undefined ? undefined : null;
+  if (isAbsent(after)) return isAbsent(before) ? undefined : null;
   if (Array.isArray(before) && Array.isArray(after)) {
     const [old, now]: [readonly unknown[], readonly unknown[]] = [before, after];
     return old.length === now.length && old.every((item, index) => mergeDifference(item, now[index]) === undefined) ? undefined : now;
