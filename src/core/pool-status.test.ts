@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MemberFacts } from "./member-facts.ts";
+import { type PoolStatusFacts, poolStatus } from "./pool-status.ts";
+import { selectNodes } from "./select-nodes.ts";
+
+const now = Date.UTC(2030, 0, 1, 12);
+const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
+  name, zone: "", createdAt: "2029-01-01T00:00:00Z", controlPlane: false, current: "new", desired: "new", state: "Done", reason: "", kubeletReady: true, kubeletReason: "", cordoned: "no", drainPending: false, ...more,
+});
+const poolWith = (more: { spec?: object; status?: object } = {}): MachineConfigPool =>
+  ({ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", metadata: { name: "worker", generation: 3 }, spec: { configuration: { name: "new" }, ...more.spec }, ...(more.status === undefined ? {} : { status: more.status }) }) as MachineConfigPool;
+
+function statusOf(members: readonly MemberFacts[], options: { pool?: MachineConfigPool; phases?: PoolStatusFacts["phases"]; irreconcilable?: readonly string[] } = {}) {
+  const pool = options.pool ?? poolWith();
+  const selection = selectNodes({ target: pool.spec.configuration?.name ?? "", paused: pool.spec.paused === true, maxUnavailable: pool.spec.maxUnavailable, quarantined: [], members, otherControlPlane: [] });
+  const status = poolStatus({ pool, members, phases: options.phases ?? new Map(), selection, irreconcilable: options.irreconcilable ?? [], now });
+  const of = (type: string) => status.conditions?.find((condition) => condition.type === type);
+  return { status, of, counts: [status.machineCount, status.updatedMachineCount, status.readyMachineCount, status.unavailableMachineCount, status.degradedMachineCount] };
+}
+
+const old = { current: "old", desired: "old" };
+const underWay = { current: "old", desired: "new", state: "Working" };
+
+describe("poolStatus", () => {
+  test.for<{ title: string; members: MemberFacts[]; counts: number[]; updated: string; updating: string; degraded?: string }>([
+    { title: "all machines have the target", members: [member("a"), member("b")], counts: [2, 2, 2, 0, 0], updated: "True", updating: "False" },
+    { title: "a pool without machines is updated", members: [], counts: [0, 0, 0, 0, 0], updated: "True", updating: "False" },
+    { title: "one machine is under way and one waits", members: [member("a", underWay), member("b", old), member("c")], counts: [3, 1, 1, 1, 0], updated: "False", updating: "True" },
+    { title: "a machine that somebody else cordoned keeps the pool updated", members: [member("a", { cordoned: "byOthers" }), member("b")], counts: [2, 2, 2, 1, 0], updated: "True", updating: "False" },
+    { title: "a machine that we have to put back keeps the pool updating", members: [member("a", { cordoned: "byUs", drainPending: true }), member("b")], counts: [2, 2, 1, 1, 0], updated: "False", updating: "True" },
+    { title: "a machine that just joins keeps the pool updated", members: [member("a", { current: "", desired: "", state: "", createdAt: "2030-01-01T11:50:00Z" }), member("b")], counts: [2, 1, 1, 1, 0], updated: "True", updating: "False" },
+    { title: "a machine that has been joining for an hour does not", members: [member("a", { current: "", desired: "", state: "", createdAt: "2030-01-01T11:00:00Z" }), member("b")], counts: [2, 1, 1, 1, 0], updated: "False", updating: "True" },
+    { title: "a pool that is just being set up is not updated", members: [member("a", { current: "", desired: "new", state: "", createdAt: "2030-01-01T11:59:00Z" })], counts: [1, 0, 0, 1, 0], updated: "False", updating: "True" },
+    { title: "a failing machine is degraded and not counted as unavailable", members: [member("a", { current: "old", desired: "new", state: "Degraded", reason: "disk full" }), member("b")], counts: [2, 1, 1, 0, 1], updated: "False", updating: "True", degraded: "True" },
+    { title: "a drifted machine is degraded and unavailable", members: [member("a", { state: "Degraded", reason: "drift" }), member("b")], counts: [2, 1, 1, 1, 1], updated: "False", updating: "True", degraded: "True" },
+    { title: "a machine whose kubelet went silent has the target and is not ready", members: [member("a", { kubeletReady: false }), member("b")], counts: [2, 2, 1, 1, 0], updated: "True", updating: "False" },
+  ])("$title", ({ members, counts, updated, updating, degraded = "False" }) => {
+    const result = statusOf(members);
+    expect(result.counts).toEqual(counts);
+    expect([result.of("Updated")?.status, result.of("Updating")?.status, result.of("Degraded")?.status]).toEqual([updated, updating, degraded]);
+  });
+
+  test("status.configuration follows only when all machines have the target", () => {
+    expect(statusOf([member("a"), member("b", old)]).status.configuration).toBeUndefined();
+    expect(statusOf([member("a"), member("b")]).status.configuration?.name).toBe("new");
+    expect(statusOf([member("a", old)], { pool: poolWith({ status: { configuration: { name: "old" } } }) }).status.configuration?.name).toBe("old");
+  });
+
+  test("the message says who has it, who gets it now, who waits and for what", () => {
+    const phases = new Map([["b", { phase: "Draining" as const, message: "1 pod cannot be evicted: default/web-1 (the budget web)" }]]);
+    const { of } = statusOf([member("a"), member("b", underWay), member("c", old), member("d", old)], { phases, irreconcilable: ["spec.fips changed"] });
+    expect(of("Updating")).toMatchObject({
+      reason: "MaxUnavailableReached",
+      message: "1 of 4 updated to MachineConfig new; now: b Draining (1 pod cannot be evicted: default/web-1 (the budget web)); waiting: c, d (BudgetUsed: 1 of 1 allowed unavailable: b updating); cannot be applied to running machines: spec.fips changed",
+    });
+  });
+
+  test("a paused pool says what it will not do", () => {
+    const { of } = statusOf([member("a", old)], { pool: poolWith({ spec: { paused: true } }) });
+    expect(of("Updated")?.status).toBe("False");
+    expect(of("Updating")).toMatchObject({ status: "False", reason: "Paused", message: "Pool is paused; will not update to MachineConfig new" });
+  });
+
+  test("degraded machines are named with what they say, at most five", () => {
+    const many = ["a", "b", "c", "d", "e", "f"].map((name) => member(name, { state: "Degraded", reason: `broken ${name}` }));
+    const { of } = statusOf(many);
+    expect(of("NodeDegraded")).toMatchObject({ status: "True", reason: "6 nodes are reporting degraded status on sync" });
+    expect(of("NodeDegraded")?.message).toMatch(/^Node a is reporting: "broken a", .* and 1 more$/);
+  });
+
+  test("a render failure of another writer is kept and makes the pool degraded", () => {
+    const condition = { type: "RenderDegraded", status: "True", reason: "RenderRefused", message: "bad file", lastTransitionTime: "2030-01-01T00:00:00Z" };
+    const { of } = statusOf([member("a")], { pool: poolWith({ status: { conditions: [condition] } }) });
+    expect(of("RenderDegraded")).toEqual(condition);
+    expect(of("Degraded")).toMatchObject({ status: "True", reason: "RenderDegraded", message: "bad file" });
+  });
+
+  test("without a change of facts nothing of the status changes, and times move only with a status", () => {
+    const first = statusOf([member("a"), member("b", underWay)]).status;
+    const pool = poolWith({ status: first });
+    const selection = selectNodes({ target: "new", paused: false, maxUnavailable: undefined, quarantined: [], members: [], otherControlPlane: [] });
+    const again = poolStatus({ pool, members: [member("a"), member("b", underWay)], phases: new Map(), selection, irreconcilable: [], now: now + 60_000 });
+    expect(again).toEqual(first);
+  });
+});

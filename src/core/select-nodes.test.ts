@@ -1,0 +1,152 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type MemberFacts, isInOurHands, isOutOfService } from "./member-facts.ts";
+import { type RolloutFacts, budgetOf, quarantinedTargets, selectNodes } from "./select-nodes.ts";
+
+const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
+  name,
+  zone: "",
+  createdAt: "2030-01-01T00:00:00Z",
+  controlPlane: false,
+  current: "old",
+  desired: "old",
+  state: "Done",
+  reason: "",
+  kubeletReady: true,
+  kubeletReason: "",
+  cordoned: "no",
+  drainPending: false,
+  ...more,
+});
+const facts = (members: readonly MemberFacts[], more: Partial<RolloutFacts> = {}): RolloutFacts => ({ target: "new", paused: false, maxUnavailable: undefined, quarantined: [], members, otherControlPlane: [], ...more });
+const onNew = { current: "new", desired: "new" };
+const onItsWay = { desired: "new", state: "Working" };
+
+describe("selectNodes", () => {
+  test.for<{ title: string; given: RolloutFacts; chosen: string[]; skipped?: string[] }>([
+    { title: "takes one machine at a time when nothing is said", given: facts([member("a"), member("b")]), chosen: ["a"], skipped: ["b BudgetUsed"] },
+    { title: "takes as many as the pool allows", given: facts([member("a"), member("b"), member("c")], { maxUnavailable: 2 }), chosen: ["a", "b"], skipped: ["c BudgetUsed"] },
+    { title: "leaves machines alone that have the target", given: facts([member("a", onNew), member("b")]), chosen: ["b"] },
+    { title: "waits while one is under way", given: facts([member("a", onItsWay), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
+    { title: "waits while a machine is not ready, whatever the cause", given: facts([member("a", { ...onNew, kubeletReady: false }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
+    { title: "waits while somebody else has cordoned one", given: facts([member("a", { ...onNew, cordoned: "byOthers" }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
+    { title: "waits while one that has the target is still to be put back into service", given: facts([member("a", { ...onNew, cordoned: "byUs", drainPending: true }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
+    { title: "gives a failing machine its repair although the budget is used up", given: facts([member("a"), member("b", { desired: "bad", state: "Degraded" })]), chosen: ["b"], skipped: ["a BudgetUsed"] },
+    { title: "gives machines that are down the target at no cost", given: facts([member("a", { kubeletReady: false }), member("b", { kubeletReady: false }), member("c")]), chosen: ["a", "b"], skipped: ["c BudgetUsed"] },
+    { title: "stops after as many machines as the budget has when a target is bad", given: facts([member("a", { desired: "new", state: "Degraded" }), member("b"), member("c")]), chosen: [], skipped: ["b BudgetUsed", "c BudgetUsed"] },
+    { title: "lets all machines join at once", given: facts([member("a", { current: "", desired: "" }), member("b", { current: "", desired: "" })]), chosen: ["a", "b"] },
+    { title: "lets machines of the control plane join one by one", given: facts([member("a", { current: "", desired: "", controlPlane: true }), member("b", { current: "", desired: "", controlPlane: true })]), chosen: ["a"], skipped: ["b ControlPlaneBusy"] },
+    { title: "takes one of the control plane at a time, whatever the pool allows", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], { maxUnavailable: 2 }), chosen: ["a"], skipped: ["b ControlPlaneBusy"] },
+    { title: "takes none of the control plane while one of another pool is under way", given: facts([member("a", { controlPlane: true })], { otherControlPlane: [member("x", { ...onItsWay, controlPlane: true })] }), chosen: [], skipped: ["a ControlPlaneBusy"] },
+    { title: "takes no healthy one of the control plane while another is lost", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true, kubeletReady: false })], { maxUnavailable: 2 }), chosen: [], skipped: ["a ControlPlaneBusy"] },
+    { title: "gives the one machine of the control plane that fails its repair", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true, desired: "bad", state: "Degraded" })]), chosen: ["b"], skipped: ["a ControlPlaneBusy"] },
+    { title: "takes nothing from a paused pool", given: facts([member("a"), member("b", onNew)], { paused: true }), chosen: [], skipped: ["a Paused"] },
+    { title: "gives a quarantined target to no healthy machine", given: facts([member("a"), member("b", { kubeletReady: false })], { quarantined: ["new"], maxUnavailable: 2 }), chosen: ["b"], skipped: ["a TargetQuarantined"] },
+    { title: "does nothing without a target", given: facts([member("a", { current: "", desired: "" })], { target: "" }), chosen: [] },
+    {
+      title: "goes zone by zone, the oldest first, machines without a zone last",
+      given: facts([member("d"), member("c", { zone: "z2" }), member("b", { zone: "z1", createdAt: "2030-01-02T00:00:00Z" }), member("a", { zone: "z1" })], { maxUnavailable: 9 }),
+      chosen: ["a", "b", "c", "d"],
+    },
+  ])("$title", ({ given, chosen, skipped = [] }) => {
+    const result = selectNodes(given);
+    expect(result.chosen.map(({ node }) => node)).toEqual(chosen);
+    expect(result.skipped.map(({ node, reason }) => `${node} ${reason}`)).toEqual(skipped);
+  });
+
+  test("a machine that waits is told for whom", () => {
+    const { skipped } = selectNodes(facts([member("a", onItsWay), member("b", { ...onNew, cordoned: "byOthers" }), member("c")]));
+    expect(skipped).toEqual([{ node: "c", reason: "BudgetUsed", message: "2 of 1 allowed unavailable: a updating, b cordoned by somebody else" }]);
+  });
+});
+
+const anyMember = fc.record({
+  controlPlane: fc.boolean(),
+  zone: fc.constantFrom("", "z1", "z2"),
+  current: fc.constantFrom("", "old", "new", "bad"),
+  desired: fc.constantFrom("", "old", "new", "bad"),
+  state: fc.constantFrom("", "Done", "Working", "Degraded", "Unreconcilable"),
+  kubeletReady: fc.boolean(),
+  cordoned: fc.constantFrom("no" as const, "byUs" as const, "byOthers" as const),
+  drainPending: fc.boolean(),
+});
+const anyFacts = fc
+  .record({ members: fc.array(anyMember, { maxLength: 8 }), others: fc.array(anyMember, { maxLength: 2 }), paused: fc.boolean(), maxUnavailable: fc.constantFrom(undefined, 0, 1, 2, 3, "10%", "50%"), quarantined: fc.constantFrom([], ["new"]) })
+  .map(({ members, others, ...more }) =>
+    facts(
+      members.map((each, index) => member(`m${index}`, each)),
+      { ...more, otherControlPlane: others.map((each, index) => member(`o${index}`, { ...each, controlPlane: true })) },
+    ),
+  );
+
+describe("whatever the state of a pool", () => {
+  const taken = (given: RolloutFacts, name: string): MemberFacts => {
+    const found = given.members.find((each) => each.name === name);
+    if (found === undefined) throw new Error(name);
+    return found;
+  };
+
+  test("healthy machines are taken only as far as the budget goes beyond those that are away already", () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        const healthy = selectNodes(given).chosen.filter(({ node }) => !isOutOfService(taken(given, node)));
+        const away = given.members.filter(isOutOfService).length;
+        expect(healthy.length).toBeLessThanOrEqual(Math.max(0, budgetOf(given.maxUnavailable, given.members.length) - away));
+      }),
+    );
+  });
+
+  test("of the control plane at most one machine is in our hands, unless more were before", () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        const chosen = selectNodes(given).chosen.map(({ node }) => taken(given, node)).filter(({ controlPlane }) => controlPlane);
+        const busy = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane && isInOurHands(each));
+        expect(chosen.length).toBeLessThanOrEqual(1);
+        for (const { name } of chosen) expect(busy.filter((each) => each.name !== name)).toEqual([]);
+      }),
+    );
+  });
+
+  test("every machine without the target is either chosen or told why not, and no other", () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        const { chosen, skipped } = selectNodes(given);
+        const named = [...chosen, ...skipped].map(({ node }) => node);
+        expect(named.toSorted()).toEqual(given.members.filter(({ desired }) => desired !== "new").map(({ name }) => name).toSorted());
+      }),
+    );
+  });
+
+  test("choosing again after the choice takes no further healthy machine", () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        const names = new Set(selectNodes(given).chosen.map(({ node }) => node));
+        const next = { ...given, members: given.members.map((each) => (names.has(each.name) ? { ...each, desired: "new" } : each)) };
+        expect(selectNodes(next).chosen.filter(({ was }) => was === "healthy")).toEqual([]);
+      }),
+    );
+  });
+});
+
+describe("budgetOf", () => {
+  test.for([
+    { given: undefined, members: 5, budget: 1 },
+    { given: 3, members: 5, budget: 3 },
+    { given: 0, members: 5, budget: 1 },
+    { given: "40%", members: 5, budget: 2 },
+    { given: "10%", members: 5, budget: 1 },
+    { given: "100%", members: 5, budget: 5 },
+    { given: "2", members: 5, budget: 2 },
+    { given: "many", members: 5, budget: 1 },
+    { given: -1, members: 5, budget: 1 },
+  ])("$given of $members machines allows $budget", ({ given, members, budget }) => {
+    expect(budgetOf(given, members)).toBe(budget);
+  });
+});
+
+test("quarantined targets are read from objects and names; what is unreadable quarantines nothing", () => {
+  const of = (text: string) => quarantinedTargets({ metadata: { name: "p", annotations: { "machineconfiguration.openshift.io/quarantined": text } } });
+  expect(of('[{"config":"a","reason":"x"},"b",{"image":"c"}]')).toEqual(["a", "b"]);
+  expect(of("not json")).toEqual([]);
+  expect(of('{"config":"a"}')).toEqual([]);
+});
