@@ -98,21 +98,16 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     const ready = conditionOf(node.status?.conditions, "Ready");
     if (ready === undefined || ready.status === "True") return;
     const lostAt = millisecondsOf(ready.lastTransitionTime) ?? clock.now();
+    const doubtful = pods.filter((pod) => !isTerminal(pod) && isReady(pod) && (millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0) <= lostAt);
+    if (doubtful.length === 0) return;
+    // A machine may be back within the second, and its pods ready again, before our cache knows: nobody would ever take
+    // the word back. A machine says that it is ready before its pods do, and what they said since makes the write a conflict.
+    const now = await kube.get(kubernetes.Node, node.metadata, { signal });
+    if (now === undefined || conditionOf(now.status?.conditions, "Ready")?.status === "True") return;
     await Promise.all(
-      pods.map(async (pod) => {
-        const since = millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0;
-        if (isTerminal(pod) || !isReady(pod) || since > lostAt) return;
-        await updateObject(
-          kube,
-          kubernetes.Pod,
-          pod.metadata,
-          (fresh) => {
-            const condition = conditionOf(fresh.status?.conditions, "Ready");
-            if (fresh.metadata.uid !== pod.metadata.uid || condition?.status !== "True" || (millisecondsOf(condition.lastTransitionTime) ?? 0) > lostAt) return undefined;
-            return { status: { conditions: setCondition(fresh.status?.conditions, { type: "Ready", status: "False", reason: "NodeNotReady" }, clock.now()) } };
-          },
-          { subresource: "status", cached: pod, signal },
-        );
+      doubtful.map((pod) => {
+        const conditions = setCondition(pod.status?.conditions, { type: "Ready", status: "False", reason: "NodeNotReady" }, clock.now());
+        return kube.patch(kubernetes.Pod, pod.metadata, { type: "merge", body: { metadata: { uid: pod.metadata.uid, resourceVersion: pod.metadata.resourceVersion }, status: { conditions } } }, { subresource: "status", signal });
       }),
     );
   }
