@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { kubernetes, names } from "../../src/api/index.ts";
+import { type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { invariants } from "./invariants.ts";
 import { type Plant, type World, simulate } from "./world.ts";
 
@@ -84,9 +84,14 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         if (!life.name.startsWith("daemon/") || !request.target.startsWith("/api/v1/nodes") || typeof response.body === "string" || response.body instanceof Uint8Array) return response;
         const source = response.body;
         const believes = (line: string) => {
-          const drain = new RegExp(`"${annotations.desiredDrain.replaceAll("/", "\\/")}":"(drain-[^"]+)"`).exec(line)?.[1];
-          if (drain === undefined) return line;
-          return line.replace(/"spec":\{/, '"spec":{"unschedulable":true,').replace(new RegExp(`"${annotations.lastAppliedDrain}":"[^"]*",?`), "").replace(`"${annotations.desiredDrain}":`, `"${annotations.lastAppliedDrain}":"${drain}","${annotations.desiredDrain}":`);
+          if (line.trim() === "") return line;
+          const event = JSON.parse(line) as { type: string; object: Node };
+          const has = event.object.metadata.annotations;
+          const drain = has?.[annotations.desiredDrain];
+          if (has === undefined || event.object.kind !== "Node" || drain?.startsWith("drain-") !== true) return line;
+          has[annotations.lastAppliedDrain] = drain;
+          event.object.spec = { ...event.object.spec, unschedulable: true };
+          return `${JSON.stringify(event)}\n`;
         };
         return {
           ...response,
