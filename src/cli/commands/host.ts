@@ -14,6 +14,12 @@ import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 import { imageTrees } from "../image-trees.ts";
 
+/**
+ * Flags of Node.js for pods. Its space for young objects grows to three times 16 MiB under a load of small answers and is
+ * never given back; with 1 MiB a daemon stayed 10 MiB smaller over forty roll-outs, and no slower.
+ */
+const podFlags = ["--max-semi-space-size=1"];
+
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, pool: { type: "string" }, index: { type: "string" } }, { positionals: true });
   const [verb, name] = positionals;
@@ -93,7 +99,7 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, poo
             key: (await systemFiles.readText(`${layout.pki}/host-${name}.key`)) ?? "",
             clientCa: (await systemFiles.readText(`${layout.pki}/cluster-ca.crt`)) ?? "",
           },
-          program: [process.execPath, ...process.execArgv, layout.bundle],
+          program: [process.execPath, ...process.execArgv, ...podFlags, layout.bundle],
           environment: {
             PATH: process.env["PATH"] ?? "",
             KUBERNETES_SERVICE_HOST: apiServer.hostname,
