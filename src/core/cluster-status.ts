@@ -99,8 +99,11 @@ export function clusterStatus(facts: ClusterFacts): ClusterStatus {
     .map((node): NodeStatus => {
       const has = node.metadata.annotations ?? {};
       const machineConfigNode = byName.get(node.metadata.name);
-      const phase = phaseOf(node, machineConfigNode);
       const member = poolOfNode(node, facts.pools);
+      const target = member.verdict === "member" ? facts.pools.find(({ metadata }) => metadata.name === member.pool)?.spec.configuration?.name : undefined;
+      const own = phaseOf(node, machineConfigNode);
+      // A machine that has what it was told to have may still have to wait for its turn.
+      const phase = own === "Updated" && target !== undefined && target !== has[annotations.currentConfig] ? "NeedsUpdate" : own;
       const conditions = machineConfigNode?.status?.conditions ?? [];
       const drained = conditionOf(conditions, types.drained);
       const reasonOf: Partial<Record<Phase, string>> = {
