@@ -50,7 +50,7 @@ export function bodyObject(request: HttpRequest): Record<string, unknown> | Refu
 export function parseText(text: string, language: "json" | "yaml"): unknown {
   try {
     // Aliases can blow a small text up to a huge value; warnings would go to the console.
-    return language === "json" ? (JSON.parse(text) as unknown) : (parseYaml(text, { maxAliasCount: 100, logLevel: "error" }) as unknown);
+    return language === "json" ? (JSON.parse(text) as unknown) : (parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown);
   } catch (error) {
     return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -74,6 +74,9 @@ export class PodWorker {
   /** The newest version of the pod; only what may change in a running pod is looked at. */
   update(pod: Pod): void {
     this.#pod = pod;
+    // Somebody took the pod for lost while this machine was silent: what runs here is said again.
+    const ready = (status: Pod["status"]) => status?.conditions?.find(({ type }) => type === "Ready")?.status;
+    if (this.#loops !== undefined && !this.#stop.signal.aborted && pod.metadata.deletionTimestamp === undefined && ready(pod.status) !== undefined && ready(pod.status) !== ready(this.#status(pod, this.#options.hostAddress))) void this.#report();
   }
 
   logFile(container: string): string {

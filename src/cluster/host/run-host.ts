@@ -250,7 +250,10 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
           const spec = { holderIdentity: nodeName, leaseDurationSeconds: 40, renewTime };
           const renewed = await updateObject(kube, kubernetes.Lease, key, () => ({ spec }), { signal });
           if (renewed === undefined) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec }, { signal });
-          if (clock.monotonic() - statusAt > statusMs) {
+          // Somebody may have taken this machine for lost while it was silent: then its status is written at once.
+          const node = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
+          const takenForLost = node?.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
+          if (power === "on" && (takenForLost || clock.monotonic() - statusAt > statusMs)) {
             await writeNode(true, "KubeletReady", "the kubelet is ready");
             statusAt = clock.monotonic();
           }
