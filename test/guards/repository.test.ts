@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, globSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { version } from "../../src/cli/version.ts";
@@ -25,4 +25,20 @@ test("every folder of src says what lives in it", () => {
 test("CI runs the README's test command", () => {
   expect(read(".ci/run")).toContain("make test");
   expect(read("README.md")).toContain("make test");
+});
+
+test("links in the documents lead somewhere", () => {
+  const pages = globSync(["*.md", "docs/**/*.md", "src/**/*.md", "test/**/*.md"], { cwd: root });
+  const broken = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
+      .map((match) => match[1] ?? "")
+      .filter((target) => !/^[a-z]+:/.test(target) && !existsSync(join(root, page, "..", target)))
+      .map((target) => `${page}: ${target}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+test("no generated file is out of date", async () => {
+  const { execFileSync } = await import("node:child_process");
+  expect(() => execFileSync(process.execPath, ["hack/generate.ts", "--check"], { cwd: root, stdio: "pipe" })).not.toThrow();
 });
