@@ -34,6 +34,7 @@ describe("admission of MachineConfigs", () => {
     expect(answer.allowed).toBe(false);
     expect(answer.status).toMatchObject({ code: 422, reason: "Invalid" });
     expect(answer.status?.message).toMatch(/^MachineConfig 99-x is invalid: spec\.config\.storage\.files\[0\]\.path: /);
+    expect(answer.status?.details).toMatchObject({ kind: "MachineConfig", name: "99-x" });
     expect(answer.status?.details.causes[0]?.field).toBe("spec.config.storage.files[0].path");
   });
 

@@ -42,7 +42,7 @@ export function admissionHandler(options: { readonly log: Logger }): ServerHandl
     if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined) return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
     const verdict = judge(asked);
     if (verdict.verdict === "refused") options.log.info({ object: asked.object?.metadata.name, reason: verdict.message }, "refused at admission");
-    return Promise.resolve(json(200, { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: responseOf(asked.uid, verdict) }));
+    return Promise.resolve(json(200, { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: responseOf(asked.uid, verdict, asked) }));
   };
 }
 
@@ -56,9 +56,11 @@ function judge({ kind, object, oldObject }: NonNullable<Review["request"]>): Adm
   return allowed;
 }
 
-function responseOf(uid: string, verdict: AdmissionVerdict): object {
+function responseOf(uid: string, verdict: AdmissionVerdict, { kind, object }: NonNullable<Review["request"]>): object {
   const warnings = verdict.warnings.length === 0 ? {} : { warnings: verdict.warnings };
   if (verdict.verdict === "allowed") return { uid, allowed: true, ...warnings };
   const causes = verdict.causes.map(({ field, message }) => ({ reason: "FieldValueInvalid", field, message }));
-  return { uid, allowed: false, status: { code: 422, reason: "Invalid", message: verdict.message, details: { causes } }, ...warnings };
+  // With kind and name kubectl says: The MachineConfig "x" is invalid: <field>: <message>.
+  const details = { group: kind?.group ?? "", kind: kind?.kind ?? "", name: object?.metadata.name ?? "", causes };
+  return { uid, allowed: false, status: { code: 422, reason: "Invalid", message: verdict.message, details }, ...warnings };
 }

@@ -180,7 +180,10 @@ export function operatorController(options: OperatorOptions): Controller {
       );
     }
     for (const object of known.list()) {
-      if (context.caches.of(kubernetes.Node).get(object.metadata.name) === undefined) await context.kube.delete(MachineConfigNode, object.metadata, context);
+      const { name, uid } = object.metadata;
+      if (context.caches.of(kubernetes.Node).get(name) !== undefined) continue;
+      // The news of a node may come later than that of its MachineConfigNode.
+      if ((await context.kube.get(kubernetes.Node, { name }, context)) === undefined) await context.kube.delete(MachineConfigNode, { name }, { signal: context.signal, ...(uid === undefined ? {} : { uid }) });
     }
     return done("MachineConfigNodes");
   }
