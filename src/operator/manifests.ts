@@ -109,7 +109,11 @@ export function fence(): readonly KubeObject[] {
             message: "a daemon writes only about its own machine: the token's node-name claim must be the name of the object",
             reason: "Forbidden",
           },
-          { expression: "request.resource.resource != 'nodes' || object.spec == oldObject.spec", message: "a daemon writes annotations of its node, not its spec", reason: "Forbidden" },
+          ...["spec", "metadata.labels", "metadata.finalizers"].map((field) => ({
+              expression: `request.resource.resource != 'nodes' || (has(object.${field}) == has(oldObject.${field}) && (!has(object.${field}) || object.${field} == oldObject.${field}))`,
+              message: `a daemon writes annotations of its node, not its ${field}`,
+              reason: "Forbidden",
+            })),
         ],
       },
     },

@@ -1,0 +1,145 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { memoryStore } from "../apiserver/memory-store.ts";
+import { createApiServer } from "../apiserver/server.ts";
+import { ClusterOperator } from "../api/cluster-operator.ts";
+import { ControllerConfig } from "../api/controller-config.ts";
+import { definedResources } from "../api/index.ts";
+import { kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/machine-configuration.ts";
+import { annotations, labels, namespace, objects } from "../api/names.ts";
+import { type KubeObject, type Resource, conditionOf, keyOf } from "../api/object.ts";
+import { createEventRecorder } from "../kube/event-recorder.ts";
+import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
+import { isForbidden } from "../kube/kube-error.ts";
+import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { memoryScribe } from "../ports/scribe.ts";
+import { runOperator } from "./run-operator.ts";
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** An operator that runs against a server in this process, with a certificate made for real. */
+async function start() {
+  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" } });
+  const as = (user: User) => createKubeClient({ transport: server.as(user), clock: systemClock, userAgent: "test" });
+  const kube = as({ name: "admin", groups: ["system:masters"] });
+  await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.osImageConfigMap, namespace }, data: { baseOSContainerImage: "os@sha256:0" } });
+  for (const [name, role] of [["master-0", "master"], ["worker-0", "worker"]] as const) {
+    await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" } } });
+    await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "127.9.9.10" }] } } }, { subresource: "status" });
+  }
+  const stopping = new AbortController();
+  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
+  const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: "test", version: "1.0.0", image: "suite:1" }, stopping.signal);
+  ends.push(async () => {
+    stopping.abort(new Error("the test is over"));
+    await running;
+    server.close();
+  });
+  return { kube, as };
+}
+
+/** Waits by watching until an object is as wanted. */
+async function until<T extends KubeObject>(kube: KubeClient, resource: Resource<T>, key: { name: string; namespace?: string }, isWanted: (object: T) => boolean): Promise<T> {
+  const deadline = systemClock.deadline(20_000);
+  try {
+    const { items, resourceVersion } = await kube.list(resource, key.namespace === undefined ? {} : { namespace: key.namespace });
+    const already = items.find((item) => keyOf(item) === keyOf({ metadata: key }) && isWanted(item));
+    if (already !== undefined) return already;
+    for await (const event of kube.watch(resource, key.namespace === undefined ? {} : { namespace: key.namespace }, { resourceVersion, timeoutSeconds: 60 }, deadline.signal)) {
+      if (event.type === "ADDED" || event.type === "MODIFIED") if (keyOf(event.object) === keyOf({ metadata: key }) && isWanted(event.object)) return event.object;
+    }
+    throw new Error(`${resource.kind}/${key.name} never came to be as wanted`);
+  } finally {
+    deadline.cancel();
+  }
+}
+
+/** Waits for the operator's kinds, without which nothing else can be asked for. */
+async function installed(kube: KubeClient): Promise<void> {
+  const last = definedResources.at(-1);
+  if (last !== undefined) await until(kube, kubernetes.CustomResourceDefinition, last.crd().metadata, () => true);
+}
+
+describe("the operator", () => {
+  test("installs kinds, rights, settings, pools and components, and says how far it is", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const operator = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.status === "True");
+    expect(conditionOf(operator.status?.conditions, "Available")?.status).toBe("False");
+    const settings = await until(kube, MachineConfiguration, { name: "cluster" }, ({ status }) => status?.observedGeneration !== undefined);
+    expect(settings.status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/containers/registries.conf")).toBe(true);
+    await until(kube, MachineConfigPool, { name: "master" }, ({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] === "");
+    const config = await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
+    expect(config.spec.baseOSContainerImage).toBe("os@sha256:0");
+    expect(config.metadata.annotations?.[annotations.generatedByVersion]).toBe("1.0.0");
+    const node = await until(kube, MachineConfigNode, { name: "worker-0" }, () => true);
+    expect(node.spec.pool.name).toBe("worker");
+    const deployment = await until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, () => true);
+    expect(deployment.spec?.template.spec?.containers[0]?.image).toBe("suite:1");
+    await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
+  });
+
+  test("keeps the labels of its pools and leaves their spec alone", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, MachineConfigPool, { name: "worker" }, () => true);
+    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } }, spec: { maxUnavailable: 3 } } });
+    const pool = await until(kube, MachineConfigPool, { name: "worker" }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
+    expect(pool.spec.maxUnavailable).toBe(3);
+  });
+
+  test("a policy of the administrator comes into force", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, MachineConfiguration, { name: "cluster" }, () => true);
+    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "None" }] }] } } } });
+    await until(kube, MachineConfiguration, { name: "cluster" }, ({ status, metadata }) => status?.observedGeneration === metadata.generation && status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/a") === true);
+  });
+
+  test("a MachineConfigNode without a node goes", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, MachineConfigPool, { name: "worker" }, () => true);
+    await kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name: "gone" }, spec: { node: { name: "gone" }, pool: { name: "worker" }, configVersion: { desired: "x" } } });
+    const deadline = systemClock.monotonic() + 20_000;
+    while ((await kube.get(MachineConfigNode, { name: "gone" })) !== undefined && systemClock.monotonic() < deadline) await until(kube, ClusterOperator, { name: objects.clusterOperator }, () => true);
+    expect(await kube.get(MachineConfigNode, { name: "gone" })).toBeUndefined();
+  });
+
+  test("a daemon writes about its own machine and about no other, and nothing but annotations of its node", async () => {
+    const { kube, as } = await start();
+    await installed(kube);
+    await until(kube, MachineConfigNode, { name: "worker-0" }, () => true);
+    await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
+    const account = `system:serviceaccount:${namespace}:${objects.daemon}`;
+    const groups = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`];
+    const daemon = as({ name: account, groups, extra: { "authentication.kubernetes.io/node-name": ["worker-0"] } });
+    const anywhere = as({ name: account, groups });
+    const annotate = (client: KubeClient, name: string) => client.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: { [annotations.state]: "Done" } } } });
+    const refused = async (work: Promise<unknown>) => work.then(() => "written", (error: unknown) => (isForbidden(error) ? "forbidden" : String(error)));
+
+    expect(await refused(annotate(daemon, "worker-0"))).toBe("written");
+    expect(await refused(annotate(daemon, "master-0"))).toBe("forbidden");
+    expect(await refused(annotate(anywhere, "worker-0"))).not.toBe("written");
+    expect(await refused(daemon.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { spec: { unschedulable: true } } }))).toBe("forbidden");
+    // A label could move the machine into another pool.
+    expect(await refused(daemon.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { metadata: { labels: { [labels.masterRole]: "" } } } }))).toBe("forbidden");
+    const say = (name: string) => daemon.patch(MachineConfigNode, { name }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" });
+    expect(await refused(say("worker-0"))).toBe("written");
+    expect(await refused(say("master-0"))).toBe("forbidden");
+    expect(await refused(daemon.list(kubernetes.Secret, { namespace }))).toBe("forbidden");
+  });
+});
