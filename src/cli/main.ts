@@ -1,4 +1,4 @@
-import { McoError } from "../api/errors.ts";
+import { McoError, errorCodes } from "../api/errors.ts";
 import { errorText } from "../ports/node/json-logger.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
@@ -31,6 +31,7 @@ async function main(): Promise<void> {
     }
     const code = error instanceof McoError ? ` [${error.code}]` : "";
     process.stderr.write(`mco ${verb}: ${error instanceof McoError ? error.message : errorText(error)}${code}\n`);
+    if (error instanceof McoError) process.stderr.write(`  ${errorCodes[error.code].remedy}\n`);
     if (error instanceof McoError && error.cause !== undefined) process.stderr.write(`  because: ${errorText(error.cause)}\n`);
     process.exit(exitCodes.failed);
   }

@@ -246,10 +246,10 @@ export class World {
       await kube.patch(kubernetes.PodDisruptionBudget, { name: app, namespace: "default" }, { type: "merge", body: { status } }, { subresource: "status" }).catch(() => undefined);
     };
     const again = () => {
-      kernel.schedule(2000, "application", () => void look().then(again));
+      kernel.schedule(4000, "application", () => void look().then(again));
     };
     again();
-    for (let index = 0; index < replicas * 2; index += 1) await this.pass(2500);
+    for (let index = 0; index < replicas * 2; index += 1) await this.pass(4500);
   }
 
   /** A change by an administrator: files, kernel arguments, pauses, cordons, budgets. */
@@ -309,7 +309,7 @@ export class World {
   /** People and accidents for a while, then calm until everything is quiet, then the last check. */
   async storm(): Promise<void> {
     const { kernel } = this;
-    const stormMs = this.#options.stormMs ?? 20 * 60_000;
+    const stormMs = this.#options.stormMs ?? 12 * 60_000;
     const faults = this.#options.faults !== false;
     await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 15 * 60_000 });
     if (faults) {
