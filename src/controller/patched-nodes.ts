@@ -7,6 +7,8 @@ interface Entry {
   readonly result: string | undefined;
   readonly assumed: Node;
   readonly body: object;
+  /** What our patch before this one gave: it holds again when this one is refused. */
+  readonly prior: Entry | undefined;
 }
 
 /**
@@ -31,18 +33,25 @@ export class PatchedNodes {
   }
 
   begin(node: Node, assumed: Node, body: object): void {
-    this.#entries.set(node.metadata.name, { base: node.metadata.resourceVersion ?? "", result: undefined, assumed, body });
+    const before = this.#entries.get(node.metadata.name);
+    const prior = before?.result === undefined ? before?.prior : { ...before, prior: undefined };
+    this.#entries.set(node.metadata.name, { base: node.metadata.resourceVersion ?? "", result: undefined, assumed, body, prior });
   }
 
   /** The patch was carried out and gave `node`. */
   done(node: Node): void {
     const entry = this.#entries.get(node.metadata.name);
-    if (entry !== undefined) this.#entries.set(node.metadata.name, { ...entry, result: node.metadata.resourceVersion ?? "", assumed: node });
+    if (entry !== undefined) this.#entries.set(node.metadata.name, { ...entry, result: node.metadata.resourceVersion ?? "", assumed: node, prior: undefined });
   }
 
-  /** The patch was refused and cannot be carried out any more. */
+  /**
+   * The patch was refused and cannot be carried out any more. What an earlier one gave still counts: the watch may be
+   * further behind than that.
+   */
   drop(name: string): void {
-    this.#entries.delete(name);
+    const prior = this.#entries.get(name)?.prior;
+    if (prior === undefined) this.#entries.delete(name);
+    else this.#entries.set(name, prior);
   }
 
   /** Patches without an answer, for sending them again: `body` names the version that they were made for. */

@@ -121,6 +121,11 @@ export class InvariantKeeper {
     return member.verdict === "member" ? this.pools.objects.get(member.pool) : undefined;
   }
 
+  #describe(node: Node): string {
+    const since = this.#unavailableSince.get(node.metadata.name);
+    return `${node.metadata.name} (${isReady(node) ? "ready" : "not ready"}${node.spec?.unschedulable === true ? ", cordoned" : ""}, ${annotation(node, annotations.state)}, has ${annotation(node, annotations.currentConfig).slice(-6)}, wants ${annotation(node, annotations.desiredConfig).slice(-6)}${since === undefined ? "" : `, away for ${Math.round(this.#kernel.now - since)} ms`})`;
+  }
+
   membersOf(pool: MachineConfigPool): readonly Node[] {
     return [...this.nodes.objects.values()].filter((node) => this.poolOf(node)?.metadata.name === pool.metadata.name);
   }
@@ -149,7 +154,7 @@ export class InvariantKeeper {
         return !isSettled(node) || (since !== undefined && this.#kernel.now - since > newsMs);
       });
       const budget = budgetOf(pool, others.length + 1);
-      if (gone.length >= budget) this.violated(1, `${name} was taken in pool ${pool.metadata.name} (budget ${budget}) while ${gone.map((node) => node.metadata.name).join(", ")} were away`);
+      if (gone.length >= budget) this.violated(1, `${name} was taken in pool ${pool.metadata.name} (budget ${budget}) while ${gone.map((node) => this.#describe(node)).join(", ")} were away`);
     }
     if (isControlPlane(after)) {
       const busy = [...this.nodes.objects.values()].filter((node) => node.metadata.name !== name && isControlPlane(node) && annotation(node, annotations.desiredConfig) !== "" && !isSettled(node) && annotation(node, annotations.desiredConfig) !== annotation(node, annotations.currentConfig));
