@@ -4,7 +4,7 @@
  * its JSON, where sections that were not measured keep what they have.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus, release, totalmem, type } from "node:os";
+import { cpus, loadavg, release, totalmem, type } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureApiServer } from "./bench/api-server.ts";
@@ -37,7 +37,8 @@ type Name = (typeof sections)[number];
 async function section<Figures, Key extends Name>(name: Key, measure: () => Promise<Figures> | Figures): Promise<{ readonly [K in Key]?: Section<Figures> }> {
   if (!wanted.includes(name)) return {};
   tell(`measuring: ${name}`);
-  return { [name]: { environment, figures: await measure() } } as { readonly [K in Key]: Section<Figures> };
+  const [loadAverage = 0] = loadavg();
+  return { [name]: { environment: { ...environment, loadAverage: Math.round(loadAverage * 10) / 10 }, figures: await measure() } } as { readonly [K in Key]: Section<Figures> };
 }
 
 const measured = {

@@ -10,6 +10,8 @@ export interface Environment {
   readonly os: string;
   /** YYYY-MM-DD. */
   readonly date: string;
+  /** Of one minute, before the section began: what else the machine was doing. */
+  readonly loadAverage?: number;
 }
 
 export interface Section<Figures> {
@@ -28,7 +30,7 @@ export interface Report {
 
 const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]) => [`| ${head.join(" | ")} |`, `| ${head.map((_, column) => (column === 0 ? "---" : "---:")).join(" | ")} |`, ...rows.map((row) => `| ${row.join(" | ")} |`)].join("\n");
 
-const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date }: Environment) => `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}.`;
+const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date, loadAverage }: Environment) => `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}${loadAverage === undefined ? "" : `, load average before ${loadAverage.toFixed(1)}`}.`;
 
 const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
@@ -59,7 +61,7 @@ function rollOutText({ environment, figures }: Section<RollOutFigures>): string 
 
 ${measuredOn(environment)} One cluster of 1+3 machines, everything on this one machine. Each write changes the SSH keys of the
 worker pool, and waits until the roll-out is over before the next. The wait is counted in the client: from sending the write until
-its watch shows a node with another \`desiredConfig\`. It contains the 250 ms for which the render controller collects writes.
+its watch shows a node with another \`desiredConfig\`. It contains twice the 250 ms for which the render and the node controller each collect changes before they act.
 
 ${table(["write", "first node told after"], figures.writeToDesiredConfigMs.map((ms, index) => [index + 1, `${ms} ms`]))}
 
@@ -97,8 +99,8 @@ same code without anything known from before: every object is read from its JSON
 ${table(
   ["", "ours", "baseline", "factor"],
   [
-    ["renders per second", thousands(figures.rendersPerSecond), thousands(figures.rendersPerSecondBaseline), factor(figures.rendersPerSecond, figures.rendersPerSecondBaseline)],
-    ["comparisons per second", thousands(figures.diffsPerSecond), thousands(figures.diffsPerSecondBaseline), factor(figures.diffsPerSecond, figures.diffsPerSecondBaseline)],
+    ["renders per second of processor time", thousands(figures.rendersPerSecond), thousands(figures.rendersPerSecondBaseline), factor(figures.rendersPerSecond, figures.rendersPerSecondBaseline)],
+    ["comparisons per second of processor time", thousands(figures.diffsPerSecond), thousands(figures.diffsPerSecondBaseline), factor(figures.diffsPerSecond, figures.diffsPerSecondBaseline)],
   ],
 )}`;
 }
