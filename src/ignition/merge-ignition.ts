@@ -1,7 +1,8 @@
 import { equalValues } from "./canonical.ts";
-import { type ListShape, type Shape, type StructShape, isRecord } from "./shape.ts";
+import { decodeContents } from "./data-url.ts";
+import { type ListShape, type Scalar, type Shape, type StructShape, isRecord } from "./shape.ts";
 import { shapesOf3 } from "./spec-3.ts";
-import { type File, type IgnitionConfig, emptyIgnition } from "./types.ts";
+import { type File, type IgnitionConfig, type Resource, emptyIgnition } from "./types.ts";
 
 /** One config that takes part in a merge. */
 export interface MergeMember {
@@ -25,7 +26,7 @@ export interface Origin {
   readonly contributors: readonly string[];
   /** Field by field, which member's value stands: `contents`, `mode`, `enabled`, … */
   readonly fields: Readonly<Record<string, string>>;
-  /** Values that another member had given and that were replaced by a different one. */
+  /** Values that another member had given and that were replaced by a different one; `kind`: the path was a file, folder or link of that member. */
   readonly overrode: readonly { readonly member: string; readonly field: string; readonly by: string }[];
 }
 
@@ -35,18 +36,56 @@ export interface Merged {
   readonly origins: readonly Origin[];
 }
 
+/** Something done around the merge itself, for all configs alike. */
+interface FixUp {
+  /** `before` and `after` the merge of each config but the first, or once at the `end`. */
+  readonly when: "before" | "after" | "end";
+  readonly rule: string;
+  apply(config: IgnitionConfig): IgnitionConfig;
+}
+
+/** What MachineConfigs add to Ignition's own merge: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
+export const fixUps: readonly FixUp[] = [
+  {
+    when: "before",
+    rule: "a file that names no `compression` says that there is none, so that an earlier config's does not stay, even when the file brings no contents of its own",
+    apply: (config) => withFiles(config, (file) => (file.contents?.compression === undefined ? { ...file, contents: { ...file.contents, compression: "" } } : file)),
+  },
+  {
+    when: "after",
+    rule: "a `compression` that says that there is none is left out again",
+    apply: (config) =>
+      withFiles(config, (file) => {
+        if (file.contents?.compression !== "") return file;
+        const { contents, ...rest } = file;
+        const { compression: _compression, ...kept } = contents;
+        return Object.keys(kept).length === 0 ? rest : { ...rest, contents: kept };
+      }),
+  },
+  {
+    when: "end",
+    rule: "a file that says nothing of `overwrite` gets `overwrite: true`",
+    apply: (config) => withFiles(config, (file) => (file.overwrite === undefined ? { ...file, overwrite: true } : file)),
+  },
+];
+
+function fixed(config: IgnitionConfig, when: FixUp["when"]): IgnitionConfig {
+  let result = config;
+  for (const fixUp of fixUps) if (fixUp.when === when) result = fixUp.apply(result);
+  return result;
+}
+
 /**
- * Merges configs in order, later ones winning, by the rules of the reference:
+ * Merges configs in order, later ones winning, by the tables `fixUps` and `mergeRules`: those of the reference,
  * coreos/ignition config/merge/merge.go and openshift/machine-config-operator pkg/controller/common/helpers.go (main).
  *
- * The first config is taken as it is. A file of a later one that names no compression takes an earlier one's away, even when
- * it brings no contents of its own. Every file ends up with an explicit `overwrite`.
+ * The first config is taken as it is.
  */
 export function mergeIgnition(members: readonly MergeMember[]): Merged {
   const [first, ...rest] = members;
   let merged = first?.config ?? emptyIgnition;
-  for (const { config } of rest) if (config !== undefined) merged = withCompressionForgotten(mergeTwo(merged, withCompressionNamed(config)));
-  merged = withOverwrite(merged);
+  for (const { config } of rest) if (config !== undefined) merged = fixed(mergeTwo(merged, fixed(config, "before")), "after");
+  merged = fixed(merged, "end");
   let origins: readonly Origin[] | undefined;
   return {
     config: merged,
@@ -69,44 +108,81 @@ function withFiles(config: IgnitionConfig, change: (file: File) => File): Igniti
   return files === undefined || files.length === 0 ? config : { ...config, storage: { ...config.storage, files: files.map(change) } };
 }
 
-const withCompressionNamed = (config: IgnitionConfig): IgnitionConfig =>
-  withFiles(config, (file) => (file.contents?.compression === undefined ? { ...file, contents: { ...file.contents, compression: "" } } : file));
+/** Group and key of every item of the child's keyed lists: in which list it stands, and where. The last of duplicates counts. */
+type Places = Map<string, Map<string, { readonly list: string; readonly item: unknown }>>;
 
-const withCompressionForgotten = (config: IgnitionConfig): IgnitionConfig =>
-  withFiles(config, (file) => {
-    if (file.contents?.compression !== "") return file;
-    const { contents, ...rest } = file;
-    const { compression: _compression, ...kept } = contents;
-    return Object.keys(kept).length === 0 ? rest : { ...rest, contents: kept };
-  });
+/** A field of a struct while it is merged. */
+interface Field {
+  readonly name: string;
+  readonly parent: unknown;
+  readonly child: unknown;
+  /** Of the struct that holds it; made when the first list asks. */
+  readonly places: () => Places;
+}
 
-const withOverwrite = (config: IgnitionConfig): IgnitionConfig => withFiles(config, (file) => (file.overwrite === undefined ? { ...file, overwrite: true } : file));
+interface MergeRule<S extends Shape = Shape> {
+  /** Which fields follow it. */
+  readonly fields: string;
+  /** A sentence without a final full stop. */
+  readonly rule: string;
+  /** `undefined`: the merged config does not have the field. */
+  merge(shape: S, field: Field): unknown;
+}
+
+/** How each kind of field merges: what `mergeStructs` runs, and what `docs/merge.md` prints. */
+export const mergeRules: {
+  readonly optional: MergeRule<Scalar>;
+  readonly plain: MergeRule<Scalar>;
+  readonly struct: MergeRule<StructShape>;
+  readonly append: MergeRule<ListShape>;
+  readonly key: MergeRule<ListShape>;
+} = {
+  optional: { fields: "values that may be absent", rule: "the later config's value where it has one, else the earlier one's", merge: (_shape, { child, parent }) => child ?? parent },
+  plain: { fields: "values that are always there (names, paths, devices, versions)", rule: "the later config's value", merge: (_shape, { child }) => child },
+  struct: {
+    fields: "objects",
+    rule: "field by field, each by its own rule; an object that only one of the two has is taken as it is",
+    merge(shape, { child, parent }) {
+      if (child === undefined) return parent;
+      if (!isRecord(parent) || !isRecord(child)) return child;
+      const merged = mergeStructs(shape, parent, child);
+      return Object.keys(merged).length === 0 ? undefined : merged;
+    },
+  },
+  append: { fields: "lists without a key", rule: "the earlier config's items, then the later one's", merge: (_shape, { child, parent }) => orAbsent([...asList(parent), ...asList(child)]) },
+  key: {
+    fields: "lists with a key",
+    rule: "items with one key become one, in the place of the earlier config's; an item whose key the later config has in another list of the same group goes; new items follow at the end. A list of texts is a set: its texts are their own keys. An HTTP header without a value takes the earlier one away",
+    merge: (shape, field) => mergeKeyed(shape, field),
+  },
+};
+
+const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const orAbsent = (list: readonly unknown[]): readonly unknown[] | undefined => (list.length === 0 ? undefined : list);
+
+/** Name of the rule that a field of this shape follows. */
+export function ruleNameOf(shape: Shape): keyof typeof mergeRules {
+  if (shape.kind === "struct") return "struct";
+  if (shape.kind === "list") return shape.merge.by;
+  return shape.presence === "optional" ? "optional" : "plain";
+}
+
+function mergeField(shape: Shape, field: Field): unknown {
+  if (shape.kind === "struct") return mergeRules.struct.merge(shape, field);
+  if (shape.kind === "list") return mergeRules[shape.merge.by].merge(shape, field);
+  return mergeRules[shape.presence === "optional" ? "optional" : "plain"].merge(shape, field);
+}
 
 function mergeStructs(shape: StructShape, parent: Fields, child: Fields): Record<string, unknown> {
   const result: Record<string, unknown> = {};
-  let places: Places | undefined;
+  let known: Places | undefined;
+  const places = () => (known ??= placesIn(shape, child));
   for (const [name, field] of shape.fields) {
-    const ours = parent[name];
-    const theirs = child[name];
-    if (field.kind === "list") places ??= placesIn(shape, child);
-    const value = field.kind === "list" ? mergeLists(name, field, asList(ours), asList(theirs), places ?? new Map()) : mergeFields(field, ours, theirs);
+    const value = mergeField(field, { name, parent: parent[name], child: child[name], places });
     if (value !== undefined) result[name] = value;
   }
   return result;
 }
-
-const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
-function mergeFields(shape: Shape, parent: unknown, child: unknown): unknown {
-  if (shape.kind !== "struct") return shape.kind !== "list" && shape.presence !== "optional" ? child : (child ?? parent);
-  if (child === undefined) return parent;
-  if (!isRecord(parent) || !isRecord(child)) return child;
-  const merged = mergeStructs(shape, parent, child);
-  return Object.keys(merged).length === 0 ? undefined : merged;
-}
-
-/** Group and key of every item of the child's keyed lists: in which list it stands, and where. The last of duplicates counts. */
-type Places = Map<string, Map<string, { readonly list: string; readonly item: unknown }>>;
 
 function placesIn(shape: StructShape, child: Fields): Places {
   const places: Places = new Map();
@@ -120,25 +196,25 @@ function placesIn(shape: StructShape, child: Fields): Places {
   return places;
 }
 
-function mergeLists(name: string, shape: ListShape, parent: readonly unknown[], child: readonly unknown[], places: Places): readonly unknown[] | undefined {
-  if (parent.length + child.length === 0) return undefined;
-  if (shape.merge.by === "append") return [...parent, ...child];
-  const { keyOf, group = name } = shape.merge;
-  const keys = places.get(group);
+function mergeKeyed({ merge, of }: ListShape, { name, parent, child, places }: Field): readonly unknown[] | undefined {
+  if (merge.by !== "key") throw new Error("bug: a list without a key");
+  const [ours, theirs] = [asList(parent), asList(child)];
+  if (ours.length + theirs.length === 0) return undefined;
+  const { keyOf, group = name } = merge;
+  const keys = places().get(group);
   const result: unknown[] = [];
   const parentKeys = new Set<string>();
-  for (const item of parent) {
+  for (const item of ours) {
     const key = keyOf(item);
     parentKeys.add(key);
     const counterpart = keys?.get(key);
     if (counterpart === undefined) result.push(item);
     else if (counterpart.list === name) {
-      // A header without a value takes the parent's header away.
       if (name === "httpHeaders" && isRecord(counterpart.item) && counterpart.item["value"] === undefined) continue;
-      result.push(shape.of.kind === "struct" && isRecord(item) && isRecord(counterpart.item) ? mergeStructs(shape.of, item, counterpart.item) : counterpart.item);
+      result.push(of.kind === "struct" && isRecord(item) && isRecord(counterpart.item) ? mergeStructs(of, item, counterpart.item) : counterpart.item);
     }
   }
-  for (const item of child) if (!parentKeys.has(keyOf(item))) result.push(item);
+  for (const item of theirs) if (!parentKeys.has(keyOf(item))) result.push(item);
   return result;
 }
 
@@ -164,12 +240,17 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
       for (const [field, value] of Object.entries(fields)) {
         if (value === undefined) continue;
         const before = entry.fields.get(field);
-        if (before !== undefined && !equalValues(before.value, value)) entry.overrode.push({ member: before.member, field, by: member });
+        if (before !== undefined && !sameField(kind, field, before.value, value)) entry.overrode.push({ member: before.member, field, by: member });
         entry.fields.set(field, { member, value });
       }
       // A path is a file, a directory or a link: the last kind to claim it wins.
       if (kind === "file" || kind === "directory" || kind === "link") {
-        for (const other of ["file", "directory", "link"] as const) if (other !== kind) entries.delete(`${other} ${name}`);
+        for (const other of ["file", "directory", "link"] as const) {
+          const replaced = other === kind ? undefined : entries.get(`${other} ${name}`);
+          if (replaced === undefined) continue;
+          entry.overrode.push({ member: replaced.contributors.at(-1) ?? "", field: "kind", by: member });
+          entries.delete(`${other} ${name}`);
+        }
       }
     }
   }
@@ -181,6 +262,14 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
     fields: Object.fromEntries([...fields].map(([field, { member }]) => [field, member])),
     overrode,
   }));
+}
+
+/** Contents are the same when they come out the same, however they are written. */
+function sameField(kind: OriginKind, field: string, a: unknown, b: unknown): boolean {
+  if (equalValues(a, b)) return true;
+  if (kind !== "file" || field !== "contents") return false;
+  const [one, other] = [decodeContents(a as Resource), decodeContents(b as Resource)];
+  return one.verdict === "decoded" && other.verdict === "decoded" && one.bytes.length === other.bytes.length && one.bytes.every((byte, i) => byte === other.bytes[i]);
 }
 
 function* entriesOf(config: IgnitionConfig): Generator<{ readonly kind: OriginKind; readonly name: string; readonly fields: Fields }> {

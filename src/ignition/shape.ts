@@ -17,7 +17,7 @@ export interface ListShape {
   readonly kind: "list";
   readonly of: Shape;
   /** How a merge treats the list; keyed lists may not hold a key twice. */
-  readonly merge: { readonly by: "append" } | { readonly by: "key"; readonly group?: string; readonly keyOf: (item: unknown) => string };
+  readonly merge: { readonly by: "append" } | { readonly by: "key"; readonly group?: string; /** What the key is, for people: a field's name, or `value`. */ readonly key: string; readonly keyOf: (item: unknown) => string };
 }
 
 export interface StructShape {
@@ -49,24 +49,31 @@ export function struct(fields: Readonly<Record<string, Shape | undefined>>, opti
   };
 }
 
-const itself = (item: unknown): string => String(item);
+/** How the items of a keyed list are told apart. */
+export interface Key {
+  readonly name: string;
+  readonly of: (item: unknown) => string;
+}
+
+const itself: Key = { name: "value", of: String };
 
 /** A list in which every key occurs once; `group` is shared by lists that may not hold the same key either. */
-export const keyed = (of: Shape, keyOf: (item: unknown) => string = itself, group?: string): ListShape => ({
+export const keyed = (of: Shape, key: Key = itself, group?: string): ListShape => ({
   kind: "list",
   of,
-  merge: { by: "key", keyOf, ...(group === undefined ? {} : { group }) },
+  merge: { by: "key", key: key.name, keyOf: key.of, ...(group === undefined ? {} : { group }) },
 });
 
 export const appended = (of: Shape): ListShape => ({ kind: "list", of, merge: { by: "append" } });
 
 /** The value of a field as text; "" when it is missing. */
-export const textField =
-  (name: string) =>
-  (item: unknown): string => {
+export const textField = (name: string): Key => ({
+  name,
+  of: (item) => {
     const value = isRecord(item) ? item[name] : undefined;
     return typeof value === "string" ? value : "";
-  };
+  },
+});
 
 export const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -1,12 +1,15 @@
-import { type ListShape, type Shape, type StructShape, appended, bool, int, isRecord, keyed, plainInt, plainString, requiredString, string, struct, textField } from "./shape.ts";
+import { type Key, type ListShape, type Shape, type StructShape, appended, bool, int, isRecord, keyed, plainInt, plainString, requiredString, string, struct, textField } from "./shape.ts";
 
 /** Minor versions of spec 3 that are read. */
 export type Minor3 = 0 | 1 | 2 | 3 | 4 | 5;
 
-const partitionKey = (item: unknown): string => {
-  if (!isRecord(item)) return "";
-  if (typeof item["number"] === "number") return `number:${item["number"]}`;
-  return typeof item["label"] === "string" ? `label:${item["label"]}` : "";
+const partitionKey: Key = {
+  name: "number, else label",
+  of: (item) => {
+    if (!isRecord(item)) return "";
+    if (typeof item["number"] === "number") return `number:${item["number"]}`;
+    return typeof item["label"] === "string" ? `label:${item["label"]}` : "";
+  },
 };
 
 /**

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { isSecretFile, maskLines, maskText, shortKey } from "./mask-secrets.ts";
+
+describe("isSecretFile", () => {
+  test.for([
+    ["/etc/chrony.conf", 0o644, false],
+    ["/etc/chrony.conf", 0o600, true],
+    ["/etc/chrony.conf", 0o640, true],
+    ["/var/lib/kubelet/config.json", 0o644, true],
+    ["/etc/pki/tls/private/server.key", 0o644, true],
+    ["/etc/pki/tls/certs/server.crt", 0o644, false],
+    ["/etc/kubernetes/kubeconfig", 0o644, true],
+    ["/etc/passwd", 0o644, false],
+    ["/etc/shadow", 0o644, true],
+    ["/etc/app/secrets.env", 0o644, true],
+  ] as const)("%s", ([path, mode, secret]) => {
+    expect(isSecretFile(path, mode)).toBe(secret);
+  });
+
+  test("a Secret's manifest is one whatever its path", () => {
+    expect(isSecretFile("/etc/kubernetes/manifests/a.yaml", 0o644, "apiVersion: v1\nkind: Secret\n")).toBe(true);
+    expect(isSecretFile("/etc/kubernetes/manifests/a.yaml", 0o644, "apiVersion: v1\nkind: Pod\n")).toBe(false);
+  });
+});
+
+test.for([
+  ["password = hunter2 and more", "hunter2"],
+  ["Environment=API_TOKEN=abc", "abc"],
+  ['{"auths":{"q":{"auth":"dXNlcjpwdw=="}}}', "dXNlcjpwdw"],
+  ["HTTPS_PROXY=http://user:hunter2@proxy:3128", "hunter2"],
+  ["root:$6$saltsalt$hashhashhashhash:1::", "hashhash"],
+  ["Authorization: Bearer abcdefghijk", "abcdefghijk"],
+  ["x: eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWIifQ.c2lnbmF0dXJl", "c2lnbmF0dXJl"],
+] as const)("%s does not show its secret", ([line, secret]) => {
+  expect(maskText(line)).not.toContain(secret);
+});
+
+test.for(["driftfile /var/lib/chrony/drift", "authentication: {anonymous: true}", "tokenTTL: 5m", "see https://example.com/a:b@c", "net.core.somaxconn = 4096"])("%s is shown", (line) => {
+  expect(maskText(line)).toBe(line);
+});
+
+test("what goes over several lines stays hidden to its end, and no longer", () => {
+  const lines = ["a", "-----BEGIN RSA PRIVATE KEY-----", "MIIE", "-----END RSA PRIVATE KEY-----", "b", "token: |", "  abc", "", "  def", "c: d"];
+  expect(maskLines(lines)).toEqual(["a", "(masked)", "(masked)", "(masked)", "b", "token: |", "  (masked)", "", "  (masked)", "c: d"]);
+});
+
+test("a public key is told by its end and its comment", () => {
+  expect(shortKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGmDE0000 admin@example.com")).toBe("ssh-ed25519 …GmDE0000 admin@example.com");
+});
