@@ -164,7 +164,8 @@ function denial(name: string, status: unknown): Refusal {
   const reason = typeof said["reason"] === "string" && said["reason"] !== "" ? said["reason"] : "";
   const code = typeof said["code"] === "number" && said["code"] >= 400 && said["code"] < 600 ? said["code"] : 400;
   const tail = message !== "" ? `denied the request: ${message}` : reason !== "" ? `denied the request: ${reason}` : "denied the request without explanation";
-  const details = isObject(said["details"]) ? said["details"] : undefined;
-  const causes = details !== undefined && Array.isArray(details["causes"]) ? (details["causes"].filter(isObject) as StatusCause[]) : undefined;
-  return new Refusal(code, reason, `admission webhook ${JSON.stringify(name)} ${tail}`, causes === undefined ? undefined : { causes });
+  const given = isObject(said["details"]) ? said["details"] : undefined;
+  const text = (field: "name" | "group" | "kind") => (typeof given?.[field] === "string" && given[field] !== "" ? { [field]: given[field] } : {});
+  const causes = Array.isArray(given?.["causes"]) ? { causes: given["causes"].filter(isObject) as StatusCause[] } : {};
+  return new Refusal(code, reason, `admission webhook ${JSON.stringify(name)} ${tail}`, given === undefined ? undefined : { ...text("name"), ...text("group"), ...text("kind"), ...causes });
 }

@@ -239,7 +239,7 @@ export const contractCases: readonly ContractCase[] = [
   {
     title: "a body in YAML is understood",
     async run(api, namespace) {
-      const reply = await api.send("POST", core(namespace, "configmaps"), "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata:\n  a: b\n", { "content-type": "application/yaml" });
+      const reply = await api.send("POST", core(namespace, "configmaps"), "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: sample\ndata:\n  a: b\n", { "content-type": "application/yaml" });
       expect(reply.status).toBe(201);
       expect(reply.at("data.a")).toBe("b");
     },

@@ -179,7 +179,7 @@ describe.skipIf(!hasKubectl)("kubectl on a cluster of one machine", () => {
   test("an invalid config is refused when it is applied, with the field and the reason", async () => {
     const path = await refused("apply -f -", machineConfig("99-worker-invalid", { "relative/path": "x" }));
     expect(path.code).toBe(1);
-    expect(path.stderr).toBe("The request is invalid: spec.config.storage.files[0].path: must be an absolute path\n");
+    expect(path.stderr).toMatch(/^The MachineConfig "99-worker-invalid" is invalid: spec\.config\.storage\.files\[0\]\.path: must be an absolute path\n$/);
     const future = await refused("apply -f -", machineConfig("99-worker-invalid", {}, { config: { ignition: { version: "9.9.0" } } }));
     expect(future.code).toBe(1);
     expect(future.stderr).toMatch(/spec\.config\.ignition\.version/);
