@@ -20,6 +20,9 @@ import { imageTrees } from "../image-trees.ts";
  */
 const podFlags = ["--max-semi-space-size=1"];
 
+/** Threads of Node.js each keep memory of their own that they never give back (mallopt(3)); sharing it saves another 5 MiB over forty roll-outs. */
+const podAllocator = { MALLOC_ARENA_MAX: "1" };
+
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, pool: { type: "string" }, index: { type: "string" } }, { positionals: true });
   const [verb, name] = positionals;
@@ -101,6 +104,7 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, poo
           },
           program: [process.execPath, ...process.execArgv, ...podFlags, layout.bundle],
           environment: {
+            ...podAllocator,
             PATH: process.env["PATH"] ?? "",
             KUBERNETES_SERVICE_HOST: apiServer.hostname,
             KUBERNETES_SERVICE_PORT: apiServer.port,
