@@ -17,14 +17,11 @@ export interface NetworkFaults {
 export const calm: NetworkFaults = { delayMs: [0.5, 3], slowMs: [0, 0], slow: 0, loseRequest: 0, loseReply: 0, cutWatch: 0 };
 export const stormy: NetworkFaults = { delayMs: [0.5, 20], slowMs: [200, 4000], slow: 0.02, loseRequest: 0.01, loseReply: 0.01, cutWatch: 0.004 };
 
-/** Looks at what passes, on the server's side of the network: requests as they are carried out, with their answers. */
-export type Observer = (request: HttpRequest, response: HttpResponse, who: Life) => void;
-
 /**
  * The way from one process to the API server: every request, answer and watch event is an event of its own, late or lost
  * as chance will have it. A lost answer leaves the request carried out. Events of one watch keep their order.
  */
-export function simulatedTransport(options: { readonly life: Life; readonly kernel: Kernel; readonly faults: () => NetworkFaults; readonly server: () => HttpHandler; readonly observe: Observer }): HttpHandler {
+export function simulatedTransport(options: { readonly life: Life; readonly kernel: Kernel; readonly faults: () => NetworkFaults; readonly server: () => HttpHandler }): HttpHandler {
   const { life, kernel } = options;
   const delay = () => {
     const faults = options.faults();
@@ -55,7 +52,6 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
         void options
           .server()(request, gone.signal)
           .then((response) => {
-            options.observe(request, response, life);
             const isStream = typeof response.body === "object" && Symbol.asyncIterator in response.body;
             if (!isStream && kernel.chance(options.faults().loseReply)) {
               kernel.note(`${label(request)} answer lost`);

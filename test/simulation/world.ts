@@ -51,6 +51,8 @@ export class World {
   readonly #options: WorldOptions;
   readonly #store = memoryStore();
   #server: ApiServer;
+  /** While the API server is down. */
+  #away: { readonly over: Promise<void> } | undefined;
   #faults: NetworkFaults = calm;
   #crashAtEffect = 0;
   #controllers: Life[] = [];
@@ -60,7 +62,11 @@ export class World {
     this.#options = options;
     this.kernel = new Kernel(options.seed);
     this.#server = this.#newServer();
-    this.kube = this.#client((request, signal) => this.#server.as(administrator)(request, signal));
+    // Kubelets, people and checks of this world wait while the server is away; processes are told that nobody answers.
+    this.kube = this.#client(async (request, signal) => {
+      while (this.#away !== undefined) await this.#away.over;
+      return this.#server.as(administrator)(request, signal);
+    });
     this.keeper = new InvariantKeeper(this.kernel, this.machines);
   }
 
@@ -73,7 +79,7 @@ export class World {
   }
 
   #connect(life: Life): HttpHandler {
-    const transport = simulatedTransport({ life, kernel: this.kernel, faults: () => this.#faults, server: () => this.#server.as(administrator), observe: () => undefined });
+    const transport = simulatedTransport({ life, kernel: this.kernel, faults: () => this.#faults, server: () => (this.#away === undefined ? this.#server.as(administrator) : () => Promise.reject(new Error("connection refused"))) });
     return this.#options.plant?.transport?.(transport, life, this) ?? transport;
   }
 
@@ -194,11 +200,18 @@ export class World {
     this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
   }
 
-  /** The API server goes and comes back with the same store: every watch ends at once. */
+  /** The API server goes: every watch ends at once, and nobody answers. A while later it comes back with the same store. */
   restartServer(): void {
+    if (this.#away !== undefined) return;
     this.#server.close();
-    this.#server = this.#newServer();
-    this.keeper.follow(this.kube);
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    this.#away = { over };
+    this.kernel.schedule(this.kernel.between(100, 15_000), "API server comes back", () => {
+      this.#server = this.#newServer();
+      this.#away = undefined;
+      resolve();
+      this.keeper.follow(this.kube);
+    });
   }
 
   /** Pods of one application with a budget, and the least that keeps them: somebody who replaces them and counts them. */
