@@ -1,4 +1,4 @@
-import type { Enablement, HostFiles, UnitState } from "./host.ts";
+import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
 
 /**
  * Services of machines that run no systemd of their own: the `directory` and `memory` drivers. Nothing is executed; the
@@ -69,14 +69,7 @@ export function installLinks(name: string, unit: string): readonly { path: strin
   return links;
 }
 
-export interface UnitModel {
-  state(names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>>;
-  enable(name: string, signal: AbortSignal): Promise<void>;
-  disable(name: string, signal: AbortSignal): Promise<void>;
-  preset(name: string, signal: AbortSignal): Promise<void>;
-  daemonReload(signal: AbortSignal): Promise<void>;
-  reload(name: string, signal: AbortSignal): Promise<void>;
-  restart(name: string, signal: AbortSignal): Promise<void>;
+export interface UnitModel extends HostUnits {
   /** As at boot: enabled and wanted services are active and have read everything. */
   boot(signal: AbortSignal): Promise<void>;
 }

@@ -3,6 +3,10 @@
  * ownership, tables): data types and the signatures of the functions that the engine calls.
  */
 
+import type { OwnerReference } from "../../api/object.ts";
+
+export type { OwnerReference };
+
 /** Any stored object. Always has apiVersion, kind and metadata once it passed the front door. */
 export interface KubeObject {
   apiVersion: string;
@@ -26,15 +30,6 @@ export interface ObjectMeta {
   ownerReferences?: OwnerReference[];
   finalizers?: string[];
   managedFields?: ManagedFieldsEntry[];
-}
-
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean;
-  blockOwnerDeletion?: boolean;
 }
 
 export interface ManagedFieldsEntry {
