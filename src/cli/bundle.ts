@@ -7,7 +7,7 @@ const banner = 'import { createRequire as createRequireForBundle } from "node:mo
 
 /**
  * Writes this program as a bundle below `folder` and returns its path. One entry with chunks: a process loads only what
- * its command needs. When this program runs from a bundle already, that bundle is copied.
+ * its command needs.
  */
 export async function writeBundle(folder: string): Promise<string> {
   const own = fileURLToPath(import.meta.url);
