@@ -6,6 +6,7 @@ import { type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, labels, machineConfigNodeConditions, namespace, objects, taints } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
@@ -204,6 +205,22 @@ describe("base configurations and rendering", () => {
     await scene.act(() => scene.kube.delete(MachineConfig, { name: "99-bad" }));
     await scene.pass(2000);
     expect((await scene.poolStatus("worker")).of("Degraded")?.status).toBe("False");
+  });
+
+  test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it", async () => {
+    const { scene, first } = await settledPool(["w0"]);
+    const stretched = { config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } } };
+    await scene.act(() => scene.config("99-disk", "worker", {}, stretched));
+    await scene.pass(2000);
+    const refused = await scene.poolStatus("worker");
+    expect(refused.target).toBe(first);
+    expect(refused.of("RenderDegraded")).toMatchObject({ status: "True", reason: "RenderRefused" });
+    expect(refused.of("RenderDegraded")?.message).toMatch(/^Failed to render configuration for pool worker: 99-disk: the section disks changes/);
+    await scene.act(() => scene.kube.apply(MachineConfiguration, { metadata: { name: objects.machineConfiguration }, spec: { irreconcilableValidationOverrides: { storage: ["Disks"] } } }, { owner: "people" }));
+    await scene.pass(2000);
+    const allowed = await scene.poolStatus("worker");
+    expect(allowed.of("RenderDegraded")?.status).toBe("False");
+    expect(allowed.target).not.toBe(first);
   });
 
   test("a rendered config that was deleted while a pool needs it is made again", async () => {

@@ -1,10 +1,12 @@
 import { ControllerConfig } from "../api/controller-config.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { fieldManagers, objects, poolConditions } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/object.ts";
 import { isCompleted, renderFence } from "../core/controller-config-of.ts";
-import { type Refusal, renderPool } from "../core/render-pool.ts";
+import { renderForPool, storageOverridesOf } from "../core/render-for-pool.ts";
+import type { Refusal } from "../core/render-pool.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
@@ -28,6 +30,7 @@ export function renderController(options: RenderOptions): Controller {
       watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && before.metadata.generation === after.metadata.generation ? [] : [key]) }),
       watching({ resource: MachineConfig, concerns: poolsSelecting }),
       watching({ resource: ControllerConfig, concerns: (change, caches) => (concernsRendering(change) ? caches.of(MachineConfigPool).list().map(({ metadata }) => metadata.name) : []) }),
+      watching({ resource: MachineConfiguration, concerns: ({ before, after }, caches) => (equalValues(storageOverridesOf(before), storageOverridesOf(after)) ? [] : caches.of(MachineConfigPool).list().map(({ metadata }) => metadata.name)) }),
     ],
     owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
     workers: 2,
@@ -48,7 +51,9 @@ export function renderController(options: RenderOptions): Controller {
 
       const configs = caches.of(MachineConfig);
       const members = configs.list().filter((config) => config.metadata.deletionTimestamp === undefined && !isRendered(config) && selectorMatches(machineConfigSelector, config.metadata.labels));
-      const result = renderPool({ pool, members, controllerConfig, generatorVersion: options.generatorVersion });
+      const current = configs.get(pool.spec.configuration?.name ?? "");
+      const overrides = storageOverridesOf(caches.of(MachineConfiguration).get(objects.machineConfiguration));
+      const result = renderForPool({ pool, members, controllerConfig, generatorVersion: options.generatorVersion }, current, overrides);
       if (result.verdict === "refused") {
         const outdated = result.refusals.find(({ code }) => code === "OutdatedMember");
         if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);

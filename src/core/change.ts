@@ -12,7 +12,11 @@ export type Change =
   | { readonly kind: "osImage"; readonly from: string; readonly to: string }
   | { readonly kind: "extensions"; readonly from: readonly string[]; readonly to: readonly string[] }
   | { readonly kind: "kernelType"; readonly from: string; readonly to: string }
-  | { readonly kind: "fips"; readonly from: boolean; readonly to: boolean };
+  | { readonly kind: "fips"; readonly from: boolean; readonly to: boolean }
+  /** A part of the config that only machines that start with it follow. `names`: paths and devices that differ. */
+  | { readonly kind: "storage"; readonly section: StorageSection; readonly op: Op; readonly names: readonly string[] };
+
+export type StorageSection = "directories" | "disks" | "filesystems" | "links" | "luks" | "raid";
 
 export type Op = "create" | "update" | "delete";
 
@@ -54,6 +58,8 @@ export function describeChange(change: Change): string {
       return "kernel type";
     case "fips":
       return "FIPS mode";
+    case "storage":
+      return `${change.section}: ${change.names.join(", ")}`;
   }
 }
 

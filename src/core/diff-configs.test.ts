@@ -33,6 +33,12 @@ describe("diffConfigs", () => {
       changes: [{ kind: "unit", name: "a.service", op: "update", parts: ["contents", "enablement", "x.conf"] }],
     },
     { title: "masking a unit", from: units({ name: "a.service", enabled: true }), to: units({ name: "a.service", enabled: true, mask: true }), changes: [{ kind: "unit", parts: ["enablement", "mask"] }] },
+    {
+      title: "storage that running machines do not follow is named",
+      from: config({}, { storage: { links: [{ path: "/l", target: "/a" }], disks: [{ device: "/dev/a" }] } }),
+      to: config({}, { storage: { links: [{ path: "/l", target: "/b" }, { path: "/m", target: "/b" }], disks: [{ device: "/dev/a" }], directories: [{ path: "/d" }] } }),
+      changes: [{ kind: "storage", section: "directories", op: "create", names: ["/d"] }, { kind: "storage", section: "links", op: "update", names: ["/l", "/m"] }],
+    },
     { title: "a unit of which nothing is said", from: units(), to: units({ name: "a.service" }), changes: [] },
     {
       title: "keys",

@@ -5,7 +5,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import { decodeContents, textOf } from "../ignition/data-url.ts";
 import { readIgnition } from "../ignition/parse-ignition.ts";
 import { type File, type IgnitionConfig, type Owner, type Unit, emptyIgnition } from "../ignition/types.ts";
-import type { Change, Op } from "./change.ts";
+import type { Change, Op, StorageSection } from "./change.ts";
 import { splitKernelArguments } from "./node-config.ts";
 import { ignitionOf } from "./validate-machine-config.ts";
 
@@ -22,7 +22,8 @@ export type ConfigChange =
   | Of<"osImage">
   | Of<"extensions">
   | Of<"kernelType">
-  | Of<"fips">;
+  | Of<"fips">
+  | Of<"storage">;
 
 type Of<K extends Change["kind"]> = Extract<Change, { readonly kind: K }>;
 export type FilePart = "contents" | "mode" | "owner";
@@ -38,6 +39,8 @@ export interface FileState {
 export type ContentsState =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "binary"; readonly sizeBytes: number; readonly sha256: string }
+  /** They are a secret, and what this is part of is for people to see: `describe-diff.ts`. */
+  | { readonly kind: "masked" }
   /** They cannot be had from the config: the source, shortened, and why. */
   | { readonly kind: "unknown"; readonly source: string; readonly reason: string };
 
@@ -55,7 +58,7 @@ type Config = Pick<MachineConfig, "metadata" | "spec">;
 
 /**
  * What is different for a machine between two configurations, in the order files, units, accounts, kernel and OS, each by
- * name. Decoded contents are compared: compression, form of data URLs, order of files and units, `overwrite`, spelled-out defaults
+ * name; storage that only new machines follow comes last. Decoded contents are compared: compression, form of data URLs, order of files and units, `overwrite`, spelled-out defaults
  * and duplicates make no difference. Equal configurations give an empty list.
  *
  * A configuration that cannot be read counts as one without an Ignition config; validate it first.
@@ -78,7 +81,7 @@ export function diffConfigs(from: Config | undefined, to: Config | undefined): r
   if (fromKernel !== toKernel) changes.push({ kind: "kernelType", from: fromKernel, to: toKernel });
   const [fromFips, toFips] = [a.fips === true, b.fips === true];
   if (fromFips !== toFips) changes.push({ kind: "fips", from: fromFips, to: toFips });
-  return changes;
+  return [...changes, ...storageChanges(before, after)];
 }
 
 function ignitionFor(config: Config | undefined): IgnitionConfig {
@@ -136,6 +139,26 @@ function contentsState({ append, contents }: File): ContentsState {
 
 const digestOf = (bytes: Uint8Array): string => bytesToHex(sha256(bytes));
 const utf8 = (text: string): Uint8Array => Uint8Array.from(text, (char) => char.charCodeAt(0) & 255);
+
+const storageSections: readonly { readonly section: StorageSection; readonly keyOf: (item: { readonly path?: string; readonly device?: string; readonly name?: string }) => string | undefined }[] = [
+  { section: "directories", keyOf: ({ path }) => path },
+  { section: "disks", keyOf: ({ device }) => device },
+  { section: "filesystems", keyOf: ({ device }) => device },
+  { section: "links", keyOf: ({ path }) => path },
+  { section: "luks", keyOf: ({ name }) => name },
+  { section: "raid", keyOf: ({ name }) => name },
+];
+
+/** Parts that running machines do not follow: named, so that nobody believes that nothing differs. */
+function storageChanges(before: IgnitionConfig, after: IgnitionConfig): readonly ConfigChange[] {
+  return storageSections.flatMap(({ section, keyOf }): ConfigChange[] => {
+    const [old, next] = [before.storage?.[section] ?? [], after.storage?.[section] ?? []] as readonly [readonly object[], readonly object[]];
+    if (equalValues(old, next)) return [];
+    const names = pairs<object>(old, next, (item) => keyOf(item) ?? "").flatMap(([name, was, is]) => (equalValues(was, is) ? [] : [name]));
+    if (names.length === 0) return [];
+    return [{ kind: "storage", section, op: opOf(old.length === 0 ? undefined : old, next.length === 0 ? undefined : next), names }];
+  });
+}
 
 const unsaidUnit: UnitState = { main: { kind: "unsaid" }, enablement: "unsaid", dropins: {} };
 

@@ -140,6 +140,8 @@ function asked(change: Change, policies: EffectivePolicies | ClusterPolicies | u
     case "kernelType":
     case "fips":
       return reboot(`${describeChange(change)} changed, which takes effect at boot`);
+    case "storage":
+      return [{ consequence: { kind: "none" }, why: `running machines do not follow changes of ${change.section}` }];
   }
 }
 

@@ -12,7 +12,8 @@ import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "./node-config.ts
 import { type ObservedEntry, type ObservedNode, type Step, planNode } from "./plan-node.ts";
 import { poolOfNode } from "./pool-of-node.ts";
 import { type Irreconcilable, reconcile } from "./reconcilable.ts";
-import { type Refusal, type RenderWarning, renderPool } from "./render-pool.ts";
+import { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
+import { type Refusal, type RenderInputs, type RenderWarning, renderPool } from "./render-pool.ts";
 import { ignitionOf, validateMachineConfig } from "./validate-machine-config.ts";
 
 /** The objects that decide what machines should be. */
@@ -46,6 +47,7 @@ export type PoolForecast =
       readonly paused: boolean;
       readonly changes: readonly ConfigChange[];
       readonly because: readonly Because[];
+      /** What machines would refuse before they drain, though the pool renders. */
       readonly irreconcilable: readonly Irreconcilable[];
       readonly warnings: readonly RenderWarning[];
       readonly nodes: readonly NodeForecast[];
@@ -92,9 +94,10 @@ function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
   return result.verdict === "decoded" ? result.config : undefined;
 }
 
-function rendered(pool: MachineConfigPool, objects: ClusterObjects) {
+/** What `renderPool` makes a pool's config from, out of all there is. */
+export function renderInputsOf(pool: MachineConfigPool, objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">): RenderInputs {
   const members = objects.machineConfigs.filter((config) => !config.metadata.name.startsWith("rendered-") && selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
-  return renderPool({ pool, members, controllerConfig: { spec: objects.controllerConfig?.spec ?? {}, ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }) } });
+  return { pool, members, controllerConfig: { spec: objects.controllerConfig?.spec ?? {}, ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }) } };
 }
 
 /** What the steps of a plan mean for whoever works on the machine. */
@@ -121,16 +124,17 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
     }
     if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels))) warnings.push(`MachineConfig/${config.metadata.name}: no pool selects it; give it the label ${labels.role}`);
   }
+  const overrides = storageOverridesOf(after.machineConfiguration);
   const policies = mergePolicies(after.machineConfiguration?.spec.nodeDisruptionPolicy);
   const controlPlaneNodes = after.nodes.filter(isControlPlane).length;
 
   const pools = after.pools.map((pool): PoolForecast => {
     const name = pool.metadata.name;
-    const now = rendered(pool, after);
-    if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
     const earlierPool = before.pools.find((other) => other.metadata.name === name);
-    const then = earlierPool === undefined ? undefined : rendered(earlierPool, before);
+    const then = earlierPool === undefined ? undefined : renderPool(renderInputsOf(earlierPool, before));
     const from = then?.verdict === "rendered" ? then.config : before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
+    const now = renderForPool(renderInputsOf(pool, after), from, overrides);
+    if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
     const to = now.config;
     if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
 
@@ -140,12 +144,20 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
       return member.verdict === "member" && member.pool === name;
     });
     let because: readonly Because[] = [];
+    // Machines with the same config have the same plan: thousands of them cost one.
+    const plans = new Map<string, ReturnType<typeof planNode> | undefined>();
+    const planOf = (current: string, onlyControlPlane: boolean) => {
+      const id = `${onlyControlPlane ? "only " : ""}${current}`;
+      if (!plans.has(id)) {
+        const has = decoded(current === from?.metadata.name ? from : known.get(current)) ?? decoded(from) ?? emptyNodeConfig;
+        const image = has.osImage === "" ? (target?.osImage ?? "") : has.osImage;
+        plans.set(id, target === undefined ? undefined : planNode(observedAs(has, { image, onlyControlPlane }), target, policies));
+      }
+      return plans.get(id);
+    };
     const nodes = members.map((node): NodeForecast => {
       // Each machine starts from what it has, which need not be what the pool had.
-      const current = node.metadata.annotations?.[annotations.currentConfig];
-      const has = decoded(current === from?.metadata.name ? from : before.machineConfigs.find((config) => config.metadata.name === current)) ?? decoded(from) ?? emptyNodeConfig;
-      const image = has.osImage === "" ? (target?.osImage ?? "") : has.osImage;
-      const plan = target === undefined ? undefined : planNode(observedAs(has, { image, onlyControlPlane: isControlPlane(node) && controlPlaneNodes === 1 }), target, policies);
+      const plan = planOf(node.metadata.annotations?.[annotations.currentConfig] ?? "", isControlPlane(node) && controlPlaneNodes === 1);
       if (plan?.verdict !== "change") return forecastOf(node.metadata.name, []);
       because = plan.because;
       return forecastOf(node.metadata.name, plan.steps);
@@ -162,7 +174,7 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
       paused: pool.spec.paused === true,
       changes: diffConfigs(from, to),
       because,
-      irreconcilable: from === undefined ? [] : reconcile(from, to),
+      irreconcilable: from === undefined ? [] : reconcile(from, to, { overrides }),
       warnings: now.warnings,
       nodes,
     };

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { annotations, labels } from "../api/names.ts";
-import { type RenderInputs, inMergeOrder, maxRenderedBytes, renderPool } from "./render-pool.ts";
+import { type RenderInputs, maxRenderedBytes, renderPool } from "./render-pool.ts";
+import { inMergeOrder } from "./merge-fields.ts";
 import { renderedName } from "./rendered-name.ts";
 import type { MachineConfigInput } from "./validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
@@ -117,7 +118,7 @@ describe("renderPool", () => {
 
   test("members that replace each other's contents are warned of, with both names", () => {
     const { origins, warnings } = rendered(inputs("worker", [mc("a", { config: fileConfig("/etc/x", "1") }), mc("b", { config: fileConfig("/etc/x", "2") })]));
-    expect(warnings).toMatchObject([{ code: "Conflict", member: "b", reason: "b replaces the contents that a gives file /etc/x" }]);
+    expect(warnings).toMatchObject([{ code: "Conflict", member: "b", reason: "b replaces the contents that a gives /etc/x" }]);
     expect(origins).toMatchObject([{ kind: "file", name: "/etc/x", from: "b", fields: { contents: "b" } }]);
   });
 

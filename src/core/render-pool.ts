@@ -6,6 +6,7 @@ import { type KubeObject, controlledBy } from "../api/object.ts";
 import { canonical } from "../ignition/canonical.ts";
 import { type Origin, mergeIgnition } from "../ignition/merge-ignition.ts";
 import type { Problem } from "../ignition/problem.ts";
+import { type ClusterValues, type FieldOrigin, fieldRules, inMergeOrder, originsOfFields } from "./merge-fields.ts";
 import { renderedName } from "./rendered-name.ts";
 import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "./validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
@@ -30,7 +31,7 @@ export interface RenderInputs {
 
 /** Why a pool cannot be rendered. */
 export interface Refusal {
-  readonly code: "NoMembers" | "InvalidMember" | "OutdatedMember" | "UnlabelledMember" | "KernelDevel" | "Unhashable" | "StreamAndImage" | "TooLarge";
+  readonly code: "NoMembers" | "InvalidMember" | "OutdatedMember" | "UnlabelledMember" | "KernelDevel" | "Unhashable" | "StreamAndImage" | "TooLarge" | "Irreconcilable";
   /** A sentence without a final full stop. */
   readonly reason: string;
   /** Name of the MachineConfig that has to change. */
@@ -56,15 +57,6 @@ export interface SourceReference {
   readonly uid?: string;
 }
 
-/** Where the fields beside the Ignition config came from. */
-export interface FieldOrigin {
-  readonly field: "osImageURL" | "baseOSExtensionsContainerImage" | "fips" | "kernelType" | "kernelArguments" | "extensions";
-  /** For lists: the item. */
-  readonly value: string;
-  /** Name of a member, or "cluster" for what no member says. */
-  readonly from: string;
-}
-
 export type RenderResult =
   | {
       readonly verdict: "rendered";
@@ -72,6 +64,7 @@ export type RenderResult =
       readonly source: readonly SourceReference[];
       /** Entries of the Ignition config, and where each came from. Computed when first read. */
       readonly origins: readonly Origin[];
+      /** Values of the other fields, and where each came from. Computed when first read. */
       readonly fieldOrigins: readonly FieldOrigin[];
       /** Computed when first read. */
       readonly warnings: readonly RenderWarning[];
@@ -97,27 +90,6 @@ const encoderLength = (text: string): number => {
 };
 
 /**
- * Merge order: members labelled `worker` first, then all others, each by name in byte order. In a custom pool every one of
- * its own configs therefore overrides every worker config, whatever their numbers are.
- */
-export function inMergeOrder<T extends Pick<MachineConfigInput, "metadata">>(members: readonly T[]): readonly T[] {
-  const isWorker = (member: T) => member.metadata.labels?.[labels.role] === "worker";
-  const byName = (a: T, b: T) => compareBytes(a.metadata.name, b.metadata.name);
-  return [...members.filter(isWorker).toSorted(byName), ...members.filter((member) => !isWorker(member)).toSorted(byName)];
-}
-
-/** Order of UTF-8 bytes, which is the order of code points. */
-function compareBytes(a: string, b: string): number {
-  for (let i = 0; i < a.length && i < b.length; i++) {
-    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
-    if (x === y) continue;
-    const isSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xe000;
-    return isSurrogate(x) !== isSurrogate(y) ? (isSurrogate(x) ? 1 : -1) : x - y;
-  }
-  return a.length - b.length;
-}
-
-/**
  * Merges a pool's MachineConfigs into its rendered config, or says why not.
  *
  * Pure and repeatable: the same members give the same name, byte for byte the reference's. Members that were rendered
@@ -136,22 +108,21 @@ export function renderPool(inputs: RenderInputs): RenderResult {
       return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
     }),
   );
-  const clusterImage = stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "";
-  const clusterExtensions = stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "";
-  const mayOverride = members.filter(({ metadata }) => (metadata.annotations?.[annotations.generatedByController] ?? "") === "");
-  const imageBy = mayOverride.findLast(({ spec }) => (spec?.osImageURL ?? "") !== "");
-  const extensionsBy = mayOverride.findLast(({ spec }) => (spec?.baseOSExtensionsContainerImage ?? "") !== "");
-  const kernelBy = members.findLast(({ spec }) => spec?.kernelType === "realtime" || spec?.kernelType === "64k-pages");
-  const fipsBy = members.find(({ spec }) => spec?.fips === true);
-
+  const cluster: ClusterValues = {
+    osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
+    baseOSExtensionsContainerImage: stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "",
+  };
+  const osImage = fieldRules.osImageURL.merge(members, cluster);
+  const kernel = fieldRules.kernelType.merge(members);
+  const [imageBy, kernelBy] = [osImage.by, kernel.by];
   const spec: RenderedSpec = {
-    osImageURL: imageBy?.spec?.osImageURL ?? clusterImage,
-    baseOSExtensionsContainerImage: extensionsBy?.spec?.baseOSExtensionsContainerImage ?? clusterExtensions,
+    osImageURL: osImage.value,
+    baseOSExtensionsContainerImage: fieldRules.baseOSExtensionsContainerImage.merge(members, cluster).value,
     config: canonical(merged.config) as unknown as Record<string, unknown>,
-    kernelArguments: members.flatMap((member) => member.spec?.kernelArguments ?? []),
-    extensions: members.flatMap((member) => member.spec?.extensions ?? []),
-    fips: fipsBy !== undefined,
-    kernelType: kernelBy?.spec?.kernelType ?? "default",
+    kernelArguments: fieldRules.kernelArguments.merge(members, cluster).value,
+    extensions: fieldRules.extensions.merge(members, cluster).value,
+    fips: fieldRules.fips.merge(members).value,
+    kernelType: kernel.value,
   };
   const refused = (refusal: Refusal): RenderResult => ({ verdict: "refused", refusals: [refusal] });
   if (kernelBy !== undefined && spec.extensions.includes("kernel-devel")) {
@@ -167,7 +138,7 @@ export function renderPool(inputs: RenderInputs): RenderResult {
   const name = renderedName(pool.metadata.name, spec);
   if (name.verdict === "refused") return refused({ code: "Unhashable", reason: name.reason, ...culpritOfText(members) });
 
-  const overridden = spec.osImageURL !== clusterImage;
+  const overridden = spec.osImageURL !== cluster.osImageURL;
   const streamName = pool.spec?.osImageStream?.name ?? "";
   if (overridden && streamName !== "") {
     return refused({
@@ -205,6 +176,7 @@ export function renderPool(inputs: RenderInputs): RenderResult {
   }
 
   let warnings: readonly RenderWarning[] | undefined;
+  let fieldOrigins: readonly FieldOrigin[] | undefined;
   return {
     verdict: "rendered",
     config,
@@ -217,14 +189,10 @@ export function renderPool(inputs: RenderInputs): RenderResult {
     get origins() {
       return merged.origins;
     },
-    fieldOrigins: [
-      { field: "osImageURL", value: spec.osImageURL, from: imageBy?.metadata.name ?? "cluster" },
-      { field: "baseOSExtensionsContainerImage", value: spec.baseOSExtensionsContainerImage, from: extensionsBy?.metadata.name ?? "cluster" },
-      { field: "fips", value: String(spec.fips), from: fipsBy?.metadata.name ?? "cluster" },
-      { field: "kernelType", value: spec.kernelType, from: kernelBy?.metadata.name ?? "cluster" },
-      ...members.flatMap(({ metadata, spec: own }) => (own?.kernelArguments ?? []).map((value): FieldOrigin => ({ field: "kernelArguments", value, from: metadata.name }))),
-      ...members.flatMap(({ metadata, spec: own }) => (own?.extensions ?? []).map((value): FieldOrigin => ({ field: "extensions", value, from: metadata.name }))),
-    ],
+    get fieldOrigins() {
+      fieldOrigins ??= originsOfFields(members, cluster);
+      return fieldOrigins;
+    },
     get warnings() {
       warnings ??= warningsOf({ members, merged, overriddenBy: overridden ? imageBy : undefined, sizeBytes });
       return warnings;
@@ -301,9 +269,10 @@ function warningsOf({ members, merged, overriddenBy, sizeBytes }: {
     warnings.push({ code: "NearlyTooLarge", reason: `the rendered config has ${sizeBytes} of at most ${maxRenderedBytes} bytes` });
   }
   for (const { kind, name, overrode } of merged.origins) {
-    if (kind !== "file" && kind !== "unit" && kind !== "dropin") continue;
     for (const { by, field, member } of overrode) {
-      if (field === "contents") warnings.push({ code: "Conflict", member: by, reason: `${by} replaces the contents that ${member} gives ${kind} ${name}` });
+      const named = kind === "dropin" ? `the drop-in ${name}` : kind === "unit" ? `the unit ${name}` : name;
+      if (field === "kind") warnings.push({ code: "Conflict", member: by, reason: `${by} makes ${name} a ${kind}, which ${member} makes something else` });
+      else if (field === "contents" && (kind === "file" || kind === "unit" || kind === "dropin")) warnings.push({ code: "Conflict", member: by, reason: `${by} replaces the contents that ${member} gives ${named}` });
     }
   }
   for (const member of members) {
