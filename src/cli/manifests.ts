@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
+import { type Document, LineCounter, isNode, parseAllDocuments } from "yaml";
 import { McoError } from "../api/errors.ts";
 import { type KubeObject, type Resource, resource } from "../api/object.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
@@ -10,35 +10,164 @@ export interface Manifest extends KubeObject {
   readonly spec?: unknown;
 }
 
+/** Where something stands in a file. */
+export interface Place {
+  readonly file: string;
+  /** Counted from 1, within the file. */
+  readonly document: number;
+}
+
+export type ReadDocument =
+  | { readonly verdict: "read"; readonly place: Place; readonly manifest: Manifest; /** Line of a field (`spec.config.storage.files[2].mode`), or of the nearest field around it. */ lineOf(path: string): number | undefined }
+  | { readonly verdict: "refused"; readonly place: Place; readonly reason: string; readonly remedy?: string; readonly line?: number };
+
+/** No API server takes an object of this size, let alone people. */
+export const maxFileBytes = 16 * 1024 * 1024;
+/** Documents of one file. */
+const maxDocuments = 10_000;
+/** Deeper than any kind of Kubernetes; what is deeper was made to hurt. */
+const maxDepth = 100;
+/** How often aliases may repeat what stands elsewhere, as `yaml` counts it. */
+const maxAliases = 100;
+
+/** The files that a path means: itself, or a folder's `*.yaml`, `*.yml` and `*.json` in order of name. */
+export function filesOf(path: string): readonly string[] {
+  if (path === "-" || statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path];
+  return readdirSync(path)
+    .filter((name) => /\.(ya?ml|json)$/.test(name))
+    .sort()
+    .map((name) => join(path, name));
+}
+
+/** Reads documents from files and folders, good ones and bad ones; `-` is standard input. */
+export function readDocuments(paths: readonly string[]): readonly ReadDocument[] {
+  return paths.flatMap((path) => {
+    const files = filesOf(path);
+    return files.flatMap((file): readonly ReadDocument[] => {
+      const refused = (reason: string): readonly ReadDocument[] => [{ verdict: "refused", place: { file, document: 1 }, reason }];
+      let bytes: Uint8Array;
+      try {
+        const size = file === "-" ? 0 : statSync(file).size;
+        if (size > maxFileBytes) return refused(`it has ${size} bytes, more than ${maxFileBytes}`);
+        bytes = readFileSync(file === "-" ? 0 : file);
+      } catch (error) {
+        return refused(`it cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+      }
+      if (bytes.length > maxFileBytes) return refused(`it has ${bytes.length} bytes, more than ${maxFileBytes}`);
+      let text: string;
+      try {
+        text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+      } catch {
+        return refused("it is not UTF-8");
+      }
+      return parseDocuments(text, file);
+    });
+  });
+}
+
 /**
- * Reads manifests from files and folders as kubectl does: YAML 1.1, in which 0644 is octal (`*.yaml`, `*.yml`, `*.json`, in order of name); `-` is standard input.
+ * Reads the documents of a text as kubectl does: YAML 1.1, in which 0644 is octal; Lists are taken apart. Size, depth and
+ * aliases are bounded: what goes beyond is refused.
+ */
+export function parseDocuments(text: string, file: string): readonly ReadDocument[] {
+  const refusal = (document: number, reason: string, line?: number): ReadDocument => ({ verdict: "refused", place: { file, document }, reason, ...(line === undefined ? {} : { line }) });
+  const tooDeep = `it nests deeper than ${maxDepth} levels`;
+  // Brackets nest in a text as long as it is deep: the parser would recurse before anybody can count.
+  if (nestsTooDeep(text)) return [refusal(1, tooDeep)];
+  const lines = new LineCounter();
+  let documents: readonly Document.Parsed[];
+  try {
+    documents = parseAllDocuments(text, { version: "1.1", lineCounter: lines });
+  } catch (error) {
+    return [refusal(1, error instanceof RangeError ? tooDeep : `it is no YAML: ${error instanceof Error ? error.message : String(error)}`)];
+  }
+  if (documents.length > maxDocuments) return [refusal(1, `it holds ${documents.length} documents, more than ${maxDocuments}`)];
+  return documents.flatMap((document, index): readonly ReadDocument[] => {
+    const at = index + 1;
+    const [error] = document.errors;
+    // The parser reports the end of its own stack as an error of the text.
+    if (error !== undefined) return [refusal(at, error.message.includes("call stack") ? tooDeep : (error.message.split("\n")[0] ?? ""), error.linePos?.[0].line)];
+    let value: unknown;
+    try {
+      value = document.toJS({ maxAliasCount: maxAliases });
+    } catch (cause) {
+      return [refusal(at, cause instanceof RangeError ? tooDeep : cause instanceof ReferenceError && cause.message.includes("Excessive") ? "its aliases repeat too much" : cause instanceof Error ? cause.message : String(cause))];
+    }
+    if (value === null || value === undefined) return [];
+    if (depthOf(value) > maxDepth) return [refusal(at, tooDeep)];
+    const place = { file, document: at };
+    return objectsIn(value).map(({ object, path: base }): ReadDocument => {
+      const lineOf = (path: string) => lineIn(document, lines, [...base, ...stepsOf(path)]);
+      if (!isManifest(object)) return { verdict: "refused", place, reason: "apiVersion, kind and metadata.name are required", ...lineField(lineIn(document, lines, base)) };
+      return { verdict: "read", place, manifest: object, lineOf };
+    });
+  });
+}
+
+const lineField = (line: number | undefined) => (line === undefined ? {} : { line });
+
+function nestsTooDeep(text: string): boolean {
+  let [depth, quote] = [0, ""];
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i] ?? "";
+    if (quote !== "") {
+      if (char === "\\" && quote === '"') i += 1;
+      else if (char === quote || char === "\n") quote = "";
+    } else if (char === "[" || char === "{") {
+      depth += 1;
+      // Texts of files and units hold brackets that do not close; the count is a bound, not a judgement.
+      if (depth > 10 * maxDepth) return true;
+    } else if (char === "]" || char === "}") depth = Math.max(0, depth - 1);
+    else if (char === '"' || char === "'") quote = char;
+    else if (char === "\n" && /^(---|\.\.\.)/.test(text.slice(i + 1, i + 4))) depth = 0;
+  }
+  return false;
+}
+
+function depthOf(value: unknown): number {
+  let level: readonly unknown[] = [value];
+  for (let depth = 0; depth <= maxDepth; depth++) {
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
+    if (level.length === 0) return depth;
+  }
+  return maxDepth + 1;
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isManifest = (value: unknown): value is Manifest => isRecord(value) && typeof value["apiVersion"] === "string" && typeof value["kind"] === "string" && isRecord(value["metadata"]) && typeof value["metadata"]["name"] === "string";
+
+/** What `kubectl get -o yaml` writes is a List; its items count like documents. */
+function objectsIn(value: unknown): readonly { readonly object: unknown; readonly path: readonly (string | number)[] }[] {
+  if (!isRecord(value) || typeof value["kind"] !== "string" || !value["kind"].endsWith("List") || !Array.isArray(value["items"])) return [{ object: value, path: [] }];
+  const kind = value["kind"].slice(0, -"List".length);
+  return value["items"].map((item: unknown, index) => ({
+    object: isRecord(item) && kind !== "" ? { apiVersion: value["apiVersion"], kind, ...item } : item,
+    path: ["items", index],
+  }));
+}
+
+/** `a.b[0].c` → a, b, 0, c */
+const stepsOf = (path: string): readonly (string | number)[] => [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name]) => (index === undefined ? (name ?? "") : Number(index)));
+
+function lineIn(document: Document.Parsed, lines: LineCounter, steps: readonly (string | number)[]): number | undefined {
+  for (let length = steps.length; length >= 0; length--) {
+    const node: unknown = length === 0 ? document.contents : document.getIn(steps.slice(0, length), true);
+    if (isNode(node) && node.range !== undefined && node.range !== null) return lines.linePos(node.range[0]).line;
+  }
+  return undefined;
+}
+
+/**
+ * Reads manifests from files and folders.
  *
  * @throws McoError `MCO_MANIFEST_INVALID` with file, document and reason.
  */
 export async function readManifests(paths: readonly string[]): Promise<readonly Manifest[]> {
-  const manifests: Manifest[] = [];
-  for (const path of paths) {
-    const files = path === "-" ? ["-"] : statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? readdirSync(path).filter((name) => /\.(ya?ml|json)$/.test(name)).sort().map((name) => join(path, name)) : [path];
-    for (const file of files) {
-      let text: string;
-      try {
-        text = readFileSync(file === "-" ? 0 : file, "utf8");
-      } catch (cause) {
-        throw new McoError("MCO_MANIFEST_INVALID", { file, problem: "it cannot be read" }, { cause });
-      }
-      for (const [index, document] of parseAllDocuments(text, { version: "1.1" }).entries()) {
-        const [error] = document.errors;
-        if (error !== undefined) throw new McoError("MCO_MANIFEST_INVALID", { file, document: index + 1, problem: error.message });
-        const value = document.toJS() as Manifest | null;
-        if (value === null) continue;
-        if (typeof value !== "object" || typeof value.apiVersion !== "string" || typeof value.kind !== "string" || typeof value.metadata?.name !== "string") {
-          throw new McoError("MCO_MANIFEST_INVALID", { file, document: index + 1, problem: "apiVersion, kind and metadata.name are required" });
-        }
-        manifests.push(value);
-      }
-    }
-  }
-  return manifests;
+  return readDocuments(paths).map((document) => {
+    if (document.verdict === "read") return document.manifest;
+    const { place, reason, line } = document;
+    throw new McoError("MCO_MANIFEST_INVALID", { ...place, problem: reason }, { message: `${place.file}${line === undefined ? "" : `:${line}`}: document ${place.document}: ${reason}` });
+  });
 }
 
 /** Kinds that a server offers, by `apiVersion/kind`. */

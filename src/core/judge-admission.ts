@@ -22,15 +22,20 @@ export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spe
   return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
 }
 
-/** Judges a pool: selectors that select everything are a mistake that would take every machine. */
+/** Judges a pool by itself. */
 export function judgePool(pool: Pick<MachineConfigPool, "metadata" | "spec">): AdmissionVerdict {
+  return judged(`MachineConfigPool ${pool.metadata.name}`, problemsOfPool(pool));
+}
+
+/** What is wrong with a pool: selectors that select everything are a mistake that would take every machine. */
+export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly Problem[] {
   const { machineConfigSelector, nodeSelector } = pool.spec;
   const problems: Problem[] = [];
   if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector)) problems.push({ severity: "error", path: "spec.machineConfigSelector", reason: "is empty and would select every MachineConfig", remedy: "name a label, for example machineconfiguration.openshift.io/role" });
   if (nodeSelector !== undefined && selectorIsEmpty(nodeSelector)) problems.push({ severity: "error", path: "spec.nodeSelector", reason: "is empty and would select every node", remedy: "name a label, for example node-role.kubernetes.io/infra" });
   if (machineConfigSelector === undefined) problems.push({ severity: "warning", path: "spec.machineConfigSelector", reason: "is missing, so that the pool selects no MachineConfig" });
   if (nodeSelector === undefined) problems.push({ severity: "warning", path: "spec.nodeSelector", reason: "is missing, so that the pool selects no node" });
-  return judged(`MachineConfigPool ${pool.metadata.name}`, problems);
+  return problems;
 }
 
 function judged(what: string, problems: readonly Problem[]): AdmissionVerdict {
