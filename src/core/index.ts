@@ -1,0 +1,20 @@
+/**
+ * The decisions of the suite as a library: pure functions over plain data, for Node.js and browsers alike. What they take
+ * and give is documented at each of them; the kinds are in `machine-config-operator/api`, Ignition in
+ * `machine-config-operator/ignition`.
+ */
+export { type Because, type Change, type Consequence, type Op, describeChange, describeConsequence } from "./change.ts";
+export { type ReferenceResult, classifyAsReference } from "./classify-as-reference.ts";
+export { type ClusterFacts, type ClusterStatus, clusterStatus, isSettled } from "./cluster-status.ts";
+export { type ConfigChange, diffConfigs } from "./diff-configs.ts";
+export { type EffectivePolicies, consequencesOf, defaultPolicies, mergePolicies } from "./disruption-policy.ts";
+export { type NodeConfig, compareNodeConfigs, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
+export { type ClusterForecast, type ClusterObjects, type NodeForecast, type PoolForecast, observedAs, planCluster } from "./plan-cluster.ts";
+export { type NodePlan, type ObservedNode, type Originals, type Step, planNode } from "./plan-node.ts";
+export { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
+export { type Irreconcilable, reconcile } from "./reconcilable.ts";
+export { type Refusal, type RenderInputs, type RenderResult, type RenderWarning, renderPool } from "./render-pool.ts";
+export { renderedName } from "./rendered-name.ts";
+export { type NodeSelection, type RolloutFacts, budgetOf, selectNodes } from "./select-nodes.ts";
+export { ignitionOf, supportedExtensions, validateMachineConfig } from "./validate-machine-config.ts";
+export { type Problem, convertIgnition, decodeContents, encodeDataUrl, mergeIgnition, parseIgnition } from "../ignition/index.ts";
