@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { type ClusterObjects } from "../core/plan-cluster.ts";
+import { renderPool } from "../core/render-pool.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { admissionHandler, admissionPath } from "./admission-handler.ts";
 
@@ -49,6 +51,73 @@ describe("admission of MachineConfigs", () => {
     expect((await review("MachineConfig", config({ kernelType: "fast" }, { labels: { a: "b" } }), bad)).allowed).toBe(true);
     expect((await review("MachineConfig", config({ kernelType: "faster" }), bad)).allowed).toBe(false);
   });
+});
+
+describe("the plan of a change", () => {
+  const labelled = { labels: { "machineconfiguration.openshift.io/role": "worker" } };
+  const file = (path: string, text: string) => ignition({ files: [{ path, contents: { source: `data:,${text}` } }] });
+  const object = (kind: string, name: string, spec: object, metadata: object = {}) => ({ apiVersion: "machineconfiguration.openshift.io/v1", kind, metadata: { name, ...metadata }, spec });
+  const workers = { nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } }, machineConfigSelector: { matchLabels: labelled.labels } };
+  const facts = {
+    pools: [object("MachineConfigPool", "worker", workers)],
+    machineConfigs: [object("MachineConfig", "00-worker", file("/etc/a", "a"), labelled)],
+    machineConfiguration: undefined,
+    controllerConfig: object("ControllerConfig", "machine-config-controller", { baseOSContainerImage: "os@sha256:1" }),
+    nodes: ["w0", "w1"].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels: workers.nodeSelector.matchLabels } })),
+  } as unknown as ClusterObjects;
+  const planning = admissionHandler({ log: silentLogger, facts: () => facts });
+  const ask = async (request: object, handler = planning): Promise<Answer> => {
+    const body = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" }, object: null, oldObject: null, ...request } };
+    const response = await handler({ method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) }, undefined, new AbortController().signal);
+    return (JSON.parse(typeof response.body === "string" ? response.body : "") as { response: Answer }).response;
+  };
+
+  test("says which pools get a new configuration, what their machines go through, and what conflicts", async () => {
+    const { allowed, warnings } = await ask({ object: config(file("/etc/a", "b")) });
+    expect(allowed).toBe(true);
+    expect(warnings).toEqual([expect.stringMatching(/^pool worker gets rendered-worker-[0-9a-f]{32}; 2 machines: drain and reboot, because \/etc\/a has no disruption policy$/), "conflict in pool worker: 99-x replaces the contents that 00-worker gives /etc/a"]);
+  });
+
+  test("a deletion has one too, and a change of labels", async () => {
+    expect((await ask({ oldObject: facts.machineConfigs[0] })).warnings?.[0]).toContain("pool worker would not render: the pool worker selects no MachineConfig");
+    const stored = { ...facts.machineConfigs[0], metadata: { name: "00-worker", labels: {} } };
+    expect((await ask({ object: stored, oldObject: facts.machineConfigs[0] })).warnings?.some((line) => line.includes("would not render"))).toBe(true);
+  });
+
+  test("what running machines could not follow is told with the plan", async () => {
+    const current = renderPool({ pool: { metadata: { name: "worker" } }, members: facts.machineConfigs, controllerConfig: { spec: { baseOSContainerImage: "os@sha256:1" } } });
+    if (current.verdict === "refused") throw new Error("refused");
+    expect((await ask({ object: config(ignition({ disks: [{ device: "/dev/vdb" }] })) })).warnings?.[0]).toMatch(/^pool worker would not render: 99-x: the section disks changes/);
+  });
+
+  test("our own controllers, rendered configurations and annotations get none; nor does anybody while facts are missing", async () => {
+    const body = { object: config(file("/etc/b", "b")) };
+    expect((await ask({ ...body, userInfo: { username: "system:serviceaccount:openshift-machine-config-operator:machine-config-controller" } })).warnings).toBe(undefined);
+    expect((await ask({ object: { ...body.object, metadata: { ...body.object.metadata, name: "rendered-worker-1" } } })).warnings).toBe(undefined);
+    expect((await ask({ ...body, oldObject: body.object })).warnings).toBe(undefined);
+    expect((await ask(body, handle)).warnings).toBe(undefined);
+    expect((await ask(body, admissionHandler({ log: silentLogger, facts: () => undefined }))).warnings).toBe(undefined);
+  });
+
+  test("a plan that cannot be made hinders nobody", async () => {
+    const failing = admissionHandler({
+      log: silentLogger,
+      facts: () => {
+        throw new Error("no caches");
+      },
+    });
+    expect(await ask({ object: config(file("/etc/b", "b")) }, failing)).toEqual({ uid: "u", allowed: true });
+  });
+
+  test("a cluster of a thousand machines and a pool of a hundred members is answered far within the webhook's time", async () => {
+    const many = {
+      ...facts,
+      machineConfigs: Array.from({ length: 100 }, (_, i) => object("MachineConfig", `${10 + i}-m`, file(`/etc/${i}`, "x".repeat(2000)), labelled)),
+      nodes: Array.from({ length: 1000 }, (_, i) => ({ apiVersion: "v1", kind: "Node", metadata: { name: `w${i}`, labels: workers.nodeSelector.matchLabels } })),
+    } as unknown as ClusterObjects;
+    const { warnings } = await ask({ object: config(file("/etc/b", "b")) }, admissionHandler({ log: silentLogger, facts: () => many }));
+    expect(warnings?.[0]).toContain("1000 machines: drain and reboot");
+  }, 5000);
 });
 
 describe("admission of pools", () => {

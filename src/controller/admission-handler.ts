@@ -1,6 +1,9 @@
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { namespace } from "../api/names.ts";
+import { forecastSummary } from "../core/forecast-summary.ts";
 import { type AdmissionVerdict, judgeMachineConfig, judgePool } from "../core/judge-admission.ts";
+import { type ClusterObjects, planCluster } from "../core/plan-cluster.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -14,6 +17,7 @@ interface Review {
   readonly request?: {
     readonly uid?: string;
     readonly kind?: { readonly group?: string; readonly kind?: string };
+    readonly userInfo?: { readonly username?: string };
     readonly object?: MachineConfig | MachineConfigPool | null;
     readonly oldObject?: MachineConfig | MachineConfigPool | null;
   };
@@ -24,9 +28,12 @@ const refuse = (status: number, text: string): HttpResponse => ({ status, header
 
 /**
  * Answers AdmissionReviews (k8s.io/api admission/v1, master) about MachineConfigs and pools: refuses what could never be
- * rendered, with field, reason and remedy, and warns of what will not do what its author expects.
+ * rendered, with field, reason and remedy, and warns: of what will not do what its author expects, and of what the change
+ * will do to pools and machines, which is the very plan that `mco plan` shows.
+ *
+ * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan.
  */
-export function admissionHandler(options: { readonly log: Logger }): ServerHandler {
+export function admissionHandler(options: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined }): ServerHandler {
   return async (request) => {
     const path = request.target.split("?", 1)[0];
     if (path === "/readyz" && request.method === "GET") return refuse(200, "ok");
@@ -40,10 +47,33 @@ export function admissionHandler(options: { readonly log: Logger }): ServerHandl
     }
     const asked = review.request;
     if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined) return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
-    const verdict = judge(asked);
+    let verdict = judge(asked);
     if (verdict.verdict === "refused") options.log.info({ object: asked.object?.metadata.name, reason: verdict.message }, "refused at admission");
+    if (verdict.verdict === "allowed") verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, options)] };
     return Promise.resolve(json(200, { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: responseOf(asked.uid, verdict, asked) }));
   };
+}
+
+/** Findings about the object itself that are shown beside the plan. */
+const mostFindings = 5;
+
+/** What the change would do, for people: our own controllers know it, and a failure to foresee must not hinder anybody. */
+function summaryOf({ kind, object, oldObject, userInfo }: NonNullable<Review["request"]>, { facts, log }: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined }): readonly string[] {
+  const name = (object ?? oldObject)?.metadata.name;
+  if (name === undefined || name.startsWith("rendered-") || userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true) return [];
+  const same = object !== null && object !== undefined && oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec) && equalValues(object.metadata.labels, oldObject.metadata.labels);
+  if (same || object?.metadata.deletionTimestamp !== undefined) return [];
+  try {
+    const before = facts?.();
+    if (before?.controllerConfig === undefined) return [];
+    const replaced = <T extends MachineConfig | MachineConfigPool>(list: readonly T[]): readonly T[] => [...list.filter(({ metadata }) => metadata.name !== name), ...(object === null || object === undefined ? [] : [object as T])];
+    if (kind?.kind === MachineConfig.kind) return forecastSummary(planCluster(before, { ...before, machineConfigs: replaced(before.machineConfigs) }), name);
+    if (kind?.kind === MachineConfigPool.kind) return forecastSummary(planCluster(before, { ...before, pools: replaced(before.pools) }), undefined);
+    return [];
+  } catch (error) {
+    log.warn({ error, object: name }, "the plan of a change could not be made");
+    return [];
+  }
 }
 
 function judge({ kind, object, oldObject }: NonNullable<Review["request"]>): AdmissionVerdict {

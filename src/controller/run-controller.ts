@@ -1,5 +1,11 @@
+import { ControllerConfig } from "../api/controller-config.ts";
+import { kubernetes } from "../api/kubernetes.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { namespace, objects } from "../api/names.ts";
-import { type Controller, runControllers } from "../kube/controller.ts";
+import type { ClusterObjects } from "../core/plan-cluster.ts";
+import { type Caches, type Controller, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
@@ -35,6 +41,20 @@ export interface ControllerOptions extends Ports {
   readonly coalesceMs?: number;
 }
 
+/** What decides about the machines, as the controllers see it. */
+function clusterIn(caches: Caches): ClusterObjects {
+  return {
+    pools: caches.of(MachineConfigPool).list(),
+    machineConfigs: caches
+      .of(MachineConfig)
+      .list()
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined),
+    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
+    controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig),
+    nodes: caches.of(kubernetes.Node).list(),
+  };
+}
+
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
@@ -50,10 +70,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     drain: drainController,
   };
 
+  /** Those of this term; a process that does not lead reads nothing and answers without a plan. */
+  let caches: Caches | undefined;
+  // A plan needs what both of these watch.
+  const isWatching = chosen.includes("render") && chosen.includes("node");
+
   async function answerReviews(listener: NonNullable<ControllerOptions["admission"]>): Promise<void> {
     while (!signal.aborted) {
       try {
-        const { port } = await listener.listen(listener, admissionHandler({ log: log.child({ controller: "admission" }) }), signal);
+        const { port } = await listener.listen(listener, admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)) }), signal);
         log.info({ host: listener.host, port }, "answering admission reviews");
         return;
       } catch (error) {
@@ -64,12 +89,14 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   }
 
   const answering = admission === undefined ? undefined : answerReviews(admission);
-  await whileLeader({ kube, clock, log, name: controllerLease, namespace, identity, ...options.lease }, signal, (term) =>
-    runControllers(
+  await whileLeader({ kube, clock, log, name: controllerLease, namespace, identity, ...options.lease }, signal, async (term) => {
+    const onSynced = (synced: Caches) => void (caches = isWatching ? synced : undefined);
+    await runControllers(
       chosen.map((name) => make[name]()),
-      options,
+      { ...options, onSynced },
       term,
-    ),
-  );
+    );
+    caches = undefined;
+  });
   if (signal.aborted) await answering;
 }

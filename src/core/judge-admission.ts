@@ -2,6 +2,7 @@ import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { selectorIsEmpty } from "../api/object.ts";
 import type { Problem } from "../ignition/problem.ts";
+import { clipWarning } from "./forecast-summary.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
 /** What the API server is told about an object that somebody wants to store. */
@@ -9,11 +10,7 @@ export type AdmissionVerdict =
   | { readonly verdict: "allowed"; readonly warnings: readonly string[] }
   | { readonly verdict: "refused"; readonly message: string; readonly causes: readonly { readonly field: string; readonly message: string }[]; readonly warnings: readonly string[] };
 
-/** Warnings longer than this are cut by the API server. */
-const warningLimit = 250;
-
 const sentence = ({ path, reason, remedy }: Problem) => `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
-const clip = (text: string) => (text.length <= warningLimit ? text : `${text.slice(0, warningLimit - 1)}…`);
 
 /** Judges a MachineConfig by itself, with the very rules that rendering and the machines follow. */
 export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spec">): AdmissionVerdict {
@@ -40,7 +37,7 @@ export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly 
 
 function judged(what: string, problems: readonly Problem[]): AdmissionVerdict {
   const errors = problems.filter(({ severity }) => severity === "error");
-  const warnings = problems.filter(({ severity }) => severity !== "error").map((problem) => clip(sentence(problem)));
+  const warnings = problems.filter(({ severity }) => severity !== "error").map((problem) => clipWarning(sentence(problem)));
   if (errors.length === 0) return { verdict: "allowed", warnings };
   return { verdict: "refused", message: `${what} is invalid: ${errors.map(sentence).join("; ")}`, causes: errors.map(({ path, reason, remedy }) => ({ field: path, message: remedy === undefined ? reason : `${reason}; ${remedy}` })), warnings };
 }

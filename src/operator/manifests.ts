@@ -209,7 +209,7 @@ export function admissionWebhook(inputs: { readonly address: string; readonly ca
         failurePolicy: "Ignore",
         timeoutSeconds: 5,
         clientConfig: { url: `https://${inputs.address.includes(":") ? `[${inputs.address}]` : inputs.address}:${admission.port}${admission.path}`, caBundle: btoa(inputs.ca) },
-        rules: [{ apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["machineconfigs", "machineconfigpools"], scope: "Cluster" }],
+        rules: [{ apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE", "UPDATE", "DELETE"], resources: ["machineconfigs", "machineconfigpools"], scope: "Cluster" }],
       },
     ],
   };
