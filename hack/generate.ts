@@ -1,9 +1,13 @@
-/** Writes the files that are made from code: CRDs, the error reference, the reference of kinds. `--check` only compares. */
+/** Writes the files that are made from code: CRDs, the error reference, the rules of merging, the reference of kinds. `--check` only compares. */
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { definedResources, errorCodes } from "../src/api/index.ts";
 import { commands } from "../src/cli/commands.ts";
+import { fieldRules, mergeOrder } from "../src/core/merge-fields.ts";
+import { fixUps, mergeRules, ruleNameOf } from "../src/ignition/merge-ignition.ts";
+import type { StructShape } from "../src/ignition/shape.ts";
+import { shapesOf3 } from "../src/ignition/spec-3.ts";
 
 const root = join(import.meta.dirname, "..");
 const check = process.argv.includes("--check");
@@ -57,7 +61,34 @@ function cli(): string {
   return `# Commands\n\nGenerated from \`src/cli/commands.ts\`. Exit codes: 0 fine, 1 failed, 64 the command line is not understood; \`plan\`: 0 nothing would change, 2 something would, 1 it cannot be applied.\n\n${entries.join("\n")}`;
 }
 
-const wanted: Record<string, string> = { ...crds(), "docs/errors.md": errors(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli() };
+function merge(): string {
+  const fields = Object.entries(fieldRules).map(([field, { rule }]) => `| \`${field}\` | ${rule} |`);
+  const kinds = Object.entries(mergeRules).map(([name, { fields: which, rule }]) => `| ${name} | ${which} | ${rule} |`);
+  const when = { before: "before each config but the first is merged", after: "after it", end: "at the end" };
+  const around = fixUps.map(({ rule, when: moment }) => `| ${when[moment]} | ${rule} |`);
+  const rows = (shape: StructShape, path: string): readonly string[] =>
+    [...shape.fields].flatMap(([name, field]) => {
+      const here = path === "" ? name : `${path}.${name}`;
+      const key = field.kind === "list" && field.merge.by === "key" ? field.merge.key : "";
+      const group = field.kind === "list" && field.merge.by === "key" && field.merge.group !== undefined ? `${field.merge.group}` : "";
+      const row = `| \`${here}\` | ${ruleNameOf(field)} | ${key} | ${group} |`;
+      const below = field.kind === "struct" ? rows(field, here) : field.kind === "list" && field.of.kind === "struct" ? rows(field.of, `${here}[]`) : [];
+      return [row, ...below];
+    });
+  return [
+    "# How MachineConfigs merge",
+    "Generated from the tables that the code runs: `src/core/merge-fields.ts`, `src/ignition/merge-ignition.ts` and `src/ignition/spec-3.ts`. `mco blame` tells for one field of one pool what came of them.",
+    "## Order\n\nA pool's MachineConfigs are merged in this order, in each group by the bytes of their names; what later ones say wins.",
+    mergeOrder.map(({ who }, i) => `${i + 1}. ${who}`).join("\n"),
+    `## Fields of a MachineConfig\n\n| field | rule |\n| --- | --- |\n${fields.join("\n")}\n| \`config\` | as below |`,
+    "## The Ignition config\n\nEvery config is brought to spec 3.5 first. The first one is taken as it is; each further one is merged into what there is.",
+    `| rule | fields | what becomes of them |\n| --- | --- | --- |\n${kinds.join("\n")}`,
+    `What MachineConfigs add to Ignition's own merge:\n\n| when | rule |\n| --- | --- |\n${around.join("\n")}`,
+    `## Field by field\n\nLists of one group may not hold the same key: a file takes a folder or link of the same path away.\n\n| field | rule | key | group |\n| --- | --- | --- | --- |\n${rows(shapesOf3[5], "").join("\n")}`,
+  ].join("\n\n") + "\n";
+}
+
+const wanted: Record<string, string> = { ...crds(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli() };
 const stale: string[] = [];
 for (const [path, text] of Object.entries(wanted)) {
   const file = join(root, path);
