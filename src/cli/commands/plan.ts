@@ -57,7 +57,7 @@ function describePool(pool: PoolForecast): readonly string[] {
     case "unchanged":
       return [`pool ${pool.pool}: nothing changes (${pool.rendered})`];
     case "refused":
-      return [`pool ${pool.pool}: would not render`, ...pool.refusals.map(({ reason, member, path, remedy }) => `  ${[member, path].filter((part) => part !== undefined).join(" ")}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)];
+      return [`pool ${pool.pool}: would not render`, ...pool.refusals.map(({ reason, path, remedy }) => `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`)];
     case "changes": {
       const lines = [`pool ${pool.pool}: ${pool.from === "" ? "renders " : `${pool.from} → `}${pool.to}${pool.paused ? "  (paused: machines keep what they have)" : ""}`];
       for (const change of pool.changes) lines.push(`  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}`);
@@ -67,8 +67,9 @@ function describePool(pool: PoolForecast): readonly string[] {
       // What is to be said of a MachineConfig by itself was said above, of those that change.
       for (const warning of pool.warnings) if (warning.code !== "Finding") lines.push(`  warning: ${warning.code === "Conflict" ? "conflict: " : ""}${warning.reason}`);
       const byFate = new Map<string, string[]>();
+      const isRefused = pool.irreconcilable.length > 0;
       for (const node of pool.nodes) {
-        const fate = [node.drains ? "drain" : "", ...node.actions, node.reboots ? "reboot" : ""].filter((word) => word !== "").join(", ") || "nothing but the change on disk";
+        const fate = isRefused ? "keeps what it has" : [node.drains ? "drain" : "", ...node.actions, node.reboots ? "reboot" : ""].filter((word) => word !== "").join(", ") || "nothing but the change on disk";
         byFate.set(fate, [...(byFate.get(fate) ?? []), node.node]);
       }
       for (const [fate, nodes] of byFate) lines.push(`  ${nodes.join(", ")}: ${fate}`);
