@@ -29,6 +29,10 @@ describe("forecastSummary", () => {
     expect(summary(pool("worker", { warnings })).slice(1)).toEqual(["conflict in pool worker: 99-x replaces the contents that 00-worker gives /etc/a"]);
   });
 
+  test("what machines would refuse is told in place of what they would go through", () => {
+    expect(summary(pool("worker", { irreconcilable: [{ field: "spec.fips", reason: "no", remedy: "leave it", rule: "ours" }], nodes: [reboots] }))).toEqual(["machines of pool worker would refuse it: spec.fips: no"]);
+  });
+
   test("what cannot be rendered comes first, and no more is said than people read", () => {
     const refused: PoolForecast = { pool: "z", verdict: "refused", refusals: [{ code: "Irreconcilable", reason: "99-x: the section disks changes", remedy: "leave it" }] };
     const lines = summary(...Array.from({ length: 9 }, (_, i) => pool(`p${i}`)), refused);

@@ -42,7 +42,7 @@ export function forecastSummary(forecast: Pick<ClusterForecast, "pools">, change
   const changing = forecast.pools.filter((pool) => pool.verdict === "changes");
   const unreachable = changing.flatMap((pool) => pool.irreconcilable.map(({ field, reason }) => `machines of pool ${pool.pool} would refuse it: ${field}: ${reason}`));
   const conflicts = changing.flatMap((pool) => pool.warnings.flatMap(({ code, member, reason }) => (code === "Conflict" && changed !== undefined && (member === changed || reason.split(" ").includes(changed)) ? [`conflict in pool ${pool.pool}: ${reason}`] : [])));
-  const all = [...refused, ...unreachable, ...changing.map(ofPool), ...conflicts].map((text) => clipWarning(maskText(text)));
+  const all = [...refused, ...unreachable, ...changing.filter(({ irreconcilable }) => irreconcilable.length === 0).map(ofPool), ...conflicts].map((text) => clipWarning(maskText(text)));
   if (all.length <= mostWarnings) return all;
   return [...all.slice(0, mostWarnings - 1), `and ${all.length - mostWarnings + 1} more; mco plan says everything`];
 }

@@ -90,6 +90,13 @@ describe("planCluster", () => {
     expect(forecast.pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "refused" });
   });
 
+  test("a pool that is refused already stays refused, whatever else is changed beside it", () => {
+    const refused = with_(config("90-fips", "worker", {}, { fips: true }));
+    const more: ClusterObjects = { ...refused, machineConfigs: [...refused.machineConfigs, config("95-b", "worker", { "/etc/b": "1" })] };
+    for (const after of [refused, more]) expect(planCluster(refused, after).pools[1]).toMatchObject({ pool: "worker", verdict: "refused", refusals: [{ code: "Irreconcilable", member: "90-fips" }] });
+    expect(planCluster(refused, before).pools[1]).toMatchObject({ verdict: "unchanged" });
+  });
+
   test("warns of a MachineConfig that no pool selects", () => {
     expect(planCluster(before, with_(config("99-lost", "infra", {}))).warnings[0]).toContain("no pool selects it");
   });

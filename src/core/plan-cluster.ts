@@ -13,7 +13,7 @@ import { type ObservedEntry, type ObservedNode, type Step, planNode } from "./pl
 import { poolOfNode } from "./pool-of-node.ts";
 import { type Irreconcilable, reconcile } from "./reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
-import { type Refusal, type RenderInputs, type RenderWarning, renderPool } from "./render-pool.ts";
+import { type Refusal, type RenderInputs, type RenderWarning } from "./render-pool.ts";
 import { ignitionOf, validateMachineConfig } from "./validate-machine-config.ts";
 
 /** The objects that decide what machines should be. */
@@ -131,9 +131,11 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
   const pools = after.pools.map((pool): PoolForecast => {
     const name = pool.metadata.name;
     const earlierPool = before.pools.find((other) => other.metadata.name === name);
-    const then = earlierPool === undefined ? undefined : renderPool(renderInputsOf(earlierPool, before));
-    const from = then?.verdict === "rendered" ? then.config : before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
-    const now = renderForPool(renderInputsOf(pool, after), from, overrides);
+    // A pool that was already refused keeps its current config, and whatever comes next is judged against that one.
+    const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
+    const then = earlierPool === undefined ? undefined : renderForPool(renderInputsOf(earlierPool, before), current, storageOverridesOf(before.machineConfiguration));
+    const from = then?.verdict === "rendered" ? then.config : current;
+    const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
     if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
     const to = now.config;
     if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
