@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
+import type { MachineConfig } from "../../src/api/machine-config.ts";
 import { diffConfigs } from "../../src/core/diff-configs.ts";
 import { renderPool } from "../../src/core/render-pool.ts";
 import type { ReferenceCase } from "../../test/vectors/answer-case.ts";
@@ -11,8 +12,32 @@ export interface DecisionFigures {
   readonly membersPerRender: number;
   readonly rendersPerSecond: number;
   readonly rendersPerSecondBaseline: number;
+  /** Renders of a pool with `manyMembers` members, of which one is new each time. */
+  readonly manyMembers: number;
+  readonly rerendersPerSecond: number;
+  readonly rerendersPerSecondBaseline: number;
   readonly diffsPerSecond: number;
   readonly diffsPerSecondBaseline: number;
+}
+
+const manyMembers = 100;
+
+/** Three files of 2 KiB, a unit and a drop-in, as a spec 3.2 config. */
+function largeMember(i: number): MachineConfig {
+  const text = Buffer.from(`setting_${i} = value\n`.repeat(100)).toString("base64").slice(0, 2048);
+  return {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: { name: `${100 + i}-worker`, labels: { "machineconfiguration.openshift.io/role": "worker" } },
+    spec: {
+      kernelArguments: [`argument${i}`],
+      config: {
+        ignition: { version: "3.2.0" },
+        storage: { files: [0, 1, 2].map((k) => ({ path: `/etc/example/${i}-${k}.conf`, mode: 0o644, contents: { source: `data:;base64,${text}` } })) },
+        systemd: { units: [{ name: `example-${i}.service`, enabled: true, contents: "[Unit]\nDescription=An example\n\n[Service]\nExecStart=/usr/bin/true\n\n[Install]\nWantedBy=multi-user.target\n", dropins: [{ name: "10-x.conf", contents: "[Service]\nMemoryHigh=1G\n" }] }] },
+      },
+    },
+  };
 }
 
 /**
@@ -51,6 +76,21 @@ export function measureDecisions(seconds: number): DecisionFigures {
     return renders.length;
   }, seconds);
 
+  const many = Array.from({ length: manyMembers }, (_, i) => JSON.stringify(largeMember(i)));
+  const pool = { metadata: { name: "worker" } };
+  const renderMany = (configs: Render["configs"]) => {
+    const result = renderPool({ pool, members: configs, controllerConfig: { spec: {} } });
+    if (result.verdict !== "rendered") throw new Error(JSON.stringify(result.refusals));
+    return 1;
+  };
+  const cached = many.map((text) => copy<MachineConfig>(text));
+  const rerendersPerSecond = ratePerSecond((turn) => {
+    const changed = turn % manyMembers;
+    cached[changed] = copy(many[changed] ?? "");
+    return renderMany(cached);
+  }, seconds);
+  const rerendersPerSecondBaseline = ratePerSecond(() => renderMany(many.map((text) => copy(text))), seconds);
+
   const diffs = cases.filter((one) => one.op === "diff").map(({ Old, New }) => ({ from: Old, fromText: JSON.stringify(Old), toText: JSON.stringify(New) }));
   let found = 0;
   const diffsPerSecond = ratePerSecond(() => {
@@ -64,5 +104,5 @@ export function measureDecisions(seconds: number): DecisionFigures {
   if (found === 0) throw new Error("no case differs");
 
   const members = renders.reduce((sum, { texts }) => sum + texts.length, 0) / renders.length;
-  return { renderCases: renders.length, diffCases: diffs.length, membersPerRender: Math.round(members * 10) / 10, rendersPerSecond, rendersPerSecondBaseline, diffsPerSecond, diffsPerSecondBaseline };
+  return { renderCases: renders.length, diffCases: diffs.length, membersPerRender: Math.round(members * 10) / 10, rendersPerSecond, rendersPerSecondBaseline, manyMembers, rerendersPerSecond, rerendersPerSecondBaseline, diffsPerSecond, diffsPerSecondBaseline };
 }

@@ -100,6 +100,23 @@ describe("registriesDrain", () => {
     expect(registriesDrain(before, after).verdict).toBe(verdict);
   });
 
+  test.for([
+    ["blanks in a heading", `[[${" ".repeat(20_000)}!`],
+    ["blanks in another heading", `[${" ".repeat(20_000)}!`],
+    ["escapes that never end", `a = ["${'\\"'.repeat(20_000)}`],
+    ["brackets that never close", `a = ${"[".repeat(50_000)}`],
+    ["very many headings", "[[registry]]\n".repeat(20_000)],
+    ["items without commas", `a = [${'"x" '.repeat(20_000)}]`],
+    ["NUL and surrogates", "a = \"\0\ud800\"\n[[registry]]\nprefix = \"\udfff\""],
+  ] as const)("%s are read or given up in bounded time", { timeout: 2000 }, ([, text]) => {
+    expect(["safe", "drain"]).toContain(registriesDrain(text, `${text} `).verdict);
+  });
+
+  test("pieces of TOML in any order never throw, and equal files are safe or unreadable", () => {
+    const piece = fc.constantFrom("[[registry]]", "[[registry.mirror]]", "[x]", "\n", 'prefix = "a"', 'location = "b"', "blocked = true", "insecure", "=", '"', "'", "[", "]", ",", "#", "\\", "mirror-by-digest-only = true", 'pull-from-mirror = "digest-only"', "unqualified-search-registries = [", '"q"');
+    fc.assert(fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => ["safe", "drain"].includes(registriesDrain(pieces.join(""), pieces.join(" ")).verdict)), { numRuns: 500 });
+  });
+
   test("any text gives an answer", () => {
     fc.assert(fc.property(fc.string(), fc.string(), (a, b) => ["safe", "drain"].includes(registriesDrain(a, b).verdict)));
   });

@@ -248,7 +248,8 @@ function readRegistries(text: string): Registries | undefined {
   if (lines === undefined) return undefined;
   for (const line of lines) {
     if (line === "") continue;
-    const heading = /^\[\[\s*([A-Za-z0-9_.\-\s]+?)\s*\]\]$/.exec(line) ?? /^\[\s*([A-Za-z0-9_.\-\s"]+?)\s*\]$/.exec(line);
+    // One quantifier each: blanks around the name would make a hostile line cost its length cubed.
+    const heading = /^\[\[([A-Za-z0-9_.\-\s]+)\]\]$/.exec(line) ?? /^\[([A-Za-z0-9_.\-\s"]+)\]$/.exec(line);
     if (heading !== null) {
       const name = (heading[1] ?? "").replaceAll(/\s/g, "");
       target = {};

@@ -34,7 +34,7 @@ const assignment = new RegExp(String.raw`((?:^|[^A-Za-z0-9_.-])(?:["']?)${secret
 const blockAssignment = new RegExp(String.raw`^(\s*)(?:- )?["']?${secretName}["']?\s*:\s*[|>][-+0-9]*\s*$`, "i");
 const patterns: readonly (readonly [RegExp, string])[] = [
   [/\$(?:1|2[abxy]?|5|6|7|y|gy|sha1|argon2\w*)\$[./A-Za-z0-9$=,+-]{8,}/g, masked],
-  [/\b([a-z][a-z0-9+.-]*:\/\/[^/\s:@"']*):[^/\s@"']+@/gi, `$1:${masked}@`],
+  [/\b([a-z][a-z0-9+.-]{0,30}:\/\/[^/\s:@"']*):[^/\s@"']+@/gi, `$1:${masked}@`],
   [/\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*/g, masked],
   [/\b((?:bearer|basic)\s+)[A-Za-z0-9+/=._~-]{8,}/gi, `$1${masked}`],
   [assignment, `$1${masked}`],
