@@ -44,5 +44,6 @@ describe("forecastSummary", () => {
   test("no line is longer than clients print", () => {
     expect(clipWarning(`${"word ".repeat(100)}\nend`).length).toBeLessThanOrEqual(warningLimit);
     expect(clipWarning("a\n b")).toBe("a b");
+    expect(clipWarning("/etc/\u4e2d\u0000")).toBe("/etc/\\u4e2d\\u0000");
   });
 });

@@ -6,9 +6,12 @@ export const mostWarnings = 5;
 /** Clients cut longer ones. */
 export const warningLimit = 250;
 
-/** A text as a warning takes it: one line, no longer than `warningLimit`. */
+/** A text as a warning takes it: one line, no longer than `warningLimit`, in ASCII, because it travels in an HTTP header. */
 export function clipWarning(text: string): string {
-  const line = text.replaceAll(/\s+/g, " ").trim();
+  const line = text
+    .replaceAll(/\s+/g, " ")
+    .trim()
+    .replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
   return line.length <= warningLimit ? line : `${line.slice(0, warningLimit - 3).trimEnd()}...`;
 }
 
