@@ -138,9 +138,12 @@ function peerOf(incoming: IncomingMessage): Peer {
   return commonName === undefined ? {} : { certificate: { commonName, organizations: list(subject.O as string | string[] | undefined) } };
 }
 
+/** Header values go out as UTF-8, which node:http takes one character a byte. */
+const headerBytes = (value: string) => Buffer.from(value).toString("latin1");
+
 async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: HttpResponse): Promise<void> {
   const { status, body } = response;
-  for (const [name, value] of Object.entries(response.headers)) outgoing.setHeader(name, typeof value === "string" ? value : [...value]);
+  for (const [name, value] of Object.entries(response.headers)) outgoing.setHeader(name, typeof value === "string" ? headerBytes(value) : value.map(headerBytes));
   if (typeof body === "string" || body instanceof Uint8Array) {
     let bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     if (bytes.length > gzipFromBytes && /\bgzip\b/.test(incoming.headers["accept-encoding"] ?? "")) {

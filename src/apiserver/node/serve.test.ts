@@ -127,7 +127,7 @@ describe("serveApiServer", () => {
   test("calls a webhook over HTTPS and trusts only the authority that its configuration names", async () => {
     const port = await companion((_path, body) => {
       const { request } = JSON.parse(body) as { request: { uid: string; object: { metadata: { name: string } } } };
-      return JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid: request.uid, allowed: request.object.metadata.name !== "bad", status: { message: "no" }, warnings: ["watch out"] } });
+      return JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid: request.uid, allowed: request.object.metadata.name !== "bad", status: { message: "no" }, warnings: ["watch out: Größe → 3"] } });
     });
     const { url } = await start("webhook.db");
     const configuration = (name: string, ca: string) => ({
@@ -140,7 +140,7 @@ describe("serveApiServer", () => {
     await call(url, "POST", path, configuration("good", authority.certificate));
     const fine = await call(url, "POST", maps, map("good"));
     expect(fine.status).toBe(201);
-    expect(fine.headers["warning"]).toBe('299 - "watch out"');
+    expect(Buffer.from(String(fine.headers["warning"]), "latin1").toString()).toBe('299 - "watch out: Größe → 3"');
     expect(json(await call(url, "POST", maps, map("bad")))["message"]).toBe('admission webhook "w.example.com" denied the request: no');
     await call(url, "DELETE", `${path}/good`);
     await call(url, "POST", path, configuration("stranger", (await testAuthority()).certificate));
