@@ -1,5 +1,5 @@
 /**
- * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,apiServer` a part of it,
+ * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,apiServer` a part of it,
  * `--date YYYY-MM-DD` what the page is dated with. A quick pass prints and writes nothing; a full one writes the page and
  * its JSON, where sections that were not measured keep what they have.
  */
@@ -10,9 +10,10 @@ import { parseArgs } from "node:util";
 import { measureApiServer } from "./bench/api-server.ts";
 import { measureRollOuts, measureUp } from "./bench/cluster.ts";
 import { measureDecisions } from "./bench/decisions.ts";
+import { measureLargest } from "./bench/largest.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
 
-const sections = ["up", "rollOuts", "decisions", "apiServer"] as const;
+const sections = ["up", "rollOuts", "decisions", "largest", "apiServer"] as const;
 const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.join(",") }, date: { type: "string" } } });
 const wanted = values.only.split(",");
 const unknown = wanted.filter((name) => !sections.some((section) => section === name));
@@ -28,7 +29,7 @@ const environment: Environment = {
   cpuModel: cpus()[0]?.model.trim() ?? "unknown",
   memoryGiB: Math.round(totalmem() / 2 ** 30),
   node: process.version,
-  os: `${type()} ${release()}`,
+  os: `${type()} ${release().replace(/-.*/, "")}`,
   date: values.date ?? new Date().toISOString().slice(0, 10),
 };
 
@@ -43,6 +44,7 @@ async function section<Figures, Key extends Name>(name: Key, measure: () => Prom
 
 const measured = {
   ...(await section("decisions", () => measureDecisions(quick ? 0.5 : 5))),
+  ...(await section("largest", () => measureLargest())),
   ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 2000, lists: 20, watchers: 100, watchedWrites: 100 }, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
   ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),

@@ -1,6 +1,7 @@
 import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
 import type { RollOutFigures, UpFigures } from "./cluster.ts";
 import type { DecisionFigures } from "./decisions.ts";
+import type { LargestFigures } from "./largest.ts";
 
 export interface Environment {
   readonly cpus: number;
@@ -25,6 +26,7 @@ export interface Report {
   readonly up?: Section<UpFigures>;
   readonly rollOuts?: Section<RollOutFigures>;
   readonly decisions?: Section<DecisionFigures>;
+  readonly largest?: Section<LargestFigures>;
   readonly apiServer?: Section<ApiServerFigures>;
 }
 
@@ -106,6 +108,15 @@ ${table(
 )}`;
 }
 
+function largestText({ environment, figures }: Section<LargestFigures>): string {
+  return `## The largest configs
+
+${measuredOn(environment)} One MachineConfig near the 1.5 MiB that etcd takes, validated, merged, rendered twice and planned in a fresh process; *peak* is the most
+memory that the process ever had, Node.js included.
+
+${table(["config", "bytes", "outcome", "time", "peak"], figures.rows.map(({ config, bytes, outcome, milliseconds, peak }) => [config, thousands(bytes), outcome, `${thousands(milliseconds)} ms`, `${peak} MiB`]))}`;
+}
+
 function apiText({ environment, figures }: Section<ApiServerFigures>): string {
   const columns: readonly ApiFigures[] = [figures.inProcess, figures.overTls, figures.echoOverTls];
   const row = (what: string, cell: (one: ApiFigures) => string) => [what, ...columns.map(cell)];
@@ -136,6 +147,7 @@ export function page(report: Report): string {
     report.rollOuts === undefined ? undefined : rollOutText(report.rollOuts),
     report.up === undefined ? undefined : upText(report.up),
     report.decisions === undefined ? undefined : decisionText(report.decisions),
+    report.largest === undefined ? undefined : largestText(report.largest),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
   ];
   return `${parts.filter((part) => part !== undefined).join("\n\n")}\n`;

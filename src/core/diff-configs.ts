@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { decodeContents, textOf } from "../ignition/data-url.ts";
+import { contentsReader, textOf } from "../ignition/data-url.ts";
 import { readIgnition } from "../ignition/parse-ignition.ts";
 import { type File, type IgnitionConfig, type Owner, type Unit, emptyIgnition } from "../ignition/types.ts";
 import type { Change, Op, StorageSection } from "./change.ts";
@@ -106,9 +106,10 @@ const root: Owner = { id: 0 };
 const defaultMode = 0o644;
 
 function fileChanges(before: IgnitionConfig, after: IgnitionConfig): readonly ConfigChange[] {
+  const [readBefore, readAfter] = [contentsReader(), contentsReader()];
   return pairs<File>(before.storage?.files ?? [], after.storage?.files ?? [], ({ path }) => path).flatMap(([path, old, next]): ConfigChange[] => {
     if (equalValues(old, next)) return [];
-    const [was, is] = [old && fileState(old), next && fileState(next)];
+    const [was, is] = [old && fileState(old, readBefore), next && fileState(next, readAfter)];
     const parts: FilePart[] = [];
     if (!equalValues(was?.contents, is?.contents)) parts.push("contents");
     if (was?.mode !== is?.mode) parts.push("mode");
@@ -119,15 +120,15 @@ function fileChanges(before: IgnitionConfig, after: IgnitionConfig): readonly Co
 }
 
 /** How a file will be on disk, with the defaults written out. */
-export function fileState(file: File): FileState {
+export function fileState(file: File, read: ReturnType<typeof contentsReader> = contentsReader()): FileState {
   const owner = ({ id, name }: Owner): Owner => (id !== undefined ? { id } : name === undefined || name === "" ? root : { name });
-  return { mode: file.mode ?? defaultMode, user: owner(file.user ?? root), group: owner(file.group ?? root), contents: contentsState(file) };
+  return { mode: file.mode ?? defaultMode, user: owner(file.user ?? root), group: owner(file.group ?? root), contents: contentsState(file, read) };
 }
 
-function contentsState({ append, contents }: File): ContentsState {
+function contentsState({ append, contents }: File, read: ReturnType<typeof contentsReader>): ContentsState {
   const source = (text: string | undefined) => (text ?? "").slice(0, 200);
   if ((append ?? []).length > 0) return { kind: "unknown", source: source(JSON.stringify([contents, ...(append ?? [])])), reason: "the file is appended to" };
-  const decoded = decodeContents(contents);
+  const decoded = read(contents);
   if (decoded.verdict === "refused") {
     const whole = JSON.stringify(contents ?? {});
     // A cut text alone could make two different sources look the same.

@@ -102,18 +102,19 @@ export interface PolicyContext {
  * extensions and FIPS always do. Without changes there is nothing to do and nothing to explain.
  */
 export function consequencesOf(changes: readonly Change[], policies: EffectivePolicies | ClusterPolicies | undefined, context: PolicyContext = {}): Consequences {
-  const because: { readonly consequence: Consequence; readonly changes: Change[]; why: string }[] = [];
+  const asks: { readonly consequence: Consequence; readonly changes: Set<Change>; readonly whys: Set<string> }[] = [];
   const ask = (change: Change, consequence: Consequence, why: string) => {
-    const known = because.find((one) => sameConsequence(one.consequence, consequence));
-    if (known === undefined) because.push({ consequence, changes: [change], why });
-    else if (!known.changes.includes(change)) {
-      known.changes.push(change);
-      if (!known.why.includes(why)) known.why = `${known.why}; ${why}`;
+    const known = asks.find((one) => sameConsequence(one.consequence, consequence));
+    if (known === undefined) asks.push({ consequence, changes: new Set([change]), whys: new Set([why]) });
+    else if (!known.changes.has(change)) {
+      known.changes.add(change);
+      known.whys.add(why);
     }
   };
   for (const change of changes) {
     for (const { consequence, why } of asked(change, policies, context)) ask(change, consequence, why);
   }
+  const because = asks.map(({ consequence, changes: all, whys }): Because => ({ consequence, changes: [...all], why: [...whys].join("; ") }));
   return { actions: inOrder(because.map(({ consequence }) => consequence)), because };
 }
 

@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { hostPaths } from "../api/names.ts";
-import { decodeContents } from "../ignition/data-url.ts";
+import { contentsReader } from "../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Unit } from "../ignition/types.ts";
 import type { Change, Op } from "./change.ts";
 
@@ -110,8 +110,9 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
   const enablement = new Map<string, WantedEnablement>();
   const passwords = new Map<string, string>();
 
+  const read = contentsReader();
   for (const [index, wanted] of (ignition?.storage?.files ?? []).entries()) {
-    const contents = decodeContents(wanted.contents);
+    const contents = read(wanted.contents);
     if (contents.verdict === "refused") return { verdict: "refused", path: `spec.config.storage.files[${index}].contents`, reason: `${wanted.path}: ${contents.reason}` };
     entries.set(wanted.path, file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, wanted.user ?? rootOwner, wanted.group ?? rootOwner));
   }

@@ -1,7 +1,7 @@
 import type { MachineConfig } from "../api/machine-config.ts";
 import { hostPaths } from "../api/names.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { decodeContents } from "../ignition/data-url.ts";
+import { contentsReader } from "../ignition/data-url.ts";
 import { judgeIgnition, readIgnition } from "../ignition/parse-ignition.ts";
 import { type Problem, at } from "../ignition/problem.ts";
 import { type IgnitionConfig, type Passwd, emptyIgnition } from "../ignition/types.ts";
@@ -83,11 +83,12 @@ export function reconcileIgnition(before: IgnitionConfig, after: IgnitionConfig,
   }
   if (!equalValues(old.directories, next.directories)) refuse("storage.directories", "the section directories changes, which a running machine does not follow", "let a file or a unit's RuntimeDirectory make the folder, or write a tmpfiles.d file");
   if (!equalValues(old.links, next.links) && (next.links ?? []).length > 0) refuse("storage.links", "the section links changes, which a running machine does not follow", "write a tmpfiles.d file that makes the link");
+  const read = contentsReader();
   for (const [i, file] of (next.files ?? []).entries()) {
     const field = at("storage.files", i);
     if ((file.append ?? []).length > 0) refuse(at(field, "append"), `${file.path} is appended to, which cannot be repeated safely`, "give the whole contents");
     if (file.path === hostPaths.force) refuse(at(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
-    const contents = decodeContents(file.contents);
+    const contents = read(file.contents);
     if (contents.verdict === "refused") refuse(at(field, "contents"), `${file.path}: ${contents.reason}`, contents.because === "remote" ? "give the contents inline, as a data URL" : "correct the contents", "ours");
     if (/[\0\n]/.test(file.path) || file.path === "/") refuse(at(field, "path"), "no machine can write this path", "correct the path", "ours");
   }

@@ -1,6 +1,6 @@
 import type { MachineConfig } from "../api/machine-config.ts";
 import { hostPaths, labels } from "../api/names.ts";
-import { decodeContents, textOf } from "../ignition/data-url.ts";
+import { contentsReader, decodeContents, textOf } from "../ignition/data-url.ts";
 import { type ParsedIgnition, parseIgnition } from "../ignition/parse-ignition.ts";
 import { type Problem, at } from "../ignition/problem.ts";
 import type { IgnitionConfig } from "../ignition/types.ts";
@@ -81,13 +81,14 @@ export function validateMachineConfig(config: MachineConfigInput, options: { rea
 export function findingsBeyondReference(config: IgnitionConfig): readonly Problem[] {
   const problems: Problem[] = [];
   const warning = (path: string, reason: string, remedy?: string) => problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
+  const read = contentsReader();
   for (const [i, file] of (config.storage?.files ?? []).entries()) {
     const where = at("storage.files", i);
     if (/[\0\n]/.test(file.path)) warning(at(where, "path"), "contains a NUL or a line break; no machine can write it");
     if (file.path === "/") warning(at(where, "path"), "is the root folder; no machine can write it");
     if (file.path === hostPaths.force) warning(at(where, "path"), "is the daemon's force file, which a config must not write");
     if ((file.append ?? []).length > 0) warning(at(where, "append"), "cannot be applied: writing it twice would append twice", "give the whole contents");
-    const contents = decodeContents(file.contents);
+    const contents = read(file.contents);
     if (contents.verdict === "refused") warning(at(where, "contents"), contents.reason, contents.because === "remote" ? "give the contents inline" : undefined);
     if (file.contents?.verification?.hash !== undefined) warning(at(where, "contents.verification"), "is not checked on running machines");
   }

@@ -150,6 +150,28 @@ export function decodeContents(resource: Resource | undefined, options: { readon
   return gunzip(bytes, maxBytes);
 }
 
+/** Default bound of all compressed contents of one config together, decompressed: many small bombs are a large one. */
+export const defaultMaxTotalBytes = 32 * 1024 * 1024;
+
+/**
+ * `decodeContents` for the files of one config one after the other: what is compressed may come to `maxTotalBytes` in
+ * all, and what comes after is refused unread, so that a config costs bounded time and memory however many files it has.
+ */
+export function contentsReader(options: { readonly maxTotalBytes?: number } = {}): (resource: Resource | undefined) => Contents {
+  const maxTotalBytes = options.maxTotalBytes ?? defaultMaxTotalBytes;
+  let left = maxTotalBytes;
+  const exhausted = { verdict: "refused", because: "tooLarge", reason: `the compressed contents of the config are larger than ${maxTotalBytes} bytes together` } as const;
+  return (resource) => {
+    if (resource?.compression === undefined || resource.compression === "") return decodeContents(resource);
+    if (left <= 0) return exhausted;
+    const maxBytes = Math.min(defaultMaxBytes, left);
+    const contents = decodeContents(resource, { maxBytes });
+    if (contents.verdict === "decoded") left -= contents.bytes.length;
+    else if (contents.because === "tooLarge") left -= maxBytes;
+    return contents.verdict === "refused" && contents.because === "tooLarge" && maxBytes < defaultMaxBytes ? exhausted : contents;
+  };
+}
+
 /** Input per step: gzip expands by at most 1032, so one step gives about two MiB at most. */
 const stepBytes = 2048;
 

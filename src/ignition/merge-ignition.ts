@@ -1,5 +1,5 @@
 import { equalValues } from "./canonical.ts";
-import { decodeContents } from "./data-url.ts";
+import { contentsReader } from "./data-url.ts";
 import { type ListShape, type Scalar, type Shape, type StructShape, isRecord } from "./shape.ts";
 import { shapesOf3 } from "./spec-3.ts";
 import { type File, type IgnitionConfig, type Resource, emptyIgnition } from "./types.ts";
@@ -230,6 +230,7 @@ interface Traced {
 /** Where every entry of the merge of `members` came from, in the order in which the entries appeared. */
 export function traceOrigins(members: readonly MergeMember[]): readonly Origin[] {
   const entries = new Map<string, Traced>();
+  const read = contentsReader();
   for (const { name: member, config } of members) {
     if (config === undefined) continue;
     for (const { kind, name, fields } of entriesOf(config)) {
@@ -240,7 +241,7 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
       for (const [field, value] of Object.entries(fields)) {
         if (value === undefined) continue;
         const before = entry.fields.get(field);
-        if (before !== undefined && !sameField(kind, field, before.value, value)) entry.overrode.push({ member: before.member, field, by: member });
+        if (before !== undefined && !sameField(kind, field, before.value, value, read)) entry.overrode.push({ member: before.member, field, by: member });
         entry.fields.set(field, { member, value });
       }
       // A path is a file, a directory or a link: the last kind to claim it wins.
@@ -265,10 +266,10 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
 }
 
 /** Contents are the same when they come out the same, however they are written. */
-function sameField(kind: OriginKind, field: string, a: unknown, b: unknown): boolean {
+function sameField(kind: OriginKind, field: string, a: unknown, b: unknown, read: ReturnType<typeof contentsReader>): boolean {
   if (equalValues(a, b)) return true;
   if (kind !== "file" || field !== "contents") return false;
-  const [one, other] = [decodeContents(a as Resource), decodeContents(b as Resource)];
+  const [one, other] = [read(a as Resource), read(b as Resource)];
   return one.verdict === "decoded" && other.verdict === "decoded" && one.bytes.length === other.bytes.length && one.bytes.every((byte, i) => byte === other.bytes[i]);
 }
 
