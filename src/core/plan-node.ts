@@ -206,6 +206,11 @@ function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
         units.push({ name, op: "update" });
       }
     } else if (enabled === undefined && rewritten) after.push({ do: "presetUnit", unit: name });
+    else if (enabled === undefined && installable && node.previous?.enablement.get(name)?.enabled !== undefined) {
+      // The previous configuration had decided it; now the vendor's presets do again.
+      after.push({ do: "presetUnit", unit: name });
+      units.push({ name, op: "update" });
+    }
   }
   for (const name of Object.keys(node.originals.enablement).sort()) {
     if (target.enablement.has(name)) continue;

@@ -166,7 +166,7 @@ describe("a daemon on a machine", () => {
         await live(host, named(base), Infinity);
         expect(files(host)).toEqual(before);
       }),
-      { numRuns: 200 },
+      { numRuns: 200, examples: [[{ ...nothing, unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n" } }, { ...nothing, unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n", enabled: false } }]] },
     );
   });
 

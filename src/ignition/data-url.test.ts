@@ -1,7 +1,7 @@
 import { gzipSync, strToU8 } from "fflate";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bytesOf, decodeContents, encodeBase64, encodeDataUrl, parseDataUrl, textOf } from "./data-url.ts";
+import { bytesOf, contentsReader, decodeContents, encodeBase64, encodeDataUrl, parseDataUrl, textOf } from "./data-url.ts";
 
 const text = (source: string, compression?: string) => {
   const contents = decodeContents(compression === undefined ? { source } : { source, compression });
@@ -87,5 +87,17 @@ describe("decodeContents", () => {
     expect(textOf(Uint8Array.of(0xff, 0xfe))).toBeUndefined();
     expect(textOf(Uint8Array.of(0xef, 0xbb, 0xbf, 0x61))).toBe("\ufeffa");
     expect(textOf(strToU8("\ufffd"))).toBe("\ufffd");
+  });
+});
+
+describe("contentsReader", () => {
+  const zeros = (bytes: number) => ({ compression: "gzip", source: encodeDataUrl(gzipSync(new Uint8Array(bytes))) });
+
+  test("what is compressed is bounded together, and refused unread once that is used up", () => {
+    const read = contentsReader({ maxTotalBytes: 100_000 });
+    expect(read(zeros(60_000)).verdict).toBe("decoded");
+    expect(read(zeros(5_000_000))).toMatchObject({ verdict: "refused", because: "tooLarge", reason: "the compressed contents of the config are larger than 100000 bytes together" });
+    expect(read(zeros(10))).toMatchObject({ verdict: "refused", because: "tooLarge" });
+    expect(read({ source: "data:,plain" }).verdict).toBe("decoded");
   });
 });
