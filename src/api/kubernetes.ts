@@ -23,6 +23,7 @@ export type ContainerStatus = core.ContainerStatus;
 export type Volume = core.Volume;
 export type ConfigMap = Kube<core.ConfigMap>;
 export type Secret = Kube<core.Secret>;
+export type Service = Kube<core.Service>;
 export type ServiceAccount = Kube<core.ServiceAccount>;
 export type Event = Kube<core.Event>;
 export type Deployment = Kube<apps.Deployment>;
@@ -48,6 +49,7 @@ export const kubernetes = {
   Pod: resource<Pod>("v1", "Pod", "pods", "Namespaced"),
   ConfigMap: resource<ConfigMap>("v1", "ConfigMap", "configmaps", "Namespaced"),
   Secret: resource<Secret>("v1", "Secret", "secrets", "Namespaced"),
+  Service: resource<Service>("v1", "Service", "services", "Namespaced"),
   ServiceAccount: resource<ServiceAccount>("v1", "ServiceAccount", "serviceaccounts", "Namespaced"),
   Event: resource<Event>("v1", "Event", "events", "Namespaced"),
   Deployment: resource<Deployment>("apps/v1", "Deployment", "deployments", "Namespaced"),

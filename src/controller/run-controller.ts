@@ -36,7 +36,7 @@ export interface ControllerOptions extends Ports {
   /** All of them when absent. */
   readonly controllers?: readonly ControllerName[];
   /** Where AdmissionReviews are answered; nowhere when absent. Every process answers, leading or not. */
-  readonly admission?: { readonly listen: Listen; readonly host: string; readonly port: number; readonly tls: TlsFiles };
+  readonly admission?: { readonly listen: Listen; readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles };
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
   readonly coalesceMs?: number;
 }

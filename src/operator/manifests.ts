@@ -24,7 +24,7 @@ const onControlPlane = {
 } as const;
 const podName = { name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } } as const;
 const nodeName = { name: "NODE_NAME", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } } as const;
-const hostIp = { name: "HOST_IP", valueFrom: { fieldRef: { fieldPath: "status.hostIP" } } } as const;
+const podIp = { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } } as const;
 
 const account = (name: string) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } });
 const binding = (name: string) => ({
@@ -143,8 +143,9 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
             {
               name: objects.controller,
               image: inputs.image,
-              args: ["controller", "start", "--admission-address", "$(HOST_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
-              env: [podName, nodeName, hostIp],
+              args: ["controller", "start", "--admission-address", "$(POD_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
+              env: [podName, nodeName, podIp],
+              ports: [{ name: "admission", containerPort: admission.port }],
               volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
               resources: { requests: { cpu: "20m", memory: "50Mi" } },
             },
@@ -195,8 +196,29 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
   return manifest as unknown as KubeObject;
 }
 
-/** Asks the controller before a MachineConfig or pool is stored. A controller that is away keeps nobody from writing. */
-export function admissionWebhook(inputs: { readonly address: string; readonly ca: string }): KubeObject {
+/** How the API server of a cluster finds the controller by a name that its certificate holds. */
+export function admissionService(): KubeObject {
+  const selector = { "k8s-app": objects.controller };
+  const manifest = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: objects.controller, namespace, labels: selector },
+    spec: { selector, ports: [{ name: "admission", port: 443, targetPort: admission.port, protocol: "TCP" }] },
+  };
+  return manifest as unknown as KubeObject;
+}
+
+/**
+ * Asks the controller before a MachineConfig or pool is stored. A controller that is away keeps nobody from writing.
+ *
+ * `address`: where the controller is reached without a Service, on one machine; `undefined`: by `admissionService`.
+ */
+export function admissionWebhook(inputs: { readonly address: string | undefined; readonly ca: string }): KubeObject {
+  const { address } = inputs;
+  const reached =
+    address === undefined
+      ? { service: { namespace, name: objects.controller, path: admission.path, port: 443 } }
+      : { url: `https://${address.includes(":") ? `[${address}]` : address}:${admission.port}${admission.path}` };
   const manifest = {
     apiVersion: "admissionregistration.k8s.io/v1",
     kind: "ValidatingWebhookConfiguration",
@@ -208,7 +230,7 @@ export function admissionWebhook(inputs: { readonly address: string; readonly ca
         sideEffects: "None",
         failurePolicy: "Ignore",
         timeoutSeconds: 5,
-        clientConfig: { url: `https://${inputs.address.includes(":") ? `[${inputs.address}]` : inputs.address}:${admission.port}${admission.path}`, caBundle: btoa(inputs.ca) },
+        clientConfig: { ...reached, caBundle: btoa(inputs.ca) },
         rules: [{ apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE", "UPDATE", "DELETE"], resources: ["machineconfigs", "machineconfigpools"], scope: "Cluster" }],
       },
     ],

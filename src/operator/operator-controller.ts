@@ -15,7 +15,7 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isConflict } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
-import { admission, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, rights } from "./manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, rights } from "./manifests.ts";
 import { servingSecret } from "./serving-certificate.ts";
 
 export interface OperatorOptions {
@@ -241,7 +241,11 @@ export function operatorController(options: OperatorOptions): Controller {
     const secret = context.caches.of(kubernetes.Secret).get(`${namespace}/${admission.secret}`);
     const ca = secret?.data?.["ca.crt"];
     if (running?.status?.hostIP === undefined || ca === undefined) return progressing("Admission", "waiting for the controller's pod");
-    await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: running.status.hostIP, ca: atob(ca) }), context);
+    // Machines that are reached on loopback are all one machine, which has no network of Services.
+    const { hostIP } = running.status;
+    const isOneMachine = hostIP.startsWith("127.") || hostIP === "::1";
+    if (!isOneMachine) await keep(kubernetes.Service, admissionService(), context);
+    await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: isOneMachine ? hostIP : undefined, ca: atob(ca) }), context);
     return done("Admission");
   }
 

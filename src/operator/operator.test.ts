@@ -109,6 +109,22 @@ describe("the operator", () => {
     await until(kube, MachineConfiguration, { name: "cluster" }, ({ status, metadata }) => status?.observedGeneration === metadata.generation && status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/a") === true);
   });
 
+  test.for([
+    { hostIP: "127.9.9.10", reached: { url: "https://127.9.9.10:9443/validate" }, services: 0 },
+    { hostIP: "192.0.2.7", reached: { service: { namespace, name: objects.controller, path: "/validate", port: 443 } }, services: 1 },
+  ])("the controller on $hostIP is asked before objects are stored", async ({ hostIP, reached, services }) => {
+    const { kube } = await start();
+    await installed(kube);
+    const deployment = await until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, () => true);
+    await kube.create(kubernetes.Pod, { apiVersion: "v1", kind: "Pod", metadata: { name: "controller", namespace, labels: deployment.spec?.template.metadata?.labels ?? {} }, spec: { containers: [{ name: "c", image: "i" }] } });
+    await kube.patch(kubernetes.Pod, { name: "controller", namespace }, { type: "merge", body: { status: { phase: "Running", hostIP } } }, { subresource: "status" });
+    const { webhooks = [] } = await until(kube, kubernetes.ValidatingWebhookConfiguration, { name: "machine-config-admission" }, () => true);
+    expect(webhooks).toMatchObject([{ clientConfig: reached, failurePolicy: "Ignore", timeoutSeconds: 5 }]);
+    const { items } = await kube.list(kubernetes.Service, { namespace });
+    expect(items).toHaveLength(services);
+    for (const { spec } of items) expect(spec).toMatchObject({ selector: deployment.spec?.selector.matchLabels, ports: [{ port: 443, targetPort: 9443 }] });
+  });
+
   test("a MachineConfigNode without a node goes", async () => {
     const { kube } = await start();
     await installed(kube);

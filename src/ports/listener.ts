@@ -16,5 +16,5 @@ export interface ClientIdentity {
 
 export type ServerHandler = (request: HttpRequest, client: ClientIdentity | undefined, signal: AbortSignal) => Promise<HttpResponse>;
 
-/** Serves HTTPS on a loopback address until `signal` aborts. Resolves when it listens. */
-export type Listen = (options: { readonly host: string; readonly port: number; readonly tls: TlsFiles }, handle: ServerHandler, signal: AbortSignal) => Promise<{ readonly port: number }>;
+/** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` says so. Resolves when it listens. */
+export type Listen = (options: { readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles }, handle: ServerHandler, signal: AbortSignal) => Promise<{ readonly port: number }>;

@@ -50,7 +50,8 @@ async function admissionAt(kube: KubeClient, { address, port, folder }: { readon
   const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
   if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--admission-tls: ${folder} holds no tls.crt and tls.key` });
   const host = address === "" || address.startsWith("$(") ? await addressOfNode(kube) : address;
-  return { listen: httpsListen, host, port, tls: { certificate, key } };
+  // The address is one that was given for this, or the node's own: on a cluster the API server is another machine.
+  return { listen: httpsListen, host, port, network: true, tls: { certificate, key } };
 }
 
 async function addressOfNode(kube: KubeClient): Promise<string> {

@@ -14,9 +14,9 @@ function identityOf(socket: TLSSocket): ClientIdentity | undefined {
   return name === undefined ? undefined : { commonName: name, organizations: list(subject.O) };
 }
 
-/** HTTPS over Node.js, on loopback only. */
+/** HTTPS over Node.js; on loopback only, unless the caller asks for the network. */
 export const httpsListen: Listen = async (options, handle, signal) => {
-  if (!options.host.startsWith("127.") && options.host !== "::1" && options.host !== "localhost") throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
+  if (options.network !== true && !options.host.startsWith("127.") && options.host !== "::1" && options.host !== "localhost") throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
   const server = createServer(
     {
       cert: options.tls.certificate,
