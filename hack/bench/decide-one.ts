@@ -22,4 +22,6 @@ const milliseconds = Math.round(performance.now() - began);
 const [planned] = forecast.pools;
 const refusal = planned?.verdict === "changes" ? planned.irreconcilable[0]?.reason : undefined;
 const outcome = rendered.verdict === "refused" ? "refused" : refusal === undefined ? "rendered" : "rendered, refused by machines";
-process.stdout.write(JSON.stringify({ outcome, milliseconds, peak: Math.round(process.resourceUsage().maxRSS / 102.4) / 10 }));
+// getrusage(2) counts what the parent had before exec; proc(5) does not.
+const peakKiB = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
+process.stdout.write(JSON.stringify({ outcome, milliseconds, peak: Math.round(peakKiB / 102.4) / 10 }));
