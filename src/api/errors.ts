@@ -35,6 +35,14 @@ export const errorCodes = {
     meaning: "No cluster runs in this folder.",
     remedy: "Start one with `mco up`, or name its folder with --dir.",
   },
+  MCO_CLUSTER_API_SERVER: {
+    meaning: "The cluster in this folder was made with another API server.",
+    remedy: "Start it with the --api-server it was made with, remove it with `mco down --purge`, or choose another folder with --dir.",
+  },
+  MCO_KUBERNETES_ABSENT: {
+    meaning: "The programs of Kubernetes that `--api-server kubernetes` starts are not on this machine.",
+    remedy: "Run `hack/kubernetes build`, or name a folder with them in MCO_KUBERNETES_BINARIES.",
+  },
   MCO_CLUSTER_START_FAILED: {
     meaning: "A process of the cluster did not come up.",
     remedy: "Read the log that is named; `mco down` ends what was started.",

@@ -143,12 +143,6 @@ function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
 /** Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go (master)`. */
 const ownLabels = [/^kubernetes\.io\/(hostname|os|arch)$/, /^beta\.kubernetes\.io\/(os|arch|instance-type)$/, /^node\.kubernetes\.io\/instance-type$/, /^(failure-domain\.beta|topology)\.kubernetes\.io\/(zone|region)$/, /(^|\.)(kubelet|node)\.kubernetes\.io\//];
 
-/**
- * Roles are for others to give, but a kubelet may register with them: OpenShift's server lets it say four of them
- * (`openshift/kubernetes pkg/kubelet/apis/well_known_openshift_labels.go (master)`), here also those of custom pools.
- */
-const roleLabel = /^node-role\.kubernetes\.io\//;
-
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
 export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
   return {
@@ -161,10 +155,7 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
           if (operation === "DELETE") return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
           if (name !== node) return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
           const changed = labelsChanged(before, object).filter((label) => /(^|[./])(kubernetes|k8s)\.io\//.test(label) && !ownLabels.some((own) => own.test(label)));
-          if (operation === "CREATE") {
-            const strange = changed.filter((label) => !roleLabel.test(label));
-            return strange.length === 0 ? undefined : refuse(`is not allowed to set the following labels: ${strange.join(", ")}`);
-          }
+          if (operation === "CREATE") return changed.length === 0 ? undefined : refuse(`is not allowed to set the following labels: ${changed.join(", ")}`);
           if (changed.length > 0) return refuse(`is not allowed to modify labels: ${changed.join(", ")}`);
           if (subresource === "" && !equalJson(specPart(before, "taints"), specPart(object, "taints"))) {
             return refuse(`node ${JSON.stringify(node)} is not allowed to modify taints`);

@@ -52,7 +52,7 @@ export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObj
 
 /** The objects of files where some are named, else the cluster's. */
 export async function objectsFrom(values: { readonly filename?: readonly string[] | undefined; readonly dir?: string | undefined; readonly kubeconfig?: string | undefined }, component: string): Promise<ClusterObjects> {
-  if (values.filename !== undefined && values.filename.length > 0) return objectsInManifests(await readManifests(values.filename));
+  if (values.filename !== undefined && values.filename.length > 0) return objectsInManifests(readManifests(values.filename));
   return objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component });
 }
 

@@ -20,9 +20,9 @@ const kube = "--kubeconfig F  how to reach the API server (default: $KUBECONFIG,
 export const commands: Readonly<Record<string, Command>> = {
   up: {
     kind: "people",
-    usage: "[--dir DIR] [--workers N] [--control-plane N] [--apply FOLDER] [--detach] [--json]",
+    usage: "[--dir DIR] [--workers N] [--control-plane N] [--api-server embedded|kubernetes] [--apply FOLDER] [--without-operator] [--detach] [--json]",
     summary: "Start a whole cluster on this machine, and keep it running",
-    details: `${directory}\n--workers N    machines in the pool worker (default 3)\n--control-plane N  machines in the pool master (default 1)\n--apply FOLDER  manifests to apply once the cluster is up\n--detach       come back when everything is updated; 'mco down' ends the cluster\n--json         one JSON object when it is ready, no drawing`,
+    details: `${directory}\n--workers N    machines in the pool worker (default 3)\n--control-plane N  machines in the pool master (default 1)\n--api-server K  what serves the API: embedded (default), or kubernetes: etcd, kube-apiserver, kube-controller-manager and\n               kube-scheduler as released, which 'hack/kubernetes build' builds\n--apply FOLDER  manifests to apply once the cluster is up\n--without-operator  machines only: 'kubectl apply -k install/' brings the operator\n--detach       come back when everything is updated; 'mco down' ends the cluster\n--json         one JSON object when it is ready, no drawing`,
     load: () => import("./commands/up.ts"),
   },
   down: { kind: "people", usage: "[--dir DIR] [--purge]", summary: "End the cluster of a folder", details: `${directory}\n--purge        remove the folder as well`, load: () => import("./commands/down.ts") },

@@ -162,7 +162,7 @@ function lineIn(document: Document.Parsed, lines: LineCounter, steps: readonly (
  *
  * @throws McoError `MCO_MANIFEST_INVALID` with file, document and reason.
  */
-export async function readManifests(paths: readonly string[]): Promise<readonly Manifest[]> {
+export function readManifests(paths: readonly string[]): readonly Manifest[] {
   return readDocuments(paths).map((document) => {
     if (document.verdict === "read") return document.manifest;
     const { place, reason, line } = document;

@@ -41,23 +41,26 @@ export async function clusterCredentials(options: { readonly files: Files; reado
   const kubeletClient = await storedPair(files, pki, "kubelet-client", () => authority.issue({ commonName: kubeletClientName, usage: "client" }));
   // Any P-256 key will do for signing tokens; its certificate is of no use to anyone.
   const tokens = await storedPair(files, pki, "tokens", () => authority.issue({ commonName: "service-account-tokens", usage: "client" }));
-  for (const { name, organization, path } of [
-    { name: "admin", organization: "system:masters", path: layout.kubeconfig },
-    { name: "cluster-controllers", organization: "system:masters", path: `${pki}/cluster-controllers.kubeconfig` },
-  ]) {
-    if ((await files.stat(path)) !== undefined) continue;
-    const pair = await authority.issue({ commonName: name, organizations: [organization], usage: "client" });
-    await files.write(path, kubeconfigText({ server: serverUrl, ca: authority.certificate, user: name, pair }), { mode: 0o600 });
-  }
+  const issuer = { authority, serverUrl };
+  await writeKubeconfig(files, issuer, { name: "admin", organization: "system:masters", path: layout.kubeconfig });
+  await writeKubeconfig(files, issuer, { name: "cluster-controllers", organization: "system:masters", path: `${pki}/cluster-controllers.kubeconfig` });
   return { authority, apiServer, kubeletClient, tokenKey: tokens.key, serverUrl };
 }
 
-/** Makes a host's kubeconfig (as `system:node:<name>`) and the certificate that it serves logs with. */
-export async function hostCredentials(files: Files, layout: Layout, credentials: Pick<ClusterCredentials, "authority" | "serverUrl">, host: { readonly name: string; readonly address: string }): Promise<void> {
-  const kubeconfig = `${layout.pki}/host-${host.name}.kubeconfig`;
-  if ((await files.stat(kubeconfig)) === undefined) {
-    const pair = await credentials.authority.issue({ commonName: `system:node:${host.name}`, organizations: ["system:nodes"], usage: "client" });
-    await files.write(kubeconfig, kubeconfigText({ server: credentials.serverUrl, ca: credentials.authority.certificate, user: host.name, pair }), { mode: 0o600 });
+type Issuer = Pick<ClusterCredentials, "authority" | "serverUrl">;
+
+/** Writes a kubeconfig with a client certificate of its own, unless it is there; returns its path. */
+export async function writeKubeconfig(files: Files, { authority, serverUrl }: Issuer, who: { readonly name: string; readonly organization?: string; readonly path: string }): Promise<string> {
+  const { name, organization, path } = who;
+  if ((await files.stat(path)) === undefined) {
+    const pair = await authority.issue({ commonName: name, organizations: organization === undefined ? [] : [organization], usage: "client" });
+    await files.write(path, kubeconfigText({ server: serverUrl, ca: authority.certificate, user: name, pair }), { mode: 0o600 });
   }
+  return path;
+}
+
+/** Makes a host's kubeconfig (as `system:node:<name>`) and the certificate that it serves logs with. */
+export async function hostCredentials(files: Files, layout: Layout, credentials: Issuer, host: { readonly name: string; readonly address: string }): Promise<void> {
+  await writeKubeconfig(files, credentials, { name: `system:node:${host.name}`, organization: "system:nodes", path: `${layout.pki}/host-${host.name}.kubeconfig` });
   await storedPair(files, layout.pki, `host-${host.name}`, () => credentials.authority.issue({ commonName: `system:node:${host.name}`, organizations: ["system:nodes"], usage: "server", hosts: [host.address, host.name] }));
 }

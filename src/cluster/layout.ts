@@ -1,3 +1,5 @@
+import type { Files } from "../ports/files.ts";
+
 /** Where everything of a one-machine cluster lies, and which names its processes go by. */
 export interface Layout {
   readonly directory: string;
@@ -48,15 +50,26 @@ export function networkFor(directory: string, attempt: number): string {
   return `127.${1 + (hash % 254)}.${(hash >>> 8) % 256}`;
 }
 
+/** Our own API server and controllers, or Kubernetes' own programs. */
+export type ApiServerKind = "embedded" | "kubernetes";
+
 /** What `cluster.json` holds: enough to find and end the cluster, and nothing secret. */
 export interface ClusterRecord {
   readonly v: 1;
   readonly version: string;
+  /** What serves the API; absent in records of 0.1.0, which had only the embedded server. */
+  readonly apiServer?: ApiServerKind;
   readonly network: string;
   /** The supervisor; `startTime` tells it from another process that got its id. */
   readonly supervisor: { readonly pid: number; readonly startTime: string };
   readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];
   readonly hosts: readonly HostRecord[];
+}
+
+/** The record of a folder, whether its cluster runs or not. */
+export async function readRecord(files: Pick<Files, "readText">, layout: Layout): Promise<ClusterRecord | undefined> {
+  const text = await files.readText(layout.record);
+  return text === undefined ? undefined : (JSON.parse(text) as ClusterRecord);
 }
 
 export interface HostRecord {

@@ -4,10 +4,13 @@ import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Child, Processes } from "../ports/process.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
-import { type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports } from "./layout.ts";
+import { kubernetesProcesses } from "./kubernetes-processes.ts";
+import { type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports, readRecord } from "./layout.ts";
 
 export interface UpOptions extends Ports {
   readonly layout: Layout;
+  /** What serves the API: our own server, or Kubernetes' programs from the folder `binaries`. */
+  readonly apiServer: { readonly kind: "embedded" } | { readonly kind: "kubernetes"; readonly binaries: string };
   readonly controlPlane: number;
   readonly workers: number;
   readonly files: Files;
@@ -21,8 +24,13 @@ export interface UpOptions extends Ports {
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
   readonly afterApiServer: (credentials: ClusterCredentials, signal: AbortSignal) => Promise<void>;
+  /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
+  readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   readonly onProgress: (line: string) => void;
 }
+
+/** The programs of Kubernetes that the API consists of; the others are its clients. */
+const servers: ReadonlySet<string> = new Set(["etcd", "kube-apiserver"]);
 
 /** First and last wait before a process that ended is started again. */
 const firstBackoffMs = 250;
@@ -38,9 +46,8 @@ export async function startTimeOf(files: Files, pid: number): Promise<string | u
 
 /** The record of the cluster that runs in a folder, or `undefined` when none does. */
 export async function runningCluster(files: Files, layout: Layout): Promise<ClusterRecord | undefined> {
-  const text = await files.readText(layout.record);
-  if (text === undefined) return undefined;
-  const record = JSON.parse(text) as ClusterRecord;
+  const record = await readRecord(files, layout);
+  if (record === undefined) return undefined;
   return (await startTimeOf(files, record.supervisor.pid)) === record.supervisor.startTime ? record : undefined;
 }
 
@@ -54,8 +61,10 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   const { files, layout, clock, log, processes } = options;
   const live = await runningCluster(files, layout);
   if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
-  const before = await files.readText(layout.record);
-  const earlier = before === undefined ? undefined : (JSON.parse(before) as ClusterRecord);
+  const earlier = await readRecord(files, layout);
+  const kind = options.apiServer.kind;
+  const kindBefore = earlier?.apiServer ?? "embedded";
+  if (earlier !== undefined && kindBefore !== kind) throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made: kindBefore, asked: kind });
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
   let hosts: HostRecord[] = [...(earlier?.hosts ?? hostsFor(options))];
@@ -71,6 +80,7 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     const record: ClusterRecord = {
       v: 1,
       version: options.version,
+      apiServer: kind,
       network: addresses.network,
       supervisor: { pid: options.pid, startTime: (await startTimeOf(files, options.pid)) ?? "" },
       processes: [...supervised].map(([name, { pid }]) => ({ name, pid, startTime: startTimes.get(name) ?? "" })),
@@ -80,15 +90,19 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     return record;
   }
 
-  /** Starts a process and starts it again whenever it ends, until the cluster stops. */
+  /** Starts a process of this program, and again whenever it ends, until the cluster stops. */
   function supervise(name: string, args: readonly string[]): void {
+    const [program = "", ...leading] = options.program;
+    keepAlive(name, program, [...leading, ...args]);
+  }
+
+  function keepAlive(name: string, program: string, args: readonly string[]): void {
     loops.push(
       (async () => {
         let backoff = firstBackoffMs;
         while (!stopping.signal.aborted) {
-          const [program = "", ...leading] = options.program;
           const began = clock.monotonic();
-          const child = processes.spawn(program, [...leading, ...args], { env: { ...options.environment, MCO_LIFELINE: "3" }, logFile: `${layout.logs}/${name}.log`, lifeline: true, group: true });
+          const child = processes.spawn(program, args, { env: { ...options.environment, MCO_LIFELINE: "3" }, logFile: `${layout.logs}/${name}.log`, lifeline: true, group: true });
           supervised.set(name, child);
           startTimes.set(name, (await startTimeOf(files, child.pid)) ?? "");
           if (ready) await writeRecord();
@@ -107,7 +121,8 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   async function startHost(host: HostRecord): Promise<void> {
     await hostCredentials(files, layout, credentials, { name: host.name, address: addresses.host(host.index) });
     await files.makeDirectory(layout.host(host.name));
-    supervise(`host-${host.name}`, ["host", "run", host.name, "--dir", layout.directory, "--pool", host.pool, "--index", String(host.index)]);
+    await options.registerMachine(host, stopping.signal);
+    supervise(`host-${host.name}`, ["host", "run", host.name, "--dir", layout.directory, "--index", String(host.index)]);
   }
 
   const addHost: ControlHandler = async (verb, argument) => {
@@ -128,10 +143,19 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     await files.write(`${layout.pki}/ca.crt`, credentials.authority.certificate);
     options.onProgress(`API server at ${credentials.serverUrl}`);
     await writeRecord();
-    supervise("apiserver", ["apiserver", "--dir", layout.directory]);
-    await options.afterApiServer(credentials, stopping.signal);
-    supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
-    options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);
+    if (options.apiServer.kind === "kubernetes") {
+      const parts = await kubernetesProcesses({ ...options, binaries: options.apiServer.binaries, addresses, credentials });
+      // Its programs know no lifeline: the kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
+      const start = ({ name, program, args }: (typeof parts)[number]) => keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
+      for (const part of parts.filter(({ name }) => servers.has(name))) start(part);
+      await options.afterApiServer(credentials, stopping.signal);
+      for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
+    } else {
+      supervise("apiserver", ["apiserver", "--dir", layout.directory]);
+      await options.afterApiServer(credentials, stopping.signal);
+      supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
+    }
+    if (hosts.length > 0) options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);
     for (const host of hosts) await startHost(host);
     await options.serveControl(addHost, stopping.signal);
     ready = true;
@@ -139,12 +163,14 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     await new Promise<void>((resolve) => (stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true })));
   } finally {
     stopping.abort(new Error("the cluster stops"));
-    // Hosts first, so that they can still tell the API server; it goes last.
+    // Hosts first, so that they can still tell the API server; it goes last, and its store after it.
     const byName = (wanted: (name: string) => boolean) => [...supervised].filter(([name]) => wanted(name)).map(([, child]) => child);
-    for (const group of [byName((name) => name.startsWith("host-")), byName((name) => name === "cluster-controllers"), byName((name) => name === "apiserver")]) await stopAll(group, options);
+    const serves = (name: string) => name === "apiserver" || name === "kube-apiserver";
+    const isHost = (name: string) => name.startsWith("host-");
+    for (const group of [byName(isHost), byName((name) => !isHost(name) && !serves(name) && name !== "etcd"), byName(serves), byName((name) => name === "etcd")]) await stopAll(group, options);
     await Promise.all(loops);
-    const text = await files.readText(layout.record);
-    if (text !== undefined) await files.write(layout.record, JSON.stringify({ ...(JSON.parse(text) as ClusterRecord), processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2));
+    const last = await readRecord(files, layout);
+    if (last !== undefined) await files.write(layout.record, JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2));
   }
 }
 

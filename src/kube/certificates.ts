@@ -21,7 +21,8 @@ export interface KeyPair {
 export interface Issue {
   readonly commonName: string;
   readonly organizations?: readonly string[];
-  readonly usage: "client" | "server";
+  /** `peer`: both, as a server has it that also speaks to itself. */
+  readonly usage: "client" | "server" | "peer";
   /** Names and addresses that a server is reached by. */
   readonly hosts?: readonly string[];
 }
@@ -83,7 +84,7 @@ export async function certificateAuthority(options: { readonly name: string; rea
         extensions: [
           new x509.BasicConstraintsExtension(false, undefined, true),
           new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-          new x509.ExtendedKeyUsageExtension([what.usage === "client" ? x509.ExtendedKeyUsage.clientAuth : x509.ExtendedKeyUsage.serverAuth]),
+          new x509.ExtendedKeyUsageExtension([...(what.usage === "client" ? [] : [x509.ExtendedKeyUsage.serverAuth]), ...(what.usage === "server" ? [] : [x509.ExtendedKeyUsage.clientAuth])]),
           await x509.AuthorityKeyIdentifierExtension.create(certificate),
           ...(what.hosts === undefined ? [] : [new x509.SubjectAlternativeNameExtension(what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })))]),
         ],

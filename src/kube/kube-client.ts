@@ -79,7 +79,7 @@ export interface KubeClient {
   delete<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: DeleteOptions): Promise<void>;
   /** Evicts under disruption budgets. A budget that forbids it rejects with 429 (`isTooManyRequests`). */
   evict(pod: Pod, options?: RequestOptions & { readonly gracePeriodSeconds?: number }): Promise<void>;
-  /** A request outside the typed verbs. The answer's body as JSON. */
+  /** A request outside the typed verbs. The answer's body as JSON, or as it is when it is plain text. */
   request(request: HttpRequest, options?: RequestOptions): Promise<unknown>;
   /** The same client, but requests carry this signal unless they name their own. */
   within(signal: AbortSignal): KubeClient;
@@ -173,7 +173,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       const text = await textOf(response.body);
       report(response.headers);
       if (response.status >= 300) throw refusal(response, text, request);
-      return text === "" ? undefined : (JSON.parse(text) as unknown);
+      if (text === "") return undefined;
+      // The health paths answer in plain text.
+      return String(response.headers["content-type"] ?? "").startsWith("text/plain") ? text : (JSON.parse(text) as unknown);
     } catch (error) {
       if (error instanceof McoError || signal?.aborted === true) throw error;
       throw new McoError("MCO_KUBE_REQUEST_FAILED", { request: `${request.method} ${request.target}` }, { cause: error });

@@ -1109,7 +1109,7 @@ export const contractCases: readonly ContractCase[] = [
     title: "a kubelet writes its own node and no other",
     async run(api) {
       const node = api.as("node-a");
-      const body = (name: string, labels: Json = { "node-role.kubernetes.io/worker": "" }) => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels }, status: { addresses: [{ type: "InternalIP", address: "127.0.0.1" }] } });
+      const body = (name: string, labels: Json = { "kubernetes.io/os": "linux" }) => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels }, status: { addresses: [{ type: "InternalIP", address: "127.0.0.1" }] } });
       const made = await node.post("/api/v1/nodes", body("node-a"));
       expect([201, 409]).toContain(made.status);
       expect((await node.post("/api/v1/nodes", body("node-z"))).status).toBe(403);

@@ -1,4 +1,4 @@
-import { addressesOf, layoutOf, ports, type ClusterRecord } from "../../cluster/layout.ts";
+import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
 import { serveApiServer } from "../../apiserver/node/serve.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
@@ -14,7 +14,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string" } });
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
-  const record = JSON.parse(await text(layout.record)) as ClusterRecord;
+  const record = await readRecord(systemFiles, layout);
+  if (record === undefined) throw usageError(`no cluster was made in ${layout.directory}: start it with 'mco up'`);
   return runProcess({ component: "apiserver" }, async (process, signal) => {
     const server = await serveApiServer({
       ...process,

@@ -46,7 +46,7 @@ export async function run(args: readonly string[]): Promise<number> {
   let known: ClusterObjects | undefined;
   const sideOf = async (name: string): Promise<Side> => {
     if (name === "-" || existsSync(name)) {
-      const manifests = await readManifests([name]);
+      const manifests = readManifests([name]);
       const [config] = manifests;
       return manifests.length === 1 && config?.kind === "MachineConfig" ? { kind: "config", config: config as MachineConfig } : { kind: "pools", objects: objectsInManifests(manifests) };
     }
@@ -61,8 +61,8 @@ export async function run(args: readonly string[]): Promise<number> {
   let comparisons: readonly Comparison[];
   if (second === undefined) {
     if (first !== "-" && !existsSync(first)) throw usageError(`there is no file or folder "${first}"`);
-    const before = values.filename === undefined ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" }) : objectsInManifests(await readManifests(values.filename));
-    comparisons = comparePools(before, overlaid(before, await readManifests([first]), []).after, only);
+    const before = values.filename === undefined ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" }) : objectsInManifests(readManifests(values.filename));
+    comparisons = comparePools(before, overlaid(before, readManifests([first]), []).after, only);
   } else {
     const from = await sideOf(first);
     const to = await sideOf(second);

@@ -1,6 +1,6 @@
 import { arch } from "node:os";
 import { resolve } from "node:path";
-import { type ClusterRecord, addressesOf, layoutOf } from "../../cluster/layout.ts";
+import { addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { stockKernelArguments, stockOsImage, writeStockOs } from "../../cluster/stock-os.ts";
 import { runHost } from "../../cluster/host/run-host.ts";
 import { runningCluster } from "../../cluster/up.ts";
@@ -24,13 +24,13 @@ const podFlags = ["--max-semi-space-size=1"];
 const podAllocator = { MALLOC_ARENA_MAX: "1" };
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, pool: { type: "string" }, index: { type: "string" } }, { positionals: true });
+  const { values, positionals } = readArguments(args, { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, index: { type: "string" } }, { positionals: true });
   const [verb, name] = positionals;
   const layout = layoutOf(resolve(values.dir));
   switch (verb) {
     case "run":
-      if (name === undefined || values.pool === undefined || values.index === undefined) throw usageError("host run wants NAME --pool POOL --index N");
-      return runMachine(layout, name, values.pool, Number(values.index));
+      if (name === undefined || values.index === undefined) throw usageError("host run wants NAME --index N");
+      return runMachine(layout, name, Number(values.index));
     case "list":
       return list(layout, values.json === true);
     case "add":
@@ -73,8 +73,9 @@ async function list(layout: ReturnType<typeof layoutOf>, json: boolean): Promise
   return 0;
 }
 
-async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, pool: string, index: number): Promise<number> {
-  const record = JSON.parse((await systemFiles.readText(layout.record)) ?? "{}") as ClusterRecord;
+async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, index: number): Promise<number> {
+  const record = await readRecord(systemFiles, layout);
+  if (record === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
   const address = addressesOf(record.network).host(index);
   return runProcess({ component: "host", node: name }, async (ports, signal) => {
     const { kube, connection, close } = await connect({ kubeconfig: `${layout.pki}/host-${name}.kubeconfig`, component: "kubelet" });
@@ -87,7 +88,6 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, poo
           ...ports,
           random: systemRandom,
           nodeName: name,
-          pool,
           address,
           directory,
           kube,

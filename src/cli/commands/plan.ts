@@ -18,9 +18,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const files = values.filename ?? [];
   const deleted = values.delete ?? [];
   if (files.length === 0 && deleted.length === 0) throw usageError("name the change with -f or --delete");
-  const manifests = await readManifests(files);
+  const manifests = readManifests(files);
   const isOffline = values.offline === true || values.from !== undefined;
-  const before = isOffline ? objectsInManifests(await readManifests(values.from ?? [])) : await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "plan" });
+  const before = isOffline ? objectsInManifests(readManifests(values.from ?? [])) : await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "plan" });
   const overlay = overlaid(before, manifests, deleted);
   // Without a cluster, machines and the cluster's own values come with the manifests.
   const brought = objectsInManifests(manifests);

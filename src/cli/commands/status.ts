@@ -1,6 +1,5 @@
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { type ClusterRecord, addressesOf, layoutOf, ports } from "../../cluster/layout.ts";
+import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
 import type { ClusterStatus } from "../../core/cluster-status.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
@@ -12,7 +11,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, watch: { type: "boolean", short: "w" } });
   const { kube, connection, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "status" });
   const layout = layoutOf(resolve(values.dir ?? ".mco"));
-  const record = existsSync(layout.record) ? (JSON.parse((await systemFiles.readText(layout.record)) ?? "{}") as ClusterRecord) : undefined;
+  const record = await readRecord(systemFiles, layout);
   const addresses = record === undefined ? undefined : addressesOf(record.network);
 
   const asJson = (status: ClusterStatus) => ({

@@ -3,7 +3,10 @@ import { mkdirSync, openSync } from "node:fs";
 import { createServer } from "node:net";
 import { resolve } from "node:path";
 import { McoError } from "../../api/errors.ts";
-import { type Layout, type ClusterRecord, layoutOf } from "../../cluster/layout.ts";
+import { kubernetes } from "../../api/kubernetes.ts";
+import { type KubeObject, conditionOf } from "../../api/object.ts";
+import { type ApiServerKind, type Layout, layoutOf, readRecord } from "../../cluster/layout.ts";
+import { registerMachine } from "../../cluster/machine-node.ts";
 import { installManifests } from "../../cluster/install-manifests.ts";
 import { stockOsImage } from "../../cluster/stock-os.ts";
 import { suiteImage } from "../../cluster/host/pod-worker.ts";
@@ -12,21 +15,29 @@ import { type ClusterStatus, isSettled } from "../../core/cluster-status.ts";
 import { serveControl } from "../../host/directory/control.ts";
 import { systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
 import { applyManifest, readManifests, resourcesServed } from "../manifests.ts";
-import { countOf, readArguments } from "../arguments.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { countOf, readArguments, usageError } from "../arguments.ts";
 import { writeBundle } from "../bundle.ts";
-import { connect } from "../connect.ts";
+import { type Connected, connect } from "../connect.ts";
+import { kubernetesBinaries, kubernetesVersion } from "../kubernetes-binaries.ts";
 import { drawStatus, painter } from "../draw-status.ts";
 import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
 
 const patienceMs = 120_000;
+/** etcd and kube-apiserver take some seconds, on a busy machine more. */
+const apiServerPatienceMs = 90_000;
+
+const apiServers = ["embedded", "kubernetes"] as const;
 
 interface Values {
   readonly directory: string;
   readonly workers: number;
   readonly controlPlane: number;
+  readonly apiServer: ApiServerKind;
   readonly apply: string | undefined;
+  readonly operator: boolean;
   readonly json: boolean;
   readonly quiet: boolean;
 }
@@ -36,36 +47,56 @@ export async function run(args: readonly string[]): Promise<number> {
     dir: { type: "string", default: ".mco" },
     workers: { type: "string", default: "3" },
     "control-plane": { type: "string", default: "1" },
+    "api-server": { type: "string", default: "embedded" },
     apply: { type: "string" },
+    "without-operator": { type: "boolean" },
     detach: { type: "boolean", short: "d" },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
   });
+  const apiServer = apiServers.find((kind) => kind === values["api-server"]);
+  if (apiServer === undefined) throw usageError(`--api-server must be ${apiServers.join(" or ")}, not "${values["api-server"]}"`);
+  const operator = values["without-operator"] !== true;
+  if (!operator && values.apply !== undefined) throw usageError("--apply wants an operator: leave --without-operator out, or apply the manifests yourself");
   const chosen: Values = {
     directory: resolve(values.dir),
     workers: countOf(values.workers, "--workers", 0, 100),
-    controlPlane: countOf(values["control-plane"], "--control-plane", 1, 9),
+    // Without an operator there may be no machine at all: a control plane alone.
+    controlPlane: countOf(values["control-plane"], "--control-plane", operator ? 1 : 0, 9),
+    apiServer,
     apply: values.apply === undefined ? undefined : resolve(values.apply),
+    operator,
     json: values.json === true,
     quiet: values.quiet === true,
   };
   const layout = layoutOf(chosen.directory);
   const live = await runningCluster(systemFiles, layout);
   if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
-  if (values.detach === true) return detached(layout, chosen, args);
-  return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, ports, signal));
+  const binaries = apiServer === "kubernetes" ? kubernetesBinaries(process.env) : "";
+  if (values.detach === true) return detached(layout, chosen);
+  return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
 }
 
-/** Starts the same command without --detach in a session of its own, and waits until its cluster is settled. */
-async function detached(layout: Layout, chosen: Values, args: readonly string[]): Promise<number> {
+/** Starts the same cluster in a session of its own, and comes back when everything is as it was asked for. */
+async function detached(layout: Layout, chosen: Values): Promise<number> {
+  const began = systemClock.monotonic();
   mkdirSync(layout.logs, { recursive: true });
   const log = openSync(`${layout.logs}/up.log`, "a");
   const script = process.argv[1] ?? "";
-  const child = spawn(process.execPath, [...process.execArgv, script, "up", ...args.filter((word) => word !== "--detach" && word !== "-d" && word !== "--json"), "--quiet"], { detached: true, stdio: ["ignore", log, log] });
+  // What is to be applied, this process applies.
+  const words = ["--dir", chosen.directory, "--workers", String(chosen.workers), "--control-plane", String(chosen.controlPlane), "--api-server", chosen.apiServer, ...(chosen.operator ? [] : ["--without-operator"]), "--quiet"];
+  const child = spawn(process.execPath, [...process.execArgv, script, "up", ...words], { detached: true, stdio: ["ignore", log, log] });
   const ended = new AbortController();
   child.once("exit", () => ended.abort(new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` })));
   child.unref();
-  await untilSettled(layout, chosen, ended.signal);
+  while ((await systemFiles.readText(layout.kubeconfig)) === undefined || (await runningCluster(systemFiles, layout)) === undefined) {
+    ended.signal.throwIfAborted();
+    if (systemClock.monotonic() - began > patienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` });
+    await systemClock.sleep(50);
+  }
+  await bringUp(layout, chosen, { began, signal: ended.signal, draw: false });
+  if (chosen.json) await printRecord(layout, began);
+  else process.stdout.write(`the cluster is up after ${seconds(began)}: export KUBECONFIG=${layout.kubeconfig}\n`);
   return 0;
 }
 
@@ -75,105 +106,97 @@ function tell(chosen: Values, line: string): void {
   if (!chosen.json && !chosen.quiet) process.stdout.write(`${line}\n`);
 }
 
-async function supervise(layout: Layout, chosen: Values, ports: Parameters<Parameters<typeof runProcess>[1]>[0], signal: AbortSignal): Promise<void> {
+async function supervise(layout: Layout, chosen: Values, binaries: string, ports: Parameters<Parameters<typeof runProcess>[1]>[0], signal: AbortSignal): Promise<void> {
   const began = systemClock.monotonic();
   mkdirSync(layout.logs, { recursive: true });
-  tell(chosen, `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines`);
+  tell(chosen, `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines${chosen.apiServer === "kubernetes" ? `, on Kubernetes ${kubernetesVersion}` : ""}`);
   const bundle = await writeBundle(`${layout.directory}/bin`);
   const stopping = new AbortController();
   signal.addEventListener("abort", () => stopping.abort(signal.reason), { once: true });
   let failure: unknown;
-  const cluster = runCluster(
-    {
-      ...ports,
-      layout,
-      workers: chosen.workers,
-      controlPlane: chosen.controlPlane,
-      files: systemFiles,
-      processes: systemProcesses,
-      program: [process.execPath, "--disable-warning=ExperimentalWarning", bundle],
-      environment: Object.fromEntries(["PATH", "HOME", "MCO_LOG_LEVEL"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
-      version,
-      pid: process.pid,
-      portIsFree,
-      serveControl: (handle, until) => serveControl(`${layout.directory}/control.sock`, handle, until),
-      afterApiServer: (_credentials, until) => installOperator(layout, until),
-      onProgress: (line) => tell(chosen, `  ${line}`),
-    },
-    stopping.signal,
-    (record) => void follow(record).catch((error: unknown) => {
-      if (stopping.signal.aborted) return;
-      failure = error;
-      stopping.abort(error);
-    }),
-  );
+  let admin: Connected | undefined;
+  const asAdmin = async (): Promise<KubeClient> => (admin ??= await connect({ kubeconfig: layout.kubeconfig, component: "up" })).kube;
 
-  async function follow(_record: ClusterRecord): Promise<void> {
-    if (chosen.quiet) {
-      await applyWhenSettled(layout, chosen, stopping.signal, undefined);
-      return;
-    }
-    await applyWhenSettled(layout, chosen, stopping.signal, began);
+  /** Draws the way there for whoever watches; a detached cluster only runs. */
+  async function follow(): Promise<void> {
+    if (chosen.quiet) return;
+    await bringUp(layout, chosen, { began, signal: stopping.signal, draw: !chosen.json });
+    if (chosen.json) await printRecord(layout, began);
+    else tell(chosen, `\n  export KUBECONFIG=${layout.kubeconfig}\n  kubectl get mcp,mc,nodes,pods -A\n  bin/mco status --watch\n\nCtrl-C ends the cluster.`);
   }
-  await cluster;
+  try {
+    await runCluster(
+      {
+        ...ports,
+        layout,
+        apiServer: chosen.apiServer === "kubernetes" ? { kind: "kubernetes", binaries } : { kind: "embedded" },
+        workers: chosen.workers,
+        controlPlane: chosen.controlPlane,
+        files: systemFiles,
+        processes: systemProcesses,
+        program: [process.execPath, "--disable-warning=ExperimentalWarning", bundle],
+        environment: Object.fromEntries(["PATH", "HOME", "MCO_LOG_LEVEL"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
+        version,
+        pid: process.pid,
+        portIsFree,
+        serveControl: (handle, until) => serveControl(`${layout.directory}/control.sock`, handle, until),
+        afterApiServer: async (_credentials, until) => {
+          await untilReady(await asAdmin(), layout, chosen, until);
+          if (chosen.operator) await applyAll(await asAdmin(), installManifests({ image: suiteImage(version), osImage: stockOsImage, version }), until);
+        },
+        registerMachine: async (host, until) => registerMachine(await asAdmin(), host, until),
+        onProgress: (line) => tell(chosen, `  ${line}`),
+      },
+      stopping.signal,
+      () =>
+        void follow().catch((error: unknown) => {
+          if (stopping.signal.aborted) return;
+          failure = error;
+          stopping.abort(error);
+        }),
+    );
+  } finally {
+    admin?.close();
+  }
   if (failure !== undefined) throw failure;
 }
 
-async function applyWhenSettled(layout: Layout, chosen: Values, signal: AbortSignal, began: number | undefined): Promise<void> {
-  const show = began === undefined ? undefined : (status: ClusterStatus) => (chosen.json ? undefined : canvas.draw(drawStatus(status, canvas)));
-  await waitSettled(layout, chosen, signal, show);
-  if (began !== undefined) tell(chosen, `\nthe cluster is up after ${seconds(began)}`);
-  if (chosen.apply !== undefined) {
-    const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "up" });
-    const manifests = await readManifests([chosen.apply]);
-    const served = await resourcesServed(kube);
-    for (const manifest of manifests) await applyManifest(kube, served, manifest, "mco-up");
-    close();
+/** Waits until the cluster is as it was asked for, applies what was named, and waits until that has rolled out. */
+async function bringUp(layout: Layout, chosen: Values, { began, signal, draw }: { readonly began: number; readonly signal: AbortSignal; readonly draw: boolean }): Promise<void> {
+  const show = draw ? (status: ClusterStatus) => canvas.draw(drawStatus(status, canvas)) : undefined;
+  const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "up" });
+  try {
+    if (!chosen.operator) {
+      await untilReady(kube, layout, chosen, signal);
+      return await waitReady(kube, layout, chosen, signal);
+    }
+    await waitSettled(kube, layout, chosen, signal, show);
+    if (draw) tell(chosen, `\nthe cluster is up after ${seconds(began)}`);
+    if (chosen.apply === undefined) return;
+    const manifests = readManifests([chosen.apply]);
+    await applyAll(kube, manifests, signal);
     const rollOut = systemClock.monotonic();
-    tell(chosen, `applied ${manifests.length} manifests of ${chosen.apply}; they roll out now\n`);
-    if (began !== undefined) await waitSettled(layout, chosen, signal, show, true);
-    if (began !== undefined) tell(chosen, `\nall pools are updated, ${seconds(rollOut)} after the examples were applied`);
+    if (draw) tell(chosen, `applied ${manifests.length} manifests of ${chosen.apply}; they roll out now\n`);
+    await waitSettled(kube, layout, chosen, signal, show, true);
+    if (draw) tell(chosen, `\nall pools are updated, ${seconds(rollOut)} after the examples were applied`);
+  } finally {
+    close();
   }
-  if (began === undefined) return;
-  if (chosen.json) {
-    const record = JSON.parse((await systemFiles.readText(layout.record)) ?? "{}") as ClusterRecord;
-    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, network: record.network, hosts: record.hosts, seconds: (systemClock.monotonic() - began) / 1000 })}\n`);
-  } else {
-    tell(chosen, `\n  export KUBECONFIG=${layout.kubeconfig}\n  kubectl get mcp,mc,nodes,pods -A\n  bin/mco status --watch\n\nCtrl-C ends the cluster.`);
-  }
+}
+
+async function printRecord(layout: Layout, began: number): Promise<void> {
+  const record = await readRecord(systemFiles, layout);
+  process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, apiServer: record?.apiServer, network: record?.network, hosts: record?.hosts, seconds: (systemClock.monotonic() - began) / 1000 })}\n`);
 }
 
 const seconds = (since: number) => `${((systemClock.monotonic() - since) / 1000).toFixed(1)} s`;
-
-async function untilSettled(layout: Layout, chosen: Values, signal: AbortSignal): Promise<void> {
-  const began = systemClock.monotonic();
-  while ((await systemFiles.readText(layout.kubeconfig)) === undefined || (await runningCluster(systemFiles, layout)) === undefined) {
-    signal.throwIfAborted();
-    if (systemClock.monotonic() - began > patienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` });
-    await systemClock.sleep(50);
-  }
-  await waitSettled(layout, chosen, signal, undefined);
-  if (chosen.apply !== undefined) {
-    const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "up" });
-    const manifests = await readManifests([chosen.apply]);
-    const served = await resourcesServed(kube);
-    for (const manifest of manifests) await applyManifest(kube, served, manifest, "mco-up");
-    close();
-    await waitSettled(layout, chosen, signal, undefined, true);
-  }
-  const record = JSON.parse((await systemFiles.readText(layout.record)) ?? "{}") as ClusterRecord;
-  const took = (systemClock.monotonic() - began) / 1000;
-  if (chosen.json) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, network: record.network, hosts: record.hosts, seconds: took })}\n`);
-  else process.stdout.write(`the cluster is up after ${took.toFixed(1)} s: export KUBECONFIG=${layout.kubeconfig}\n`);
-}
 
 /** A change that was just applied takes this long at most until its pools show it. */
 const noticeMs = 3000;
 
 /** Waits until every machine has what its pool wants; with `changed`, only once the pools have noticed what was just applied. */
-async function waitSettled(layout: Layout, chosen: Values, signal: AbortSignal, show: ((status: ClusterStatus) => void) | undefined, changed = false): Promise<void> {
+async function waitSettled(kube: KubeClient, layout: Layout, chosen: Values, signal: AbortSignal, show: ((status: ClusterStatus) => void) | undefined, changed = false): Promise<void> {
   const expected = chosen.workers + chosen.controlPlane;
-  const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "up" });
   const began = systemClock.monotonic();
   let noticed = !changed;
   const patience = systemClock.deadline(patienceMs + 60_000 * expected, signal);
@@ -196,30 +219,44 @@ async function waitSettled(layout: Layout, chosen: Values, signal: AbortSignal, 
     if (!done && !signal.aborted && isSettled(await lookAtCluster(kube), expected)) done = true;
   } finally {
     patience.cancel();
-    close();
   }
   signal.throwIfAborted();
   if (!done) throw new McoError("MCO_CLUSTER_START_FAILED", { problem: "the machines did not settle in time", logs: layout.logs, hint: `KUBECONFIG=${layout.kubeconfig} kubectl get mcp,nodes,pods -A` });
 }
 
-/** Waits for the API server and applies what the operator needs to start. */
-async function installOperator(layout: Layout, signal: AbortSignal): Promise<void> {
-  const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "up" });
-  try {
-    const began = systemClock.monotonic();
-    for (;;) {
-      signal.throwIfAborted();
-      try {
-        const served = await resourcesServed(kube);
-        for (const manifest of installManifests({ image: suiteImage(version), osImage: stockOsImage, version })) await applyManifest(kube, served, manifest, "mco-up");
-        return;
-      } catch (error) {
-        if (systemClock.monotonic() - began > 30_000) throw new McoError("MCO_CLUSTER_START_FAILED", { process: "apiserver", log: `${layout.logs}/apiserver.log` }, { cause: error });
-        await systemClock.sleep(50, signal);
-      }
+/** Waits until every machine reports itself ready. */
+async function waitReady(kube: KubeClient, layout: Layout, chosen: Values, signal: AbortSignal): Promise<void> {
+  const expected = chosen.workers + chosen.controlPlane;
+  const began = systemClock.monotonic();
+  for (;;) {
+    const { items } = await kube.list(kubernetes.Node, {}, { signal });
+    if (items.filter((node) => conditionOf(node.status?.conditions, "Ready")?.status === "True").length >= expected) return;
+    if (systemClock.monotonic() - began > patienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { problem: "the machines did not become ready in time", logs: layout.logs });
+    await systemClock.sleep(100, signal);
+  }
+}
+
+/** Waits until the API server says that it is ready. */
+async function untilReady(kube: KubeClient, layout: Layout, chosen: Values, signal: AbortSignal): Promise<void> {
+  const began = systemClock.monotonic();
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      await kube.request({ method: "GET", target: "/readyz", headers: {} }, { signal });
+      return;
+    } catch (error) {
+      const log = `${layout.logs}/${chosen.apiServer === "kubernetes" ? "kube-apiserver" : "apiserver"}.log`;
+      if (systemClock.monotonic() - began > apiServerPatienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { process: "apiserver", log }, { cause: error });
+      await systemClock.sleep(50, signal);
     }
-  } finally {
-    close();
+  }
+}
+
+async function applyAll(kube: KubeClient, manifests: readonly KubeObject[], signal: AbortSignal): Promise<void> {
+  const served = await resourcesServed(kube);
+  for (const manifest of manifests) {
+    signal.throwIfAborted();
+    await applyManifest(kube, served, manifest, "mco-up");
   }
 }
 

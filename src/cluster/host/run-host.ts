@@ -14,8 +14,6 @@ import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 export interface HostOptions extends Ports {
   readonly nodeName: string;
-  /** `master` or the name of a worker pool. */
-  readonly pool: string;
   readonly address: string;
   readonly directory: string;
   readonly kube: KubeClient;
@@ -176,26 +174,15 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   }
 
   async function registerNode(): Promise<void> {
-    if ((await kube.get(kubernetes.Node, { name: nodeName }, { signal })) !== undefined) return;
-    const isMaster = options.pool === "master";
-    const node: Node = {
-      apiVersion: "v1",
-      kind: "Node",
-      metadata: {
-        name: nodeName,
-        labels: {
-          "kubernetes.io/hostname": nodeName,
-          "kubernetes.io/os": "linux",
-          "kubernetes.io/arch": options.architecture,
-          "node.openshift.io/os_id": "mco",
-          ...(isMaster ? { "node-role.kubernetes.io/master": "", "node-role.kubernetes.io/control-plane": "" } : { "node-role.kubernetes.io/worker": "" }),
-          ...(isMaster || options.pool === "worker" ? {} : { [`node-role.kubernetes.io/${options.pool}`]: "" }),
-        },
-      },
-      spec: isMaster ? { taints: [{ key: "node-role.kubernetes.io/master", effect: "NoSchedule" }] } : {},
-    };
+    const labels = { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", "kubernetes.io/arch": options.architecture, "node.openshift.io/os_id": "mco" };
+    const existing = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
+    if (existing !== undefined) {
+      const same = Object.entries(labels).every(([label, value]) => existing.metadata.labels?.[label] === value);
+      if (!same) await kube.patch(kubernetes.Node, { name: nodeName }, { type: "merge", body: { metadata: { labels } } }, { owner: "kubelet", signal });
+      return;
+    }
     try {
-      await kube.create(kubernetes.Node, node, { owner: "kubelet", signal });
+      await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: nodeName, labels } }, { owner: "kubelet", signal });
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
