@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    exclude: ["**/*.kubernetes.test.ts", "node_modules/**"],
     // Scenarios start real processes; two files at once is what two cores bear.
     maxWorkers: 2,
     testTimeout: 30_000,

@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { Agent, request as httpsRequest } from "node:https";
-import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { type RunningApiServer, serveApiServer, type ServeOptions } from "../../src/apiserver/node/serve.ts";
-import { type ApiTarget, jsonLines, testUsers, type TestUser } from "./api-target.ts";
+import { type ApiTarget, testUsers, type TestUser } from "./api-target.ts";
+import { httpsTarget } from "./https-target.ts";
 import { type Identity, type TestAuthority, testAuthority } from "./test-pki.ts";
 
 export interface TlsTarget extends ApiTarget {
@@ -37,24 +36,9 @@ export async function tlsTarget(options: Partial<ServeOptions> = {}): Promise<Tl
     signal: controller.signal,
     ...options,
   });
-  const agents = new Map<TestUser, Agent>();
-  function agentOf(user: TestUser): Agent {
-    let agent = agents.get(user);
-    if (agent === undefined) {
-      const own = identities.get(user);
-      agent = new Agent({ ca: authority.certificate, keepAlive: true, ...(own === undefined ? {} : { cert: own.certificate, key: own.key }) });
-      agents.set(user, agent);
-    }
-    return agent;
-  }
-  function open(method: string, path: string, user: TestUser, headers: Readonly<Record<string, string>>, body?: string | Uint8Array): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const call = httpsRequest(`${running.url}${path}`, { method, agent: agentOf(headers["authorization"] === undefined ? user : "nobody"), headers: { ...headers, ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }) } }, resolve);
-      call.on("error", reject);
-      call.end(body);
-    });
-  }
+  const target = httpsTarget({ url: running.url, ca: authority.certificate, identities });
   return {
+    ...target,
     running,
     authority,
     folder,
@@ -63,34 +47,10 @@ export async function tlsTarget(options: Partial<ServeOptions> = {}): Promise<Tl
       if (own === undefined) throw new Error(`no identity for ${user}`);
       return own;
     },
-    async request({ method, path, body, headers = {}, user = "admin" }) {
-      const raw = body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
-      const answer = await open(method, path, user, { "content-type": "application/json", ...headers }, raw);
-      const chunks: Buffer[] = [];
-      for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk);
-      const given: Record<string, string | readonly string[]> = {};
-      for (const [name, value] of Object.entries(answer.headers)) if (value !== undefined) given[name] = value;
-      return { status: answer.statusCode ?? 0, headers: given, text: Buffer.concat(chunks).toString("utf8") };
-    },
-    async watch(path, user = "admin", headers = {}) {
-      const answer = await open("GET", path, user, headers);
-      const lines = jsonLines(answer as AsyncIterable<Uint8Array>);
-      return {
-        status: answer.statusCode ?? 0,
-        async next() {
-          const { value, done } = await lines.next();
-          return done === true ? undefined : value;
-        },
-        async close() {
-          answer.destroy();
-          await lines.return(undefined).catch(() => undefined);
-        },
-      };
-    },
     async close() {
       controller.abort();
       await running.closed;
-      for (const agent of agents.values()) agent.destroy();
+      target.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
