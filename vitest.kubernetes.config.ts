@@ -1,14 +1,27 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+/** Where scenarios leave what their components asked of the API server, for the test of the rights, which runs last. */
+const auditFolder = (process.env["MCO_AUDIT_FOLDER"] ??= mkdtempSync(join(tmpdir(), "mco-audit-")));
+
+const rights = "test/kubernetes/rights.kubernetes.test.ts";
+const each = {
+  env: { MCO_TEST_API_SERVER: "kubernetes", MCO_AUDIT_FOLDER: auditFolder },
+  testTimeout: 60_000,
+  hookTimeout: 180_000,
+};
 
 /** The tests that run on a real control plane: `make test-kubernetes`. Scenarios are the same files as in `make test`. */
 export default defineConfig({
   test: {
-    include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts"],
-    env: { MCO_TEST_API_SERVER: "kubernetes" },
-    globalSetup: ["test/kubernetes/shared-control-plane.ts"],
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 180_000,
+    globalSetup: ["test/kubernetes/shared-control-plane.ts"],
     reporters: ["default", "./hack/plain-reporter.ts"],
+    projects: [
+      { extends: true, test: { ...each, name: "kubernetes", include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts"], exclude: [rights], sequence: { groupOrder: 0 } } },
+      { extends: true, test: { ...each, name: "rights", include: [rights], sequence: { groupOrder: 1 } } },
+    ],
   },
 });

@@ -8,7 +8,7 @@ import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import type { ClusterForecast, NodeForecast } from "../../src/core/plan-cluster.ts";
 import type { UnitModelState } from "../../src/host/unit-model.ts";
 import { lintConditions } from "./lint-conditions.ts";
-import { type CommandResult, TestCluster, machineConfig } from "./test-cluster.ts";
+import { type CommandResult, TestCluster, hasApiServer, machineConfig } from "./test-cluster.ts";
 
 const { namespace } = names;
 const workers = ["worker-0", "worker-1"];
@@ -35,7 +35,7 @@ const podNamed = async (prefix: string): Promise<string> => {
   return items.find(({ metadata }) => metadata.name.startsWith(prefix))?.metadata.name ?? `no pod ${prefix}`;
 };
 
-describe.skipIf(!hasKubectl)("kubectl on a cluster of one machine", () => {
+describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machine", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 2 });
   }, 180_000);

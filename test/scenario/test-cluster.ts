@@ -4,10 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { KubeObject, Resource } from "../../src/api/object.ts";
-import type { ClusterRecord } from "../../src/cluster/layout.ts";
+import type { ApiServerKind, ClusterRecord } from "../../src/cluster/layout.ts";
 import { connect } from "../../src/cli/connect.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { isExpired } from "../../src/kube/kube-error.ts";
+import { hasKubernetes } from "../kubernetes/control-plane.ts";
+import { keepRightsUsed } from "../kubernetes/rights-used.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -36,6 +38,12 @@ export interface ClusterOptions {
   readonly controlPlane?: number;
 }
 
+/** What serves the API in this run: scenarios are the same on both. */
+export const apiServer: ApiServerKind = process.env["MCO_TEST_API_SERVER"] === "kubernetes" ? "kubernetes" : "embedded";
+
+/** `false` where the run's API server cannot be had: its scenarios are then skipped, by name. */
+export const hasApiServer = apiServer === "embedded" || hasKubernetes;
+
 /** A whole cluster of real processes, made by `mco up` in a folder of its own. */
 export class TestCluster {
   readonly directory: string;
@@ -56,7 +64,7 @@ export class TestCluster {
 
   static async start({ workers, controlPlane = 1 }: ClusterOptions): Promise<TestCluster> {
     const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
-    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--workers", String(workers), "--control-plane", String(controlPlane), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     let stdout = "";
     let stderr = "";
     up.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
@@ -77,6 +85,7 @@ export class TestCluster {
     const gone = this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
     this.#up.kill("SIGTERM");
     await gone;
+    keepRightsUsed(this.directory);
     if (process.env["MCO_KEEP"] === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
 
@@ -98,8 +107,13 @@ export class TestCluster {
     const { stdout } = await run("ps", ["-eo", "pid=,args="]);
     return stdout
       .split("\n")
-      .filter((line) => line.includes(`${this.directory}/bin/mco.mjs`) && words.every((word) => line.includes(` ${word}`)))
+      .filter((line) => line.includes(`${this.directory}/`) && words.every((word) => line.includes(` ${word}`)))
       .map((line) => Number.parseInt(line.trim(), 10));
+  }
+
+  /** Kills what serves the API, and returns how many processes that were. */
+  killApiServer(signal: NodeJS.Signals): Promise<number> {
+    return this.kill(signal, apiServer === "kubernetes" ? "--etcd-servers" : "apiserver");
   }
 
   async kill(signal: NodeJS.Signals, ...words: readonly string[]): Promise<number> {
