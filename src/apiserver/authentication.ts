@@ -8,7 +8,7 @@ export interface Peer {
   /** Who it is, known for certain: a caller in this process. Headers are not asked then. */
   readonly user?: UserInfo;
   /** Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that CA. */
-  readonly certificate?: { readonly commonName: string; readonly organizations: readonly string[] } | "untrusted";
+  readonly certificate?: { readonly commonName: string; readonly organizations: readonly string[]; /** Of its DER form, in hex. */ readonly sha256?: string } | "untrusted";
 }
 
 export const authenticated = "system:authenticated";
@@ -25,7 +25,10 @@ export interface AuthenticationOptions {
 export function authenticate(request: HttpRequest, peer: Peer, options: AuthenticationOptions): UserInfo | Refusal {
   if (peer.user !== undefined) return withGroup(peer.user);
   if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {
-    return withGroup({ name: peer.certificate.commonName, groups: peer.certificate.organizations });
+    const { commonName, organizations, sha256 } = peer.certificate;
+    // `k8s.io/apiserver pkg/authentication/request/x509/x509.go (master)` CommonNameUserConversion
+    const extra = sha256 === undefined ? {} : { extra: { "authentication.kubernetes.io/credential-id": [`X509SHA256=${sha256}`] } };
+    return withGroup({ name: commonName, groups: organizations, ...extra });
   }
   const header = request.headers["authorization"] ?? "";
   const token = /^bearer\s+(\S+)\s*$/i.exec(header)?.[1];

@@ -8,7 +8,7 @@ import type { LiveObjects } from "./live-objects.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { definitionsOf, establish } from "./schema/custom-resource-definition.ts";
 import { cloneJson, isObject } from "./schema/json-values.ts";
-import { invalid, methodNotAllowed, Refusal } from "./status.ts";
+import { forbidden, invalid, Refusal } from "./status.ts";
 import { plainDelete } from "./write-options.ts";
 import { isGone } from "./writes.ts";
 
@@ -29,7 +29,7 @@ export function customResources({ live, catalog, clock, log }: { readonly live: 
   return {
     admission: {
       mutate({ operation, served, subresource, object }): Refusal | KubeObject | undefined {
-        if (operation === "CREATE" && ending.has(served.stored)) return methodNotAllowed("create not allowed while custom resource definition is terminating");
+        if (operation === "CREATE" && ending.has(served.stored)) return forbidden(served.definition, object?.metadata.name ?? "", "create not allowed while custom resource definition is terminating");
         if (served.stored !== resource || subresource !== "" || object === undefined) return undefined;
         const defined = definitionsOf(object);
         if (defined.verdict === "refused") return invalid(served.definition, object.metadata.name ?? "", defined.errors);

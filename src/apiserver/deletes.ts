@@ -87,6 +87,7 @@ function markDeleted(live: LiveObject, options: DeleteOptions, now: number): Kub
   if (metadata.deletionTimestamp === undefined) {
     if (grace === 0 && !waits) return "remove";
     metadata.deletionTimestamp = timestamp(now + grace * 1_000);
+    if (live.key.resource === "customresourcedefinitions.apiextensions.k8s.io") return ending(after, timestamp(now));
     metadata.deletionGracePeriodSeconds = grace;
     if (metadata.generation !== undefined) metadata.generation += 1;
     if (live.key.resource === "namespaces") after["status"] = { ...(isObject(after["status"]) ? after["status"] : {}), phase: "Terminating" };
@@ -99,6 +100,14 @@ function markDeleted(live: LiveObject, options: DeleteOptions, now: number): Kub
   metadata.deletionTimestamp = timestamp(Date.parse(metadata.deletionTimestamp) - left * 1_000 + grace * 1_000);
   metadata.deletionGracePeriodSeconds = grace;
   return after;
+}
+
+/** `k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go (master)` Delete. */
+function ending(crd: KubeObject, now: string): KubeObject {
+  const status = isObject(crd["status"]) ? crd["status"] : {};
+  const conditions = (Array.isArray(status["conditions"]) ? status["conditions"] : []).filter((condition) => !isObject(condition) || condition["type"] !== "Terminating");
+  const terminating = { lastTransitionTime: now, message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon", reason: "InstanceDeletionPending", status: "True", type: "Terminating" };
+  return { ...crd, status: { ...status, conditions: [...conditions, terminating] } };
 }
 
 function podGrace(pod: KubeObject, asked: number | undefined): number {

@@ -185,6 +185,7 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
           const spec = object?.["spec"];
           const bound = isObject(spec) && isObject(spec["boundObjectRef"]) ? spec["boundObjectRef"] : {};
           if (bound["kind"] !== "Pod" || typeof bound["name"] !== "string") return refuse("node requested token not bound to a pod");
+          if (typeof bound["uid"] !== "string" || bound["uid"] === "") return refuse("node requested token with a pod binding without a uid");
           const pod = live.get({ resource: "pods", namespace, name: bound["name"] })?.object;
           return pod !== undefined && boundTo(pod) === node ? undefined : refuse("node requested token bound to a pod scheduled on a different node");
         }

@@ -41,7 +41,6 @@ export function patchRefusal(result: Extract<PatchResult, { verdict: "refused" }
 
 /** PATCH of an object or its status. */
 export async function patchObject(context: WriteContext, request: HttpRequest): Promise<Written | Refusal> {
-  const { served, target } = context;
   const patch = readPatch(context, request);
   if (patch instanceof Refusal) return patch;
   if (patch === "apply") return applyObject(context, request);
@@ -51,7 +50,7 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       const result = patch(live);
       if (result.verdict === "refused") return patchRefusal(result);
       if (!isObject(result.object)) return badRequest("the patched object is no object");
-      return checkIdentity(served, target, result.object);
+      return checkIdentity(context, result.object);
     },
     "track",
   );
@@ -65,7 +64,7 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   if (value instanceof Refusal) return badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
   if (!isObject(value)) return badRequest("the applied configuration must be an object");
   if (typeof value["apiVersion"] !== "string" || typeof value["kind"] !== "string") return badRequest("apiVersion and kind must be set in an applied configuration");
-  const applied = checkIdentity(served, target, value);
+  const applied = checkIdentity(context, value);
   if (applied instanceof Refusal) return applied;
   const { name } = applied.metadata;
   if (name !== undefined && name !== target.name) return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);

@@ -31,8 +31,8 @@ export function mediaType(request: HttpRequest): string {
   return (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
 }
 
-/** The object in a body: JSON, YAML, or protobuf where kubectl sends that. */
-export function bodyObject(request: HttpRequest): Record<string, unknown> | Refusal {
+/** The object in a body: JSON, YAML, or protobuf where kubectl sends that. `kind`: what it must be, for the refusal. */
+export function bodyObject(request: HttpRequest, kind = "object"): Record<string, unknown> | Refusal {
   if (bodyBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
   const type = mediaType(request);
   if (type === "application/vnd.kubernetes.protobuf") {
@@ -40,9 +40,13 @@ export function bodyObject(request: HttpRequest): Record<string, unknown> | Refu
     return decoded.verdict === "decoded" ? { ...decoded.object } : badRequest(decoded.message);
   }
   if (type !== "" && !objectTypes.includes(type)) return unsupportedMediaType(objectTypes);
+  const unrecognised = (why: string) => badRequest(`the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why}`);
   const value = parseText(bodyText(request), type === "application/yaml" ? "yaml" : "json");
-  if (value instanceof Refusal) return value;
-  if (!isObject(value)) return badRequest("couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct");
+  if (value instanceof Refusal) return unrecognised(value.status.message ?? "");
+  if (!isObject(value)) return unrecognised("it is no object");
+  for (const field of ["apiVersion", "kind"]) {
+    if (field in value && typeof value[field] !== "string") return unrecognised(`json: cannot unmarshal ${typeof value[field]} into Go struct field .${field} of type string`);
+  }
   return value;
 }
 

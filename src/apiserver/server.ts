@@ -30,7 +30,7 @@ import { serveScale } from "./scale.ts";
 import { builtinDefinitions } from "./schema/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./service-account-tokens.ts";
-import { groupResource, internalError, jsonResponse, methodNotAllowed, notServed, Refusal, success } from "./status.ts";
+import { groupResource, internalError, jsonResponse, methodNotAllowed, notFound, notServed, pageNotFound, Refusal, success } from "./status.ts";
 import type { Store } from "./store.ts";
 import { requestToken } from "./token-request.ts";
 import { readDeleteOptions, readWriteOptions } from "./write-options.ts";
@@ -121,24 +121,30 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (target.form === "path") {
       const attributes: AccessAttributes = { user: exchange.user, verb: request.method.toLowerCase(), group: "", resource: "", subresource: "", namespace: "", name: "", path: target.path };
       if (!access.allows(attributes)) return accessDenied(attributes);
-      return documents.answer(request, target.path) ?? notServed();
+      return documents.answer(request, target.path) ?? pageNotFound();
     }
     const attributes = attributesOf(exchange.user, target);
     if (!access.allows(attributes, selectorValue(target, "spec.nodeName"))) return accessDenied(attributes);
     const served = catalog.find(target.group, target.version, target.resource);
-    if (served === undefined) return notServed();
+    if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();
     return serve(request, served, target, exchange);
+  }
+
+  /** Groups of built-in kinds answer for themselves what they have not; custom ones leave it to the last handler. */
+  function handledGroup(group: string): boolean {
+    return builtinDefinitions.some((definition) => definition.group === group);
   }
 
   async function serve(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
     const { definition } = served;
     const { verb, subresource } = target;
     const allowed = subresource === "" ? definition.verbs : definition.subresources.find(({ name }) => name === subresource)?.verbs;
-    if (allowed === undefined) return notServed();
+    if (allowed === undefined) return definition.custom ? notFound(definition, target.name) : notServed();
     if (!allowed.includes(verb)) return methodNotAllowed();
+    if (target.name === "" && (verb === "update" || verb === "patch")) return methodNotAllowed();
     const inNamespace = target.namespace !== "" && served.stored !== "namespaces";
     const wholeCluster = verb === "list" || verb === "watch";
-    if (definition.namespaced ? !inNamespace && !wholeCluster && target.resource !== "localsubjectaccessreviews" : inNamespace) return notServed();
+    if (definition.namespaced ? !inNamespace && !wholeCluster && target.resource !== "localsubjectaccessreviews" : inNamespace) return definition.custom ? pageNotFound() : notServed();
 
     switch (verb) {
       case "get": {
@@ -183,7 +189,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         return methodNotAllowed();
     }
     if (target.name !== "") return methodNotAllowed();
-    const body = bodyObject(request);
+    const body = bodyObject(request, served.definition.kind);
     if (body instanceof Refusal) return body;
     const review = reviews[groupResource(served.definition)];
     if (review !== undefined) {
@@ -191,7 +197,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       if (status instanceof Refusal) return status;
       return jsonResponse(201, { kind: served.definition.kind, apiVersion: served.apiVersion, metadata: body["metadata"] ?? { creationTimestamp: null }, ...("spec" in body ? { spec: body["spec"] } : {}), status });
     }
-    const object = checkIdentity(served, target, body);
+    const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
     return answer(served, target, request, await createObject(context, object, "track"));
   }
@@ -206,9 +212,9 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const context: WriteContext = { engine, exchange, served, target, options: writeOptions, mayCreate };
     if (target.subresource === "scale") return serveScale(context, request);
     if (target.verb === "patch") return answer(served, target, request, await patchObject(context, request));
-    const body = bodyObject(request);
+    const body = bodyObject(request, served.definition.kind);
     if (body instanceof Refusal) return body;
-    const object = checkIdentity(served, target, body);
+    const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
     const written = await modifyObject(context, () => structuredClone(object), "track");
     if (written instanceof Refusal && written.code === 404 && target.subresource === "" && mayCreateByUpdate(served)) {

@@ -46,6 +46,8 @@ export interface TokenRequestOptions {
   readonly expirationSeconds: number;
   readonly pod: KubeObject | undefined;
   readonly secret: KubeObject | undefined;
+  /** What the token is bound to alone, without a pod. */
+  readonly node?: KubeObject | undefined;
 }
 
 export type TokenCheck =
@@ -90,12 +92,12 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
 
   return {
     audiences: own,
-    issue({ serviceAccount, audiences, expirationSeconds, pod, secret }) {
+    issue({ serviceAccount, audiences, expirationSeconds, pod, secret, node: boundNode }) {
       const now = Math.floor(clock.now() / 1_000);
       const namespace = serviceAccount.metadata.namespace ?? "";
       const reference = (object: KubeObject) => ({ name: object.metadata.name, uid: object.metadata.uid });
       const nodeName = isObject(pod?.["spec"]) ? pod["spec"]["nodeName"] : undefined;
-      const node = typeof nodeName === "string" && nodeName !== "" ? live.get({ resource: "nodes", namespace: "", name: nodeName })?.object : undefined;
+      const node = boundNode ?? (typeof nodeName === "string" && nodeName !== "" ? live.get({ resource: "nodes", namespace: "", name: nodeName })?.object : undefined);
       const claims = {
         aud: audiences.length > 0 ? audiences : own,
         exp: now + expirationSeconds,
@@ -137,7 +139,9 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
       if (pod === "gone") return refuse("the pod that the token is bound to is gone");
       const secret = find("secrets", namespace, bound["secret"]);
       if (secret === "gone") return refuse("the secret that the token is bound to is gone");
+      // A pod's token names its node; one that is bound to the node alone goes with it.
       const node = bound["node"];
+      if (pod === "notNamed" && isObject(node) && find("nodes", "", node) === "gone") return refuse("the node that the token is bound to is gone");
       const name = account.object.metadata.name ?? "";
       const extra: Record<string, readonly string[]> = { "authentication.kubernetes.io/credential-id": [`JTI=${String(claims["jti"])}`] };
       if (typeof pod !== "string") {

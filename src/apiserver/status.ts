@@ -83,7 +83,12 @@ export function notFound(resource: Named, name: string): Refusal {
   return new Refusal(404, "NotFound", `${groupResource(resource)} "${name}" not found`, details(resource, name));
 }
 
-/** No such path or kind. */
+/** What nobody handles: the text of Go's own mux, not a Status. */
+export function pageNotFound(): HttpResponse {
+  return { status: 404, headers: { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" }, body: "404 page not found\n" };
+}
+
+/** No such kind in a group that is served. */
 export function notServed(): Refusal {
   return new Refusal(404, "NotFound", "the server could not find the requested resource", {});
 }
@@ -110,7 +115,7 @@ export function tooLarge(limitBytes: number): Refusal {
 }
 
 export function notAcceptable(accepted: readonly string[]): Refusal {
-  return new Refusal(406, "NotAcceptable", `only the following media types are accepted: ${accepted.join(", ")}`);
+  return new Refusal(406, "NotAcceptable", `406: Not Acceptable\n\nAvailable representations: ${accepted.join(", ")}`, {});
 }
 
 export function unsupportedMediaType(accepted: readonly string[]): Refusal {

@@ -31,9 +31,9 @@ export async function requestToken(context: WriteContext, request: HttpRequest, 
   const bound = isObject(spec["boundObjectRef"]) ? spec["boundObjectRef"] : undefined;
   const kind = bound?.["kind"];
   const name = typeof bound?.["name"] === "string" ? bound["name"] : "";
-  if (bound !== undefined && kind !== "Pod" && kind !== "Secret") return badRequest(`cannot bind token for serviceaccount ${JSON.stringify(target.name)} to object of type ${JSON.stringify(kind)}`);
-  const resource = kind === "Secret" ? "secrets" : "pods";
-  const object = bound === undefined ? undefined : engine.live.get({ resource, namespace: target.namespace, name })?.object;
+  if (bound !== undefined && kind !== "Pod" && kind !== "Secret" && kind !== "Node") return badRequest(`cannot bind token to object of type /${typeof bound["apiVersion"] === "string" ? bound["apiVersion"] : ""}, Kind=${String(kind)}`);
+  const resource = kind === "Secret" ? "secrets" : kind === "Node" ? "nodes" : "pods";
+  const object = bound === undefined ? undefined : engine.live.get({ resource, namespace: kind === "Node" ? "" : target.namespace, name })?.object;
   if (bound !== undefined && object === undefined) return notFound({ group: "", plural: resource }, name);
   const uid = bound?.["uid"];
   if (object !== undefined && typeof uid === "string" && uid !== "" && uid !== object.metadata.uid) {
@@ -52,11 +52,11 @@ export async function requestToken(context: WriteContext, request: HttpRequest, 
   if (objection !== undefined) return objection;
 
   const audiences = Array.isArray(spec["audiences"]) ? spec["audiences"].map(String) : [];
-  const issued = issuer.issue({ serviceAccount: account, audiences, expirationSeconds: seconds, pod, secret: kind === "Secret" ? object : undefined });
+  const issued = issuer.issue({ serviceAccount: account, audiences, expirationSeconds: seconds, pod, secret: kind === "Secret" ? object : undefined, node: kind === "Node" ? object : undefined });
   return jsonResponse(201, {
     kind: "TokenRequest",
     apiVersion: "authentication.k8s.io/v1",
-    metadata: { name: target.name, namespace: target.namespace, creationTimestamp: timestamp(engine.clock.now()) },
+    metadata: { name: target.name, namespace: target.namespace, uid: account.metadata.uid, creationTimestamp: timestamp(engine.clock.now()) },
     spec: { audiences: audiences.length > 0 ? audiences : issuer.audiences, expirationSeconds: seconds, boundObjectRef: bound ?? null },
     status: { token: issued.token, expirationTimestamp: timestamp(issued.expiresAtMs) },
   });

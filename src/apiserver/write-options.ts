@@ -29,8 +29,7 @@ export function readWriteOptions(request: HttpRequest, query: URLSearchParams, k
 }
 
 export function readDryRun(values: readonly unknown[], kind: string): boolean | Refusal {
-  const other = values.find((value) => value !== "All");
-  if (other !== undefined) return invalidOption(kind, "dryRun", `Unsupported value: ${JSON.stringify(other)}: supported values: "All"`, "FieldValueNotSupported");
+  if (values.some((value) => value !== "All")) return invalidOption(kind, "dryRun", `Unsupported value: ${JSON.stringify(values)}: supported values: "All"`, "FieldValueNotSupported");
   return values.length > 0;
 }
 

@@ -36,24 +36,37 @@ const keepStatusOnCreate = new Set(["nodes"]);
 const createdByUpdate = new Set(["leases.coordination.k8s.io", "events", "endpoints", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"]);
 
 /** What came in must be what the path says. Fills in what it leaves out. */
-export function checkIdentity(served: Served, target: ResourceTarget, object: Record<string, unknown>): KubeObject | Refusal {
+export function checkIdentity({ engine, served, target }: Pick<WriteContext, "engine" | "served" | "target">, object: Record<string, unknown>): KubeObject | Refusal {
   const { definition } = served;
   const apiVersion = object["apiVersion"] ?? served.apiVersion;
   const kind = object["kind"] ?? definition.kind;
+  if (definition.custom && !("kind" in object)) {
+    const text = JSON.stringify(object);
+    return badRequest(`the object provided is unrecognized (must be of type ${definition.kind}): Object 'Kind' is missing in '${text}' (${text.length > 50 ? `${text.slice(0, 30)} ...` : text})`);
+  }
   if (typeof apiVersion !== "string" || typeof kind !== "string") return badRequest("apiVersion and kind must be strings");
-  if (kind !== definition.kind) return badRequest(`${kind} in version ${JSON.stringify(splitApiVersion(apiVersion).version)} cannot be handled as a ${definition.kind}: the object provided is unrecognized (must be of type ${definition.kind})`);
+  const given = splitApiVersion(apiVersion);
+  const registered = definition.custom || engine.catalog.findKind(given.group, given.version, kind) !== undefined;
+  if (!registered || (!definition.custom && kind !== definition.kind)) {
+    const why = registered
+      ? `converting (${given.version}.${kind}) to (${definition.group === "" ? "core" : definition.group.replace(/\..*/, "")}.${definition.kind}): unknown conversion`
+      : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme "pkg/runtime/scheme.go:110"`;
+    return badRequest(`${kind} in version ${JSON.stringify(given.version)} cannot be handled as a ${definition.kind}: ${why}`);
+  }
   if (apiVersion !== served.apiVersion) return badRequest(`the API version in the data (${apiVersion}) does not match the expected API version (${served.apiVersion})`);
+  if (kind !== definition.kind) {
+    const name = isObject(object["metadata"]) && typeof object["metadata"]["name"] === "string" ? object["metadata"]["name"] : target.name;
+    return invalid({ group: definition.group, kind }, name, [{ reason: "FieldValueInvalid", field: "kind", message: `Invalid value: ${JSON.stringify(kind)}: must be ${definition.kind}` }]);
+  }
   const { apiVersion: _, kind: __, metadata = {}, ...rest } = object;
   if (!isObject(metadata)) return badRequest("metadata must be an object");
   const meta = metadata as ObjectMeta;
   const wrong = wrongMetadata(meta);
-  if (wrong !== undefined) return badRequest(wrong);
+  if (wrong !== undefined) return badRequest(`${kind} in version ${JSON.stringify(given.version)} cannot be handled as a ${kind}: ${wrong}`);
   if (definition.namespaced) {
     if (meta.namespace !== undefined && meta.namespace !== "" && meta.namespace !== target.namespace) {
       return badRequest(`the namespace of the provided object does not match the namespace sent on the request`);
     }
-  } else if (meta.namespace !== undefined && meta.namespace !== "") {
-    return badRequest("namespace may not be set on an object of the whole cluster");
   }
   const { namespace: ___, ...bare } = meta;
   const placed: ObjectMeta = definition.namespaced ? { ...bare, namespace: target.namespace } : bare;
@@ -66,23 +79,36 @@ function wrongMetadata(meta: Readonly<Record<string, unknown>> | ObjectMeta): st
   for (const field of ["name", "generateName", "namespace", "uid", "resourceVersion"]) {
     const value = fields[field];
     if (value === null) delete (fields as Record<string, unknown>)[field];
-    else if (value !== undefined && typeof value !== "string") return `metadata.${field}: must be a string`;
+    else if (value !== undefined && typeof value !== "string") return cannotUnmarshal(value, field, "string");
   }
   for (const field of ["labels", "annotations"]) {
     const value = fields[field];
     if (value === null) delete (fields as Record<string, unknown>)[field];
-    else if (value !== undefined && (!isObject(value) || Object.values(value).some((one) => typeof one !== "string"))) {
-      return `unrecognized type: metadata.${field} must be a map of strings`;
+    else if (value !== undefined && !isObject(value)) return cannotUnmarshal(value, field, "map[string]string");
+    else if (value !== undefined) {
+      const wrong = Object.values(value).find((one) => typeof one !== "string");
+      if (wrong !== undefined) return cannotUnmarshal(wrong, field, "string");
     }
   }
   for (const field of ["finalizers", "ownerReferences", "managedFields"]) {
     const value = fields[field];
     if (value === null) delete (fields as Record<string, unknown>)[field];
     else if (value !== undefined && (!Array.isArray(value) || value.some((one) => (field === "finalizers" ? typeof one !== "string" : !isObject(one))))) {
-      return `metadata.${field}: must be a list of ${field === "finalizers" ? "strings" : "objects"}`;
+      return cannotUnmarshal(value, field, field === "finalizers" ? "[]string" : "[]object");
     }
   }
+  for (const field of ["creationTimestamp", "deletionTimestamp"]) {
+    const value = fields[field];
+    if (typeof value === "string" && Number.isNaN(Date.parse(value))) return `parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(value)} as "2006"`;
+  }
+  delete (fields as Record<string, unknown>)["selfLink"];
   return undefined;
+}
+
+/** As Go's decoder puts it. */
+function cannotUnmarshal(value: unknown, field: string, type: string): string {
+  const given = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
+  return `json: cannot unmarshal ${given} into Go struct field ObjectMeta.metadata.${field} of type ${type}`;
 }
 
 /** The common way of a new object into the store. `owned`: managedFields were already written by server-side apply. */
@@ -103,8 +129,8 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
   delete metadata.deletionTimestamp;
   delete metadata.deletionGracePeriodSeconds;
   delete metadata.resourceVersion;
+  // Kinds that count nothing keep what they are given, as the real server's do.
   if (served.hasGeneration) metadata.generation = 1;
-  else delete metadata.generation;
   if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
 
   const unknown = normalise(context, object, undefined);
@@ -234,7 +260,7 @@ function checkPreconditions(served: Served, target: ResourceTarget, before: Kube
   }
   if ((resourceVersion ?? "") === "") {
     if (definition.custom) {
-      return invalid(definition, target.name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0x0: must be specified for an update" }]);
+      return invalid({ group: definition.group, kind: definition.plural }, target.name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }]);
     }
   } else if (resourceVersion !== before.metadata.resourceVersion) {
     return conflict(definition, target.name);

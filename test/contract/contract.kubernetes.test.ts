@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { inject } from "vitest";
 import { hasKubernetes, kubernetesTarget } from "../kubernetes/control-plane.ts";
-import { Api } from "./api-target.ts";
-import { contractCases } from "./cases.ts";
+import { contractSuite } from "./contract-suite.ts";
 
-describe.skipIf(!hasKubernetes)("a real kube-apiserver", () => {
-  let target: Awaited<ReturnType<typeof kubernetesTarget>>;
-  let count = 0;
-  beforeAll(async () => {
+contractSuite(
+  "a real kube-apiserver",
+  "kubernetes",
+  async () => {
     const controlPlane = inject("controlPlane");
     if (controlPlane === undefined) throw new Error("there is no control plane");
-    target = await kubernetesTarget(controlPlane);
-  });
-  afterAll(() => target.close());
-
-  test.for([...contractCases])("$title", async ({ run }) => {
-    const api = new Api(target);
-    const namespace = `case-${process.pid}-${count++}`;
-    const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-    expect(made.status, made.text).toBe(201);
-    await run(api, namespace);
-  });
-});
+    const target = await kubernetesTarget(controlPlane);
+    return { target, close: () => target.close() };
+  },
+  { skip: !hasKubernetes },
+);

@@ -3,8 +3,12 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import type { Peer } from "../../src/apiserver/authentication.ts";
 import { createApiServer, type ApiServer, type ApiServerOptions } from "../../src/apiserver/server.ts";
+import { httpsWebhookCaller } from "../../src/apiserver/node/webhook-caller.ts";
 import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
 import { type ApiTarget, jsonLines, testUsers, type TestUser } from "./api-target.ts";
+
+/** What pods are told to trust; nothing here does. */
+export const rootCertificates = "the root";
 
 /** The server without a socket: memory store, calls straight into it. */
 export function inProcessTarget(options: Partial<ApiServerOptions> = {}): ApiTarget & { readonly server: ApiServer } {
@@ -14,9 +18,11 @@ export function inProcessTarget(options: Partial<ApiServerOptions> = {}): ApiTar
     random: systemRandom,
     log: silentLogger,
     tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+    webhooks: httpsWebhookCaller,
+    bootstrap: { rootCertificates },
     ...options,
   });
-  const peerOf = (user: TestUser): Peer => (user === "nobody" ? {} : { certificate: { commonName: testUsers[user].name, organizations: testUsers[user].groups } });
+  const peerOf = (user: TestUser): Peer => (user === "nobody" ? {} : { certificate: { commonName: testUsers[user].name, organizations: testUsers[user].groups, sha256: "0".repeat(64) } });
   return {
     server,
     async request({ method, path, body, headers = {}, user = "admin" }) {

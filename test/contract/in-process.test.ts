@@ -1,17 +1,15 @@
-import { describe, test } from "vitest";
-import { Api } from "./api-target.ts";
-import { contractCases } from "./cases.ts";
-import { expect } from "vitest";
-import { inProcessTarget } from "./in-process-target.ts";
+import { contractSuite } from "./contract-suite.ts";
+import { inProcessTarget, rootCertificates } from "./in-process-target.ts";
+import { runControllersBeside } from "./controllers-beside.ts";
 
-describe("the API server in one process, on the memory store", () => {
+contractSuite("the API server in one process, on the memory store", "embedded", async () => {
   const target = inProcessTarget();
-  let count = 0;
-  test.for([...contractCases])("$title", async ({ run }) => {
-    const api = new Api(target);
-    const namespace = `case-${count++}`;
-    const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-    expect(made.status, made.text).toBe(201);
-    await run(api, namespace);
-  });
+  const stopControllers = runControllersBeside(target.server, rootCertificates);
+  return {
+    target,
+    async close() {
+      await stopControllers();
+      target.server.close();
+    },
+  };
 });

@@ -1,6 +1,6 @@
 import "reflect-metadata";
 import { webcrypto } from "node:crypto";
-import { BasicConstraintsExtension, ExtendedKeyUsage, ExtendedKeyUsageExtension, KeyUsageFlags, KeyUsagesExtension, PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator, type X509Certificate } from "@peculiar/x509";
+import { BasicConstraintsExtension, ExtendedKeyUsage, ExtendedKeyUsageExtension, KeyUsageFlags, KeyUsagesExtension, PemConverter, Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension, X509CertificateGenerator, type X509Certificate } from "@peculiar/x509";
 
 export interface Identity {
   readonly certificate: string;
@@ -59,4 +59,11 @@ export async function testAuthority(): Promise<TestAuthority> {
     client: (commonName, organizations) => issue([`CN=${commonName}`, ...organizations.map((one) => `O=${one}`)].join(", "), ExtendedKeyUsage.clientAuth),
     signingKey: async () => keyPem((await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"])).privateKey),
   };
+}
+
+/** A request for a certificate as `spec.request` of a CertificateSigningRequest wants it. */
+export async function signingRequest(subject: string): Promise<string> {
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const request = await Pkcs10CertificateRequestGenerator.create({ name: subject, keys, signingAlgorithm: algorithm });
+  return Buffer.from(request.toString("pem")).toString("base64");
 }

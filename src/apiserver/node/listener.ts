@@ -130,12 +130,12 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
 
 function peerOf(incoming: IncomingMessage): Peer {
   const socket = incoming.socket as TLSSocket;
-  const { subject } = socket.getPeerCertificate();
+  const { subject, fingerprint256 } = socket.getPeerCertificate();
   if (subject === undefined) return {};
   if (!socket.authorized) return { certificate: "untrusted" };
   const list = (value: string | string[] | undefined): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
   const [commonName] = list(subject.CN as string | string[] | undefined);
-  return commonName === undefined ? {} : { certificate: { commonName, organizations: list(subject.O as string | string[] | undefined) } };
+  return commonName === undefined ? {} : { certificate: { commonName, organizations: list(subject.O as string | string[] | undefined), sha256: fingerprint256.replaceAll(":", "").toLowerCase() } };
 }
 
 /** Header values go out as UTF-8, which node:http takes one character a byte. */

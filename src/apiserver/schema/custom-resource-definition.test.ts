@@ -124,7 +124,7 @@ describe("establish", () => {
     const status = cloneJson(establish(crd({}), definitions, "t")["status"]);
     expect(status).toMatchObject({
       conditions: [
-        { type: "NamesAccepted", status: "False", reason: "KindConflict", message: '"Thing" is already in use' },
+        { type: "NamesAccepted", status: "False", reason: "ListKindConflict", message: '"ThingList" is already in use' },
         { type: "Established", status: "False", reason: "NotAccepted" },
       ],
     });

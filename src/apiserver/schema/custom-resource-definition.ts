@@ -400,15 +400,16 @@ function condition(old: unknown, type: string, holds: boolean, reason: string, m
   return { lastTransitionTime: since, message, ...(generation > 0 ? { observedGeneration: generation } : {}), reason, status, type };
 }
 
+/** Of several conflicts the last one is told: `k8s.io/apiextensions-apiserver pkg/controller/status/naming_controller.go (master)`. */
 function conflictOf(wanted: Names, others: readonly ResourceDefinition[]): { readonly reason: string; readonly message: string } | undefined {
   const resources = new Set(others.flatMap(({ plural, singular, shortNames }) => [plural, singular, ...shortNames]));
   const kinds = new Set(others.flatMap(({ kind, listKind }) => [kind, listKind]));
   const used = (name: string): string => `${JSON.stringify(name)} is already in use`;
-  if (resources.has(wanted.plural)) return { reason: "PluralConflict", message: used(wanted.plural) };
-  if (resources.has(wanted.singular)) return { reason: "SingularConflict", message: used(wanted.singular) };
-  const short = wanted.shortNames.find((name) => resources.has(name));
-  if (short !== undefined) return { reason: "ShortNamesConflict", message: used(short) };
-  if (kinds.has(wanted.kind)) return { reason: "KindConflict", message: used(wanted.kind) };
   if (kinds.has(wanted.listKind)) return { reason: "ListKindConflict", message: used(wanted.listKind) };
+  if (kinds.has(wanted.kind)) return { reason: "KindConflict", message: used(wanted.kind) };
+  const short = wanted.shortNames.filter((name) => resources.has(name)).map(used);
+  if (short.length > 0) return { reason: "ShortNamesConflict", message: short.length === 1 ? (short[0] ?? "") : `[${short.join(", ")}]` };
+  if (resources.has(wanted.singular)) return { reason: "SingularConflict", message: used(wanted.singular) };
+  if (resources.has(wanted.plural)) return { reason: "PluralConflict", message: used(wanted.plural) };
   return undefined;
 }

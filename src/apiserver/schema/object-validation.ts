@@ -71,9 +71,11 @@ const annotationsLimit = 256 * 1024;
 export function validateMetadata(object: KubeObject, before: KubeObject | undefined, rule: NameRule): readonly FieldError[] {
   const { metadata } = object;
   const errors: FieldError[] = [];
+  if (before === undefined && (metadata.generateName ?? "") !== "") {
+    errors.push(...rule(`${metadata.generateName?.replace(/[-.]$/, "") ?? ""}a`.slice(0, 63)).map((problem) => invalid("metadata.generateName", metadata.generateName, problem)));
+  }
   if ((metadata.name ?? "") === "") {
     if ((metadata.generateName ?? "") === "") errors.push(required("metadata.name", "name or generateName is required"));
-    else errors.push(...rule(`${metadata.generateName?.replace(/[-.]$/, "") ?? ""}a`).map((problem) => invalid("metadata.generateName", metadata.generateName, problem)));
   } else if (before === undefined) errors.push(...rule(metadata.name ?? "").map((problem) => invalid("metadata.name", metadata.name, problem)));
   errors.push(...validateLabels(metadata.labels, "metadata.labels"));
   let size = 0;

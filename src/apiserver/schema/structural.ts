@@ -167,7 +167,7 @@ function printPath(steps: readonly Step[]): string {
   return path;
 }
 
-const blocking = new Set(["FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"]);
+const blocking = new Set(["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"]);
 
 function validateObject(root: Node, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const walk: Walk = { steps: [], findings: [] };

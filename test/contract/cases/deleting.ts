@@ -1,0 +1,109 @@
+import { expect } from "vitest";
+import { apps, configMap, core, created, deployment, names, pod, readyPod, type ContractCase } from "./kit.ts";
+
+export const deletingCases: readonly ContractCase[] = [
+  {
+    title: "deleting answers with a Status and the object is gone",
+    async run(api, namespace) {
+      const made = await created(api, core(namespace, "configmaps"), configMap("a"));
+      const reply = await api.delete(core(namespace, "configmaps", "a"));
+      expect(reply.json).toEqual({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details: { name: "a", kind: "configmaps", uid: made.at("metadata.uid") } });
+      expect((await api.delete(core(namespace, "configmaps", "a"))).status).toBe(404);
+    },
+  },
+  {
+    title: "a precondition that does not hold refuses the deletion",
+    async run(api, namespace) {
+      await created(api, core(namespace, "configmaps"), configMap("a"));
+      const reply = await api.delete(core(namespace, "configmaps", "a"), { kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: "other" } });
+      expect(reply.status).toBe(409);
+      expect(reply.at("message")).toContain("the UID in the precondition (other) does not match the UID in record");
+    },
+  },
+  {
+    title: "a finalizer holds an object until it is removed",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps", "a");
+      await created(api, core(namespace, "configmaps"), configMap("a", {}, { finalizers: ["example.com/hold"] }));
+      const marked = await api.delete(path);
+      expect(marked.at("metadata.deletionTimestamp")).toBeDefined();
+      const more = await api.patch(path, "merge", { metadata: { finalizers: ["example.com/hold", "example.com/more"] } });
+      expect(more.status).toBe(422);
+      expect(more.at("message")).toContain("no new finalizers can be added if the object is being deleted");
+      const released = await api.patch(path, "merge", { metadata: { finalizers: null } });
+      expect(released.status).toBe(200);
+      expect((await api.get(path)).status).toBe(404);
+    },
+  },
+  {
+    title: "propagation policies leave their finalizers for the collector",
+    async run(api, namespace) {
+      await created(api, apps(namespace, "deployments"), deployment("d"));
+      await created(api, apps(namespace, "deployments"), deployment("e"));
+      expect((await api.delete(apps(namespace, "deployments", "d"), { propagationPolicy: "Foreground" })).at("metadata.finalizers")).toEqual(["foregroundDeletion"]);
+      expect((await api.delete(`${apps(namespace, "deployments", "e")}?propagationPolicy=Orphan`)).at("metadata.finalizers")).toEqual(["orphan"]);
+    },
+  },
+  {
+    title: "a running pod is marked with its grace period, and goes with grace 0",
+    async run(api, namespace) {
+      await readyPod(api, namespace, "p", {});
+      const marked = await api.delete(core(namespace, "pods", "p"));
+      expect(marked.json).toMatchObject({ metadata: { deletionGracePeriodSeconds: 30 } });
+      const sooner = await api.delete(core(namespace, "pods", "p"), { gracePeriodSeconds: 5 });
+      expect(sooner.at("metadata.deletionGracePeriodSeconds")).toBe(5);
+      await api.delete(core(namespace, "pods", "p"), { gracePeriodSeconds: 0 });
+      expect((await api.get(core(namespace, "pods", "p"))).status).toBe(404);
+    },
+  },
+  {
+    title: "a pod that has no node goes at once",
+    async run(api, namespace) {
+      await created(api, core(namespace, "pods"), pod("p"));
+      await api.delete(core(namespace, "pods", "p"));
+      expect((await api.get(core(namespace, "pods", "p"))).status).toBe(404);
+    },
+  },
+  {
+    title: "a collection is deleted by selector",
+    async run(api, namespace) {
+      for (const name of ["a", "b", "c"]) await created(api, core(namespace, "secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name, labels: { keep: String(name === "c") } } });
+      const reply = await api.delete(`${core(namespace, "secrets")}?labelSelector=keep%3Dfalse`);
+      expect(names(reply.json)).toEqual(["a", "b"]);
+      expect(names((await api.get(core(namespace, "secrets"))).json)).toEqual(["c"]);
+    },
+  },
+  {
+    title: "a dry deletion deletes nothing",
+    async run(api, namespace) {
+      await created(api, core(namespace, "configmaps"), configMap("a"));
+      expect((await api.delete(core(namespace, "configmaps", "a"), { dryRun: ["All"] })).status).toBe(200);
+      expect((await api.get(core(namespace, "configmaps", "a"))).status).toBe(200);
+    },
+  },
+  {
+    title: "a namespace waits for its finalizer, lets nothing in meanwhile, and goes when finalized",
+    async run(api, namespace) {
+      const name = `${namespace}-gone`;
+      const made = await created(api, "/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+      expect(made.json).toMatchObject({ spec: { finalizers: ["kubernetes"] }, status: { phase: "Active" } });
+      const marked = await api.delete(`/api/v1/namespaces/${name}`);
+      expect(marked.json).toMatchObject({ status: { phase: "Terminating" } });
+      const refused = await api.post(core(name, "configmaps"), configMap("a"));
+      expect(refused.status).toBe(403);
+      expect(refused.at("message")).toBe(`configmaps "a" is forbidden: unable to create new content in namespace ${name} because it is being terminated`);
+      expect(refused.at("details.causes.0.reason")).toBe("NamespaceTerminating");
+      const live = await api.get(`/api/v1/namespaces/${name}`);
+      await api.put(`/api/v1/namespaces/${name}/finalize`, { ...live.json, spec: { finalizers: [] } });
+      expect((await api.get(`/api/v1/namespaces/${name}`)).status).toBe(404);
+    },
+  },
+  {
+    title: "default namespaces are there, have a service account, and may not be deleted",
+    async run(api) {
+      for (const name of ["default", "kube-system", "kube-node-lease"]) expect((await api.get(core(name, "serviceaccounts", "default"))).status).toBe(200);
+      const reply = await api.delete("/api/v1/namespaces/default");
+      expect(reply.at("message")).toBe('namespaces "default" is forbidden: this namespace may not be deleted');
+    },
+  },
+];

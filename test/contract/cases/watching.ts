@@ -1,0 +1,89 @@
+import { expect } from "vitest";
+import { at, type Json } from "../api-target.ts";
+import { configMap, core, created, expectEvents, pod, table, type ContractCase } from "./kit.ts";
+
+export const watchingCases: readonly ContractCase[] = [
+  {
+    title: "a watch from a revision tells what happened after it, in order",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const first = await created(api, path, configMap("a"));
+      await created(api, path, configMap("b"));
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(first.at("metadata.resourceVersion"))}`);
+      await api.patch(`${path}/b`, "merge", { data: { key: "other" } });
+      await api.delete(`${path}/a`);
+      const [, modified, gone] = await expectEvents(watch, ["ADDED b", "MODIFIED b", "DELETED a"]);
+      expect(at(modified, "data.key")).toBe("other");
+      expect(Number(at(gone, "metadata.resourceVersion"))).toBeGreaterThan(Number(at(modified, "metadata.resourceVersion")));
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch without a revision begins with what there is",
+    async run(api, namespace) {
+      const path = `${core(namespace, "secrets")}`;
+      await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "a" } });
+      const watch = await api.watch(`${path}?watch=true`);
+      await expectEvents(watch, ["ADDED a"]);
+      await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "b" } });
+      await expectEvents(watch, ["ADDED b"]);
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch with a selector tells what enters and what leaves it",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const made = await created(api, path, configMap("a", {}, { labels: { app: "x" } }));
+      const watch = await api.watch(`${path}?watch=true&labelSelector=app%3Dy&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      await api.patch(`${path}/a`, "merge", { metadata: { labels: { app: "y" } } });
+      await api.patch(`${path}/a`, "merge", { data: { k: "v" } });
+      await api.patch(`${path}/a`, "merge", { metadata: { labels: { app: "z" } } });
+      const [, , gone] = await expectEvents(watch, ["ADDED a", "MODIFIED a", "DELETED a"]);
+      expect(at(gone, "metadata.labels.app")).toBe("y");
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch of one name hears of no other",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const made = await created(api, path, configMap("a"));
+      const watch = await api.watch(`${path}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      await created(api, path, configMap("b"));
+      await api.patch(`${path}/a`, "merge", { data: { k: "v" } });
+      await expectEvents(watch, ["MODIFIED a"]);
+      await watch.close();
+    },
+  },
+  {
+    title: "sendInitialEvents gives the state and then a bookmark that says so",
+    async run(api, namespace) {
+      const path = core(namespace, "secrets");
+      await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "a" } });
+      const watch = await api.watch(`${path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`);
+      const [, bookmark] = await expectEvents(watch, ["ADDED a", "BOOKMARK"]);
+      expect((at(bookmark, "metadata.annotations") as Json)["k8s.io/initial-events-end"]).toBe("true");
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch ends after timeoutSeconds, with a last bookmark",
+    async run(api, namespace) {
+      const watch = await api.watch(`${core(namespace, "secrets")}?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=1`);
+      await expectEvents(watch, ["BOOKMARK"]);
+      expect(await watch.next()).toBeUndefined();
+    },
+  },
+  {
+    title: "a watch in Tables carries rows",
+    async run(api, namespace) {
+      await created(api, core(namespace, "pods"), pod("p"));
+      const watch = await api.watch(`${core(namespace, "pods")}?watch=true&resourceVersion=0`, { accept: table });
+      const event = await watch.next();
+      expect(event?.object).toMatchObject({ kind: "Table" });
+      expect((at(event?.object, "rows.0.cells") as unknown[])[0]).toBe("p");
+      await watch.close();
+    },
+  },
+];

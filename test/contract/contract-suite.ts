@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Api, type ApiTarget } from "./api-target.ts";
+import { contractCases } from "./cases.ts";
+import { core, eventually, type Surroundings } from "./cases/kit.ts";
+import { differences, type ServerKind } from "./differences.ts";
+import { startHookServer } from "./hook-server.ts";
+
+/** A server that cases run against, and how it is stopped. */
+export interface StartedTarget {
+  readonly target: ApiTarget;
+  close(): void | Promise<void>;
+}
+
+/** Runs every case and every difference against a server. */
+export function contractSuite(title: string, kind: ServerKind, start: () => Promise<StartedTarget>, options: { readonly skip?: boolean } = {}): void {
+  describe.skipIf(options.skip === true)(title, () => {
+    let started: StartedTarget;
+    let surroundings: Surroundings;
+    let stopHooks: () => Promise<void>;
+    let count = 0;
+    beforeAll(async () => {
+      started = await start();
+      const hooks = await startHookServer();
+      stopHooks = () => hooks.close();
+      surroundings = { hooks };
+    });
+    afterAll(async () => {
+      await stopHooks();
+      await started.close();
+    });
+
+    /** A namespace of the case's own, with what every namespace gets: a pod can be made in it. */
+    async function furnished(): Promise<{ api: Api; namespace: string }> {
+      const api = new Api(started.target);
+      const namespace = `case-${process.pid}-${count++}`;
+      const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+      expect(made.status, made.text).toBe(201);
+      await eventually(async () => {
+        expect((await api.get(core(namespace, "serviceaccounts", "default"))).status).toBe(200);
+        expect((await api.get(core(namespace, "configmaps", "kube-root-ca.crt"))).status).toBe(200);
+      });
+      return { api, namespace };
+    }
+
+    test.for([...contractCases])("$title", async ({ run }) => {
+      const { api, namespace } = await furnished();
+      await run(api, namespace, surroundings);
+    });
+    describe("where the two servers differ", () => {
+      test.for([...differences])("$name", async (difference) => {
+        const { api, namespace } = await furnished();
+        await difference.shows[kind](api, namespace, surroundings);
+      });
+    });
+  });
+}
+
