@@ -17,11 +17,10 @@ const each = {
 export default defineConfig({
   test: {
     maxWorkers: 2,
-    globalSetup: ["test/kubernetes/shared-control-plane.ts"],
     reporters: ["default", "./hack/plain-reporter.ts"],
     projects: [
-      { extends: true, test: { ...each, name: "kubernetes", include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts"], exclude: [rights], sequence: { groupOrder: 0 } } },
-      { extends: true, test: { ...each, name: "rights", include: [rights], sequence: { groupOrder: 1 } } },
+      { extends: true, test: { ...each, name: "kubernetes", globalSetup: ["test/kubernetes/shared-control-plane.ts"], include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts"], exclude: [rights], sequence: { groupOrder: 1 } } },
+      { extends: true, test: { ...each, name: "rights", include: [rights], sequence: { groupOrder: 2 } } },
     ],
   },
 });

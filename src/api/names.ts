@@ -104,7 +104,6 @@ export const objects = {
   operator: "machine-config-operator",
   controller: "machine-config-controller",
   daemon: "machine-config-daemon",
-  imagesConfigMap: "machine-config-operator-images",
   osImageConfigMap: "machine-config-osimageurl",
 } as const;
 

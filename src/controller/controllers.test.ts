@@ -7,7 +7,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { annotations, labels, machineConfigNodeConditions, namespace, objects, taints } from "../api/names.ts";
+import { annotations, labels, notYetSet, machineConfigNodeConditions, namespace, objects, taints } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
@@ -82,7 +82,9 @@ class Scene {
 
   async node(name: string, role: string, has: Readonly<Record<string, string>> = {}) {
     const nodeLabels = { [`node-role.kubernetes.io/${role}`]: "", ...(role === "master" ? { [labels.controlPlaneRole]: "" } : {}) };
-    await this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: nodeLabels, annotations: { ...has } }, spec: {} });
+    const made = await this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: nodeLabels, annotations: { ...has } }, spec: {} });
+    // As the operator does.
+    await this.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: made.metadata.uid ?? "" }] }, spec: { node: { name }, pool: { name: role }, configVersion: { desired: notYetSet } } });
     await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } }, { subresource: "status" });
   }
 

@@ -13,7 +13,7 @@ import { type NodeSelection, quarantinedTargets, selectNodes } from "../core/sel
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { KubeError, isAlreadyExists, isNotFound } from "../kube/kube-error.ts";
+import { KubeError, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
@@ -194,29 +194,14 @@ export function nodeController(): Controller {
     return result;
   }
 
-  /** Keeps what MachineConfigNodes say about pool and target. The operator makes them too; whoever comes first. */
+  /** Keeps what MachineConfigNodes say about pool and target. The operator makes them. */
   async function describe(pool: string, members: readonly Node[], { caches, kube, signal }: Context): Promise<void> {
     for (const node of members) {
-      const { name, uid = "" } = node.metadata;
+      const { name } = node.metadata;
       const desired = node.metadata.annotations?.[annotations.desiredConfig];
       const spec = { pool: { name: pool }, configVersion: { desired: desired === undefined || desired === "" ? notYetSet : desired } };
       const has = caches.of(MachineConfigNode).get(name);
-      if (has === undefined) {
-        try {
-          await kube.create(
-            MachineConfigNode,
-            {
-              apiVersion: MachineConfigNode.apiVersion,
-              kind: MachineConfigNode.kind,
-              metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }] },
-              spec: { node: { name }, ...spec },
-            },
-            { owner: fieldManagers.node, signal },
-          );
-        } catch (error) {
-          if (!isAlreadyExists(error)) throw error;
-        }
-      } else if (has.spec.pool.name !== pool || has.spec.configVersion.desired !== spec.configVersion.desired) {
+      if (has !== undefined && (has.spec.pool.name !== pool || has.spec.configVersion.desired !== spec.configVersion.desired)) {
         try {
           await kube.patch(MachineConfigNode, { name }, { type: "merge", body: { spec } }, { owner: fieldManagers.node, signal });
         } catch (error) {

@@ -1,5 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
 import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import { made } from "./rights.ts";
 
 export interface ManifestInputs {
   /** Pullspec of the suite. */
@@ -10,85 +11,28 @@ export interface ManifestInputs {
 }
 
 /** Where the controller listens for admission reviews, and the Secret with what it proves itself with. */
-export const admission = { port: 9443, path: "/validate", secret: "machine-config-controller-tls", configuration: "machine-config-admission" } as const;
+export const admission = { port: 9443, path: "/validate", secret: "machine-config-controller-tls", configuration: made.webhook } as const;
 
 const everywhere = [{ operator: "Exists" }] as const;
-const onControlPlane = {
-  nodeSelector: { [labels.masterRole]: "" },
+/** On a control-plane machine, by whichever of its two labels it has: older clusters know only the first, newer ones only the second. */
+export const onControlPlane = {
+  affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [labels.masterRole, labels.controlPlaneRole].map((key) => ({ matchExpressions: [{ key, operator: "Exists" }] })) } } },
   tolerations: [
-    { key: labels.masterRole, operator: "Exists", effect: "NoSchedule" },
-    { key: labels.controlPlaneRole, operator: "Exists", effect: "NoSchedule" },
-    { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 },
-    { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 },
+    ...[labels.masterRole, labels.controlPlaneRole].map((key) => ({ key, operator: "Exists", effect: "NoSchedule" })),
+    ...["not-ready", "unreachable"].map((reason) => ({ key: `node.kubernetes.io/${reason}`, operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 })),
   ],
 } as const;
-const podName = { name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } } as const;
-const nodeName = { name: "NODE_NAME", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } } as const;
-const podIp = { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } } as const;
-
-const account = (name: string) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } });
-const binding = (name: string) => ({
-  apiVersion: "rbac.authorization.k8s.io/v1",
-  kind: "ClusterRoleBinding",
-  metadata: { name },
-  roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-  subjects: [{ kind: "ServiceAccount", name, namespace }],
-});
-const read = ["get", "list", "watch"] as const;
-
-/** The rights of the components: the verbs that they use, and no others. */
-export function rights(): readonly KubeObject[] {
-  const clusterRole = (name: string, rules: readonly object[]) => ({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules });
-  const role = (name: string, rules: readonly object[]) => ({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name, namespace }, rules });
-  const roleBinding = (name: string) => ({
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "RoleBinding",
-    metadata: { name, namespace },
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
-    subjects: [{ kind: "ServiceAccount", name, namespace }],
-  });
-  const manifests = [
-    account(objects.controller),
-    clusterRole(objects.controller, [
-      { apiGroups: [group], resources: ["machineconfigs"], verbs: [...read, "create", "patch", "update", "delete"] },
-      { apiGroups: [group], resources: ["machineconfigpools", "controllerconfigs", "kubeletconfigs", "containerruntimeconfigs"], verbs: [...read, "patch", "update"] },
-      { apiGroups: [group], resources: ["machineconfigpools/status", "controllerconfigs/status"], verbs: ["patch", "update"] },
-      { apiGroups: [group], resources: ["machineconfignodes"], verbs: [...read, "create", "patch"] },
-      { apiGroups: [group], resources: ["machineconfignodes/status"], verbs: ["patch"] },
-      // Owner references that block deletion need the right to update the owner's finalizers.
-      { apiGroups: [group], resources: ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], verbs: ["update"] },
-      { apiGroups: [operatorGroup], resources: ["machineconfigurations"], verbs: read },
-      { apiGroups: [""], resources: ["nodes"], verbs: [...read, "patch"] },
-      { apiGroups: [""], resources: ["pods"], verbs: read },
-      { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
-      { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: read },
-      { apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get"] },
-      { apiGroups: [""], resources: ["secrets"], resourceNames: ["pull-secret"], verbs: ["get"] },
-      { apiGroups: [""], resources: ["events"], verbs: ["create", "patch"] },
-    ]),
-    binding(objects.controller),
-    role(objects.controller, [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }]),
-    roleBinding(objects.controller),
-    account(objects.daemon),
-    clusterRole(objects.daemon, [
-      { apiGroups: [group], resources: ["machineconfigs"], verbs: ["get"] },
-      { apiGroups: [operatorGroup], resources: ["machineconfigurations"], verbs: read },
-      { apiGroups: [""], resources: ["nodes"], verbs: [...read, "patch"] },
-      { apiGroups: [group], resources: ["machineconfignodes"], verbs: ["get"] },
-      { apiGroups: [group], resources: ["machineconfignodes/status"], verbs: ["patch"] },
-      { apiGroups: [""], resources: ["events"], verbs: ["create", "patch"] },
-    ]),
-    binding(objects.daemon),
-  ];
-  return manifests as unknown as readonly KubeObject[];
-}
+const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
+export const podName = field("POD_NAME", "metadata.name");
+export const nodeName = field("NODE_NAME", "spec.nodeName");
+const podIp = field("POD_IP", "status.podIP");
 
 /**
  * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node or
  * MachineConfigNode that is written, and of a Node only this suite's annotations may change.
  */
 export function fence(): readonly KubeObject[] {
-  const name = "machine-config-daemon-own-node";
+  const name = made.fence;
   const manifests = [
     {
       apiVersion: "admissionregistration.k8s.io/v1",

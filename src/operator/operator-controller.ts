@@ -15,7 +15,8 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isConflict } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
-import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, rights } from "./manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
+import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
 
 export interface OperatorOptions {
@@ -30,6 +31,8 @@ const sweepSeconds = 300;
 /** What is not watched is applied again after this time, in case somebody changed it. */
 const reapplyMs = 10 * 60_000;
 const one = "cluster";
+/** Cluster-scoped objects that outlive the operator. */
+const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
 
 const done = (task: string): TaskOutcome => ({ task, kind: "done" });
 const progressing = (task: string, message: string): TaskOutcome => ({ task, kind: "progressing", message });
@@ -46,6 +49,7 @@ export function operatorController(options: OperatorOptions): Controller {
   return {
     name: "operator",
     watches: [
+      watching({ resource: kubernetes.Namespace, selection: { fieldSelector: `metadata.name=${namespace}` }, concerns: everything }),
       watching({ resource: ClusterOperator, concerns: everything }),
       watching({ resource: MachineConfiguration, concerns: everything }),
       watching({ resource: MachineConfigPool, concerns: everything }),
@@ -62,6 +66,8 @@ export function operatorController(options: OperatorOptions): Controller {
     owns: ["ClusterOperator.status", "ControllerConfig.spec", "MachineConfiguration.status.nodeDisruptionPolicyStatus", "MachineConfigNode.spec.node"],
 
     async reconcile(_key, context) {
+      // Whoever removes the suite removes its namespace: what goes now is not to be made again.
+      if (context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.deletionTimestamp !== undefined) return settled();
       const outcomes: TaskOutcome[] = [];
       const attempt = async (task: string, work: () => Promise<TaskOutcome>): Promise<void> => {
         try {
@@ -89,8 +95,17 @@ export function operatorController(options: OperatorOptions): Controller {
     },
   };
 
+  /** What lies outside of the namespace goes with it all the same. */
+  function belonging(manifest: KubeObject, context: Context): KubeObject {
+    const uid = context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid;
+    if (uid === undefined) return manifest;
+    return { ...manifest, metadata: { ...manifest.metadata, ownerReferences: [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }] } };
+  }
+
   /** Applies what is not as it was last applied; what is watched also when somebody changed or removed it. */
-  async function keep(resource: Resource, manifest: KubeObject, context: Context, watched = false): Promise<void> {
+  async function keep(resource: Resource, given: KubeObject, context: Context, watched = false): Promise<void> {
+    // Kinds and settings stay: they hold what administrators wrote.
+    const manifest = resource.namespaced || stays.has(resource.kind) ? given : belonging(given, context);
     const id = `${resource.kind}/${keyOf(manifest)}`;
     const text = JSON.stringify(manifest);
     const before = applied.get(id);
@@ -116,7 +131,7 @@ export function operatorController(options: OperatorOptions): Controller {
   async function syncRights(context: Context): Promise<TaskOutcome> {
     const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding } = kubernetes;
     const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding];
-    for (const manifest of [...rights(), ...fence()]) {
+    for (const manifest of [...componentRights(), ...fence()]) {
       const resource = kinds.find(({ kind }) => kind === manifest.kind);
       if (resource !== undefined) await keep(resource, manifest, context);
     }

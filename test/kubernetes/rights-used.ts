@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { names } from "../../src/api/index.ts";
 
@@ -54,8 +54,10 @@ export function keepRightsUsed(directory: string): void {
   writeFileSync(join(folder, `${basename(directory)}.json`), JSON.stringify(rightsUsed(readFileSync(log, "utf8"))));
 }
 
-/** What all clusters of this run asked. */
-export function rightsKept(): readonly RightUsed[] {
+/** What all clusters of this run asked. It is not kept any longer. */
+export function takeRightsKept(): readonly RightUsed[] {
   if (folder === undefined || !existsSync(folder)) return [];
-  return readdirSync(folder).flatMap((name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as RightUsed[]);
+  const kept = readdirSync(folder).flatMap((name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as RightUsed[]);
+  rmSync(folder, { recursive: true, force: true });
+  return kept;
 }

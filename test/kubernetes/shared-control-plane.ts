@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import type { TestProject } from "vitest/node";
 import { type ControlPlaneAddress, hasKubernetes, startControlPlane } from "./control-plane.ts";
 
@@ -18,8 +17,5 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   }
   const { directory, url, stop } = await startControlPlane();
   project.provide("controlPlane", { directory, url });
-  return async () => {
-    await stop();
-    if (process.env["MCO_KEEP"] === undefined) rmSync(process.env["MCO_AUDIT_FOLDER"] ?? "", { recursive: true, force: true });
-  };
+  return stop;
 }

@@ -156,6 +156,13 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     expect(annotation(drifted, annotations.reason)).toContain("/etc/blocked.conf");
     await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.degradedMachineCount === 1, "the pool counts it");
     expect(cluster.hostFile("worker-0", "/etc/blocked.conf")).toBe("somebody was here");
+    // Put right by hand, and drifted again: the same news is counted, not told anew.
+    cluster.writeHostFile("worker-0", "/etc/blocked.conf", "x");
+    await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Done", "the drift is over");
+    cluster.writeHostFile("worker-0", "/etc/blocked.conf", "somebody was here");
+    await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Degraded", "drift is reported again");
+    const counted = async () => (await cluster.kube.list(kubernetes.Event, { fieldSelector: "involvedObject.name=worker-0,involvedObject.kind=Node" })).items.filter(({ reason }) => reason === "ConfigDriftDetected").map(({ count }) => count);
+    await expect.poll(counted, { timeout: 20_000 }).toEqual([2]);
 
     cluster.writeHostFile("worker-0", "/run/machine-config-daemon-force", "");
     await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Done" && node.spec?.unschedulable !== true, "the machine is repaired");

@@ -36,6 +36,16 @@ function run(program: string, args: readonly string[], options: { readonly env?:
 export interface ClusterOptions {
   readonly workers: number;
   readonly controlPlane?: number;
+  /** `false`: machines only, for what installs the operator itself. */
+  readonly operator?: boolean;
+}
+
+/** A cluster that is not up by then is ended, and its test fails with what it printed. */
+const startPatienceMs = 150_000;
+
+/** MCO_KEEP leaves the folder, for a look at the logs. */
+function removeCluster(directory: string): void {
+  if (process.env["MCO_KEEP"] === undefined) rmSync(directory, { recursive: true, force: true });
 }
 
 /** What serves the API in this run: scenarios are the same on both. */
@@ -62,31 +72,37 @@ export class TestCluster {
     this.secondsToUp = secondsToUp;
   }
 
-  static async start({ workers, controlPlane = 1 }: ClusterOptions): Promise<TestCluster> {
+  static async start({ workers, controlPlane = 1, operator = true }: ClusterOptions): Promise<TestCluster> {
     const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
-    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), ...(operator ? [] : ["--without-operator"]), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     let stdout = "";
     let stderr = "";
     up.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
     up.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
+    const patience = setTimeout(() => up.kill("SIGTERM"), startPatienceMs);
     await new Promise<void>((resolve, reject) => {
       up.stdout.on("data", () => {
         if (stdout.includes("\n")) resolve();
       });
       up.once("exit", (code) => reject(new Error(`mco up ended with ${code}: ${stderr.slice(-2000)}`)));
-    });
+    })
+      .catch((error: unknown) => {
+        removeCluster(directory);
+        throw error;
+      })
+      .finally(() => clearTimeout(patience));
     const ready = JSON.parse(stdout) as { seconds: number };
     return new TestCluster(directory, up, await connect({ kubeconfig: join(directory, "kubeconfig"), component: "test" }), ready.seconds);
   }
 
-  /** Ends it and removes its folder, unless MCO_KEEP is set for a look at the logs. */
+  /** Ends it and removes its folder. */
   async stop(): Promise<void> {
     this.#close();
     const gone = this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
     this.#up.kill("SIGTERM");
     await gone;
     keepRightsUsed(this.directory);
-    if (process.env["MCO_KEEP"] === undefined) rmSync(this.directory, { recursive: true, force: true });
+    removeCluster(this.directory);
   }
 
   kubectl(args: readonly string[], options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {}): Promise<CommandResult> {

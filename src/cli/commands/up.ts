@@ -7,7 +7,7 @@ import { kubernetes } from "../../api/kubernetes.ts";
 import { type KubeObject, conditionOf } from "../../api/object.ts";
 import { type ApiServerKind, type Layout, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { registerMachine } from "../../cluster/machine-node.ts";
-import { installManifests } from "../../cluster/install-manifests.ts";
+import { installManifests } from "../../operator/install-manifests.ts";
 import { stockOsImage } from "../../cluster/stock-os.ts";
 import { suiteImage } from "../../cluster/host/pod-worker.ts";
 import { runCluster, runningCluster } from "../../cluster/up.ts";

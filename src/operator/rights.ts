@@ -1,0 +1,124 @@
+import { definedResources } from "../api/index.ts";
+import { configGroup, group, namespace, objects, operatorGroup } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
+
+/** What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used fails them, and so does a request that is refused. */
+interface Rights {
+  readonly account: string;
+  readonly everywhere: readonly Rule[];
+  readonly inOwnNamespace: readonly Rule[];
+}
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+const rule = (apiGroup: string, resources: readonly string[], verbs: readonly string[], resourceNames?: readonly string[]): Rule => ({ apiGroups: [apiGroup], resources, verbs, ...(resourceNames === undefined ? {} : { resourceNames }) });
+
+const read = ["get", "list", "watch"] as const;
+/** An apply makes what is missing, and is a patch otherwise. */
+const apply = ["create", "patch"] as const;
+const rbac = "rbac.authorization.k8s.io";
+const admissionGroup = "admissionregistration.k8s.io";
+
+/** Names of what the operator makes outside of its namespace, beside the kinds. */
+export const made = { fence: "machine-config-daemon-own-node", webhook: "machine-config-admission" } as const;
+
+const components = [objects.controller, objects.daemon] as const;
+
+/** The operator holds no more than it uses; to components it may give only the roles of their names (`bind`, `escalate`). */
+const operator: Rights = {
+  account: objects.operator,
+  everywhere: [
+    rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["list", "watch"]),
+    rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", ...apply], definedResources.map((resource) => resource.crd().metadata.name)),
+    rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], components),
+    rule(rbac, ["clusterrolebindings"], apply, components),
+    rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [made.fence]),
+    rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
+    rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
+    rule(group, ["machineconfigpools"], [...read, ...apply]),
+    rule(group, ["machineconfignodes"], [...read, "create", "delete"]),
+    rule(operatorGroup, ["machineconfigurations"], [...read, ...apply]),
+    rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
+    rule(configGroup, ["clusteroperators"], [...read, ...apply]),
+    rule(configGroup, ["clusteroperators/status"], ["patch"]),
+    rule("", ["nodes"], read),
+    rule("", ["namespaces"], read, [namespace]),
+    rule("", ["events"], apply),
+  ],
+  inOwnNamespace: [
+    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
+    rule("", ["serviceaccounts"], apply, components),
+    rule("", ["services"], apply, [objects.controller]),
+    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [objects.controller]),
+    rule(rbac, ["rolebindings"], apply, [objects.controller]),
+    rule("", ["configmaps"], ["list", "watch"]),
+    rule("", ["pods"], read),
+    rule("", ["secrets"], [...read, ...apply]),
+  ],
+};
+
+const controller: Rights = {
+  account: objects.controller,
+  everywhere: [
+    rule(group, ["machineconfigs"], [...read, ...apply]),
+    rule(group, ["machineconfigpools", "controllerconfigs"], read),
+    rule(group, ["machineconfigpools"], ["patch"]),
+    rule(group, ["machineconfigpools/status", "controllerconfigs/status"], ["patch"]),
+    rule(group, ["machineconfignodes"], [...read, "patch"]),
+    rule(group, ["machineconfignodes/status"], ["patch"]),
+    // Owner references that block deletion need the right to update the owner's finalizers.
+    rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
+    rule(operatorGroup, ["machineconfigurations"], read),
+    rule("", ["nodes"], [...read, "patch"]),
+    rule("", ["pods"], read),
+    rule("", ["pods/eviction"], ["create"]),
+    rule("policy", ["poddisruptionbudgets"], ["list", "watch"]),
+    // Lies in another namespace, which not every cluster has.
+    rule("", ["secrets"], ["get"], ["pull-secret"]),
+    rule("", ["events"], apply),
+  ],
+  inOwnNamespace: [rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])],
+};
+
+/** Which machine a daemon may write about, the fence says: RBAC knows no "own". */
+const daemon: Rights = {
+  account: objects.daemon,
+  everywhere: [
+    rule(group, ["machineconfigs"], ["get"]),
+    rule(operatorGroup, ["machineconfigurations"], read),
+    rule("", ["nodes"], [...read, "patch"]),
+    rule(group, ["machineconfignodes"], ["get"]),
+    rule(group, ["machineconfignodes/status"], ["patch"]),
+    rule("", ["events"], apply),
+  ],
+  inOwnNamespace: [],
+};
+
+function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {
+  const apiVersion = `${rbac}/v1`;
+  const subjects = [{ kind: "ServiceAccount", name, namespace }];
+  const manifests = [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } },
+    { apiVersion, kind: "ClusterRole", metadata: { name }, rules: everywhere },
+    { apiVersion, kind: "ClusterRoleBinding", metadata: { name }, roleRef: { apiGroup: rbac, kind: "ClusterRole", name }, subjects },
+    ...(inOwnNamespace.length === 0
+      ? []
+      : [
+          { apiVersion, kind: "Role", metadata: { name, namespace }, rules: inOwnNamespace },
+          { apiVersion, kind: "RoleBinding", metadata: { name, namespace }, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects },
+        ]),
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
+/** Account, roles and bindings of the operator itself, which whoever installs it gives it. */
+export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
+
+/** Accounts, roles and bindings of the components, which the operator gives them. */
+export const componentRights = (): readonly KubeObject[] => [controller, daemon].flatMap(manifestsOf);

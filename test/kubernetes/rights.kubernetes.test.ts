@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { names } from "../../src/api/index.ts";
+import type { KubeObject } from "../../src/api/object.ts";
+import { componentRights, operatorRights } from "../../src/operator/rights.ts";
+import { type RightUsed, takeRightsKept } from "./rights-used.ts";
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+const used = takeRightsKept();
+const granted = [...operatorRights(), ...componentRights()].flatMap((manifest) => {
+  const { kind, metadata, rules = [] } = manifest as KubeObject & { readonly rules?: readonly Rule[] };
+  return kind !== "ClusterRole" && kind !== "Role" ? [] : rules.flatMap((rule) => rule.apiGroups.flatMap((group) => rule.resources.flatMap((resource) => rule.verbs.map((verb) => ({ account: metadata.name, group, resource, verb, names: rule.resourceNames, namespace: metadata.namespace })))));
+});
+const accounts = [...new Set(granted.map(({ account }) => account))];
+
+/** Rights that the API server asks for while it answers a request for another one: no audit line names them. */
+function isAskedWithin({ verb, resource }: { readonly verb: string; readonly resource: string }): boolean {
+  // kubernetes/kubernetes pkg/registry/rbac (v1.34), plugin/pkg/admission/gc (v1.34)
+  return verb === "bind" || verb === "escalate" || resource.endsWith("/finalizers");
+}
+
+/** Rights that only other clusters make use of. */
+function isForOtherClusters({ resource }: { readonly resource: string }): boolean {
+  // Machines on loopback are no endpoints of a Service: there the controller is reached by its address.
+  return resource === "services";
+}
+
+/** Reading one object discloses no more than the list that a component lives by; it does so only when it meets a conflict. */
+const alsoBy = (verb: string): readonly string[] => (verb === "get" ? ["get", "list"] : [verb]);
+
+const inWords = ({ verb, group, resource, name }: Pick<RightUsed, "verb" | "group" | "resource"> & { readonly name?: string }) => `${verb} ${resource}${group === "" ? "" : `.${group}`}${name === undefined || name === "" ? "" : ` ${name}`}`;
+
+/** Runs last: it looks at what the components of all scenarios asked of the real API server. */
+describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) => {
+  test("uses every right that it has", () => {
+    const asked = used.filter((right) => right.account === account && right.allowed);
+    const idle = granted.filter(
+      (right) =>
+        right.account === account &&
+        !isAskedWithin(right) &&
+        !isForOtherClusters(right) &&
+        !asked.some(
+          ({ verb, group, resource, name, namespace }) =>
+            alsoBy(right.verb).includes(verb) && group === right.group && resource === right.resource && (right.names === undefined || right.names.includes(name)) && (right.namespace === undefined || right.namespace === namespace),
+        ),
+    );
+    expect(idle.map(inWords)).toEqual([]);
+  });
+
+  test("is never refused", () => {
+    expect(used.filter((right) => right.account === account && !right.allowed).map(inWords)).toEqual([]);
+  });
+});
+
+test.skipIf(used.length === 0)("nobody but the suite's accounts lives in its namespace", () => {
+  expect([...new Set(used.map(({ account }) => account))].sort()).toEqual([...accounts].sort());
+  expect(accounts).toEqual([names.objects.operator, names.objects.controller, names.objects.daemon]);
+});
