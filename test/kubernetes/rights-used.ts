@@ -47,11 +47,11 @@ export function rightsUsed(log: string): readonly RightUsed[] {
 }
 
 /** Keeps what the components of a cluster asked of a real API server, until the last scenario of the run is over. */
-export function keepRightsUsed(directory: string): void {
+export function keepRightsUsed(directory: string, { refusals }: { readonly refusals: boolean }): void {
   const log = join(directory, "logs", "audit.log");
   if (folder === undefined || !existsSync(log)) return;
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, `${basename(directory)}.json`), JSON.stringify(rightsUsed(readFileSync(log, "utf8"))));
+  writeFileSync(join(folder, `${basename(directory)}.json`), JSON.stringify(rightsUsed(readFileSync(log, "utf8")).filter(({ allowed }) => allowed || refusals)));
 }
 
 /** What all clusters of this run asked. It is not kept any longer. */

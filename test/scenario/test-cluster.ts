@@ -62,6 +62,7 @@ export class TestCluster {
   readonly secondsToUp: number;
   readonly #up: ChildProcess;
   readonly #close: () => void;
+  #refusalsAreExpected = false;
 
   private constructor(directory: string, up: ChildProcess, connected: Awaited<ReturnType<typeof connect>>, secondsToUp: number) {
     this.directory = directory;
@@ -101,11 +102,16 @@ export class TestCluster {
     const gone = this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
     this.#up.kill("SIGTERM");
     await gone;
-    keepRightsUsed(this.directory);
+    keepRightsUsed(this.directory, { refusals: !this.#refusalsAreExpected });
     removeCluster(this.directory);
   }
 
-  kubectl(args: readonly string[], options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {}): Promise<CommandResult> {
+  /** For scenarios that take rights away: what is refused in this cluster is no fault of the components. */
+  refusalsAreExpected(): void {
+    this.#refusalsAreExpected = true;
+  }
+
+  kubectl(args: readonly string[], options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly timeoutMs?: number } = {}): Promise<CommandResult> {
     return run("kubectl", args, { ...options, env: { KUBECONFIG: this.kubeconfig, HOME: this.directory, ...options.env } });
   }
 

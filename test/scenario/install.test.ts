@@ -1,0 +1,94 @@
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { ClusterOperator, MachineConfig, MachineConfigPool, definedResources, kubernetes, names } from "../../src/api/index.ts";
+import { type KubeObject, conditionOf } from "../../src/api/object.ts";
+import { version } from "../../src/cli/version.ts";
+import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
+import { admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence } from "../../src/operator/manifests.ts";
+import { componentRights } from "../../src/operator/rights.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+
+const { annotations, namespace, objects } = names;
+const root = join(import.meta.dirname, "../..");
+const hasKubectl = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "kubectl")));
+const machines = ["master-0", "worker-0"];
+let cluster: TestCluster;
+
+async function kubectl(args: string, input?: string): Promise<string> {
+  const { code, stdout, stderr } = await cluster.kubectl(args.split(" "), { timeoutMs: 120_000, ...(input === undefined ? {} : { input }) });
+  expect(code, `kubectl ${args}\n${stdout}${stderr}`).toBe(0);
+  return stdout;
+}
+
+const updated = (pool: string) => cluster.until(MachineConfigPool, pool, ({ status }) => status?.conditions?.find(({ type }) => type === "Updated")?.status === "True" && status?.machineCount === 1 && status.updatedMachineCount === 1, `pool ${pool} is updated`, { seconds: 120 });
+const bootIds = () => machines.map((machine) => cluster.machineState(machine).bootId);
+
+describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () => {
+  beforeAll(async () => {
+    cluster = await TestCluster.start({ workers: 1, operator: false });
+  }, 180_000);
+
+  afterAll(() => cluster?.stop());
+
+  test("brings the operator up on the machines, and the operator brings up the rest", { timeout: 180_000 }, async () => {
+    expect((await cluster.kube.list(kubernetes.Pod)).items).toEqual([]);
+    await kubectl(`apply -k ${join(root, "install")}`);
+    for (const pool of ["master", "worker"]) await updated(pool);
+    await cluster.until(ClusterOperator, objects.clusterOperator, ({ status }) => conditionOf(status?.conditions, "Available")?.status === "True", "the operator is available");
+    const pods = (await cluster.kube.list(kubernetes.Pod, { namespace })).items;
+    expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual([objects.controller, objects.daemon, objects.daemon, objects.operator].sort());
+    // Components run from the image of the operator's own pod.
+    expect([...new Set(pods.flatMap(({ spec }) => spec?.containers.map(({ image }) => image)))]).toEqual([suiteImage(version)]);
+  });
+
+  test("every manifest is understood by the API server to the last field", async () => {
+    const inputs = { image: suiteImage(version), version, certificateHash: "" };
+    const byService = { ...admissionWebhook({ address: undefined, ca: "ca" }), metadata: { name: "by-service" } };
+    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), daemonSet(inputs), admissionService(), byService, ...builtInPools()];
+    const folders = ["install", "install/crds", "examples"].flatMap((folder) => readdirSync(join(root, folder)).map((file) => join(root, folder, file)));
+    const files = folders.filter((file) => file.endsWith(".yaml") && !file.endsWith("kustomization.yaml"));
+    const documents = [...files.map((file) => readFileSync(file, "utf8")), ...byOperator.map((manifest) => stringify(manifest))].join("\n---\n");
+    const answer = await kubectl("apply --server-side --force-conflicts --dry-run=server --validate=strict -f -", documents);
+    expect(answer.trim().split("\n").length).toBeGreaterThan(files.length + byOperator.length - 1);
+    const wrong = await cluster.kubectl(["apply", "--dry-run=server", "--validate=strict", "-f", "-"], { input: documents.replace("serviceAccountName: machine-config-operator", "serviceAccount_Name: machine-config-operator") });
+    expect(wrong.stderr).toContain('unknown field "spec.template.spec.serviceAccount_Name"');
+  });
+
+  test("kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again", { timeout: 240_000 }, async () => {
+    const before = await cluster.target("worker");
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-kept", { "/etc/kept.conf": "kept\n" }) as MachineConfig);
+    await cluster.untilRolledOut("worker", before);
+    const boots = bootIds();
+
+    // Its accounts lose their rights while their last processes end.
+    cluster.refusalsAreExpected();
+    // The namespace may have taken things with it before kubectl comes to them.
+    await kubectl(`delete -k ${join(root, "install")} --ignore-not-found --timeout=100s`);
+    await expect.poll(async () => (await cluster.kube.list(kubernetes.Pod)).items.length, { timeout: 30_000 }).toBe(0);
+    const ours = async () => [
+      ...(await cluster.kube.list(kubernetes.CustomResourceDefinition)).items.filter(({ metadata }) => metadata.name.endsWith(names.group)),
+      ...(await cluster.kube.list(kubernetes.ClusterRole)).items.filter(({ metadata }) => metadata.name.startsWith("machine-config")),
+      ...(await cluster.kube.list(kubernetes.ClusterRoleBinding)).items.filter(({ metadata }) => metadata.name.startsWith("machine-config")),
+      ...(await cluster.kube.list(kubernetes.ValidatingWebhookConfiguration)).items,
+      ...(await cluster.kube.list(kubernetes.ValidatingAdmissionPolicy)).items,
+    ];
+    // What the operator made outside of its namespace goes by its owner, a moment later.
+    await expect.poll(async () => (await ours()).map(({ metadata }) => metadata.name), { timeout: 30_000 }).toEqual([]);
+    expect(bootIds()).toEqual(boots);
+    expect(cluster.hostFile("worker-0", "/etc/kept.conf")).toBe("kept\n");
+    for (const machine of machines) {
+      const node = await cluster.kube.get(kubernetes.Node, { name: machine });
+      expect(conditionOf(node?.status?.conditions, "Ready")?.status, machine).toBe("True");
+      expect(node?.spec?.unschedulable).not.toBe(true);
+    }
+
+    // The MachineConfig went with its kind: the machine goes back to what it had before.
+    await kubectl(`apply -k ${join(root, "install")}`);
+    for (const pool of ["master", "worker"]) await updated(pool);
+    await cluster.untilNode("worker-0", (node) => annotation(node, annotations.currentConfig) === before && annotation(node, annotations.state) === "Done", "worker-0 is back on its configuration");
+    expect(cluster.hostFile("worker-0", "/etc/kept.conf")).toBeUndefined();
+    expect(cluster.machineState("master-0").bootId).toBe(boots[0]);
+  });
+});
