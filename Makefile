@@ -6,6 +6,8 @@ SHELL := /bin/bash
 DIR ?= .mco
 WORKERS ?= 3
 CONTROL_PLANE_NODES ?= 1
+# What serves the API: embedded, or kubernetes (real etcd, kube-apiserver, kube-controller-manager, kube-scheduler).
+CONTROL_PLANE ?= embedded
 NODE = $$(hack/node-path)
 BIN = PATH="$$(dirname "$(NODE)"):$$PATH" node_modules/.bin
 
@@ -22,8 +24,9 @@ node_modules/.installed: package.json package-lock.json
 setup: node_modules/.installed ## install what the other targets need (packages only, into node_modules/)
 
 .PHONY: up
-up: setup ## start a cluster on this machine, roll the examples out, and show it live (Ctrl-C stops it)
-	@bin/mco up --dir $(DIR) --workers $(WORKERS) --control-plane $(CONTROL_PLANE_NODES) --apply examples
+up: setup ## start a cluster on this machine, roll the examples out, and show it live (Ctrl-C stops it; CONTROL_PLANE=kubernetes: on real Kubernetes)
+	@if [ "$(CONTROL_PLANE)" = kubernetes ]; then hack/kubernetes build; fi
+	@bin/mco up --api-server $(CONTROL_PLANE) --dir $(DIR) --workers $(WORKERS) --control-plane $(CONTROL_PLANE_NODES) --apply examples
 
 .PHONY: down
 down: setup ## stop the cluster of DIR
@@ -32,6 +35,11 @@ down: setup ## stop the cluster of DIR
 .PHONY: test
 test: setup ## run every test but the long ones (under 10 minutes on 2 cores)
 	@$(BIN)/vitest run $(ARGS)
+
+.PHONY: test-kubernetes
+test-kubernetes: setup ## run contract, differential, session, fault and scenario tests on a real Kubernetes control plane
+	@hack/kubernetes build || true
+	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
 .PHONY: check
 check: setup types lint generated ## types, lint, generated files and docs

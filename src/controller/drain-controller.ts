@@ -3,7 +3,7 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
-import { type BlockedPod, describeDrain, drainDeadlineSeconds, drainStep, planDrain } from "../core/plan-drain.ts";
+import { type BlockedPod, describeDrain, drainDeadlineSeconds, drainReasons, drainStep, planDrain } from "../core/plan-drain.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { type PhaseReport, childReason, withPhases } from "../core/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
@@ -16,7 +16,7 @@ const retrySeconds = 5;
 /** After the pool's deadline. */
 const lateRetrySeconds = 30;
 
-const reasons = { progress: childReason(types.updateExecuted, types.drained), blocked: "PodsBlocked", late: "DrainDeadlineExceeded" } as const;
+const reasons = { progress: childReason(types.updateExecuted, types.drained), ...drainReasons } as const;
 const isDraining = (node: Node | undefined) => node !== undefined && drainStep(node).do === "evict";
 
 /**

@@ -1,11 +1,13 @@
 import { ControllerConfig } from "../api/controller-config.ts";
 import { kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { namespace, objects } from "../api/names.ts";
+import { type MetricFamily, type Sample, clusterMetrics, metricsText } from "../core/metrics.ts";
 import type { ClusterObjects } from "../core/plan-cluster.ts";
-import { type Caches, type Controller, runControllers } from "../kube/controller.ts";
+import { type Caches, type Controller, type RunOptions, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
@@ -13,6 +15,7 @@ import type { Ports } from "../ports/index.ts";
 import type { Listen, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
 import { drainController } from "./drain-controller.ts";
+import { metricsHandler, metricsPath } from "./metrics-handler.ts";
 import { nodeController } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
@@ -55,6 +58,34 @@ function clusterIn(caches: Caches): ClusterObjects {
   };
 }
 
+/** Counts what the controllers of this process did since it started. */
+function lookMeter(): { readonly count: NonNullable<RunOptions["onLook"]>; families(): readonly MetricFamily[] } {
+  const ended = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
+  const taken = new Map<string, { count: number; seconds: number }>();
+  return {
+    count({ controller, outcome, seconds }) {
+      const id = `${controller}/${outcome}`;
+      const one = ended.get(id) ?? { labels: { subcontroller: controller, outcome }, value: 0 };
+      one.value += 1;
+      ended.set(id, one);
+      const all = taken.get(controller) ?? { count: 0, seconds: 0 };
+      taken.set(controller, { count: all.count + 1, seconds: all.seconds + seconds });
+    },
+    families: () => [
+      { name: "mcc_reconcile_total", help: "Looks at one object, by how they ended.", type: "counter", samples: [...ended.values()] },
+      {
+        name: "mcc_reconcile_seconds",
+        help: "How long these looks took.",
+        type: "summary",
+        samples: [...taken].flatMap(([subcontroller, { count, seconds }]) => [
+          { suffix: "_count", labels: { subcontroller }, value: count },
+          { suffix: "_sum", labels: { subcontroller }, value: seconds },
+        ]),
+      },
+    ],
+  };
+}
+
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
@@ -75,10 +106,20 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   // A plan needs what both of these watch.
   const isWatching = chosen.includes("render") && chosen.includes("node");
 
+  const looks = lookMeter();
+  const reviews = admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)) });
+  const metrics = metricsHandler({
+    kube,
+    clock,
+    log: log.child({ controller: "metrics" }),
+    // Whoever does not lead knows of no pool, and says nothing about any.
+    text: () => metricsText([...looks.families(), ...(caches === undefined ? [] : clusterMetrics(caches.of(MachineConfigPool).list(), caches.of(MachineConfigNode).list()))]),
+  });
+
   async function answerReviews(listener: NonNullable<ControllerOptions["admission"]>): Promise<void> {
     while (!signal.aborted) {
       try {
-        const { port } = await listener.listen(listener, admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)) }), signal);
+        const { port } = await listener.listen(listener, (request, ...rest) => (request.target.split("?", 1)[0] === metricsPath ? metrics : reviews)(request, ...rest), signal);
         log.info({ host: listener.host, port }, "answering admission reviews");
         return;
       } catch (error) {
@@ -93,7 +134,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     const onSynced = (synced: Caches) => void (caches = isWatching ? synced : undefined);
     await runControllers(
       chosen.map((name) => make[name]()),
-      { ...options, onSynced },
+      { ...options, onSynced, onLook: looks.count },
       term,
     );
     caches = undefined;

@@ -1,6 +1,9 @@
 import type { Node, Pod } from "../api/kubernetes.ts";
 import { annotations } from "../api/names.ts";
 
+/** Why a drain does not end: reasons of the condition Drained. */
+export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceeded" } as const;
+
 /** What a node's drain request asks for next. Requests are `drain-<config>` and `uncordon-<config>`. */
 export type DrainStep =
   | { readonly do: "nothing" }

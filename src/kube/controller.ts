@@ -74,6 +74,8 @@ export interface RunOptions extends Ports {
   readonly kube: KubeClient;
   readonly events: EventRecorder;
   readonly coalesceMs?: number;
+  /** Told of every look at a key: how it ended, and how long it took. */
+  readonly onLook?: (look: { readonly controller: string; readonly outcome: Outcome["kind"] | "failed"; readonly seconds: number }) => void;
   /** Called when every cache has its first list. */
   readonly onSynced?: (caches: Caches) => void;
 }
@@ -124,9 +126,13 @@ export async function runControllers(controllers: readonly Controller[], options
     const keyLog = controllerLog.child({ key });
     const context: Context = { ...options, log: keyLog, caches, signal };
     let outcome: Outcome;
+    const began = clock.monotonic();
+    const tell = (how: Outcome["kind"] | "failed") => options.onLook?.({ controller: controller.name, outcome: how, seconds: (clock.monotonic() - began) / 1000 });
     try {
       outcome = await controller.reconcile(key, context);
+      tell(outcome.kind);
     } catch (error) {
+      if (!signal.aborted) tell("failed");
       if (controller.degradedCondition !== undefined && error instanceof McoError && !signal.aborted) {
         // A failure that repeats is shown, without hiding it behind a second one.
         await report(controller, key, { kind: "stalled", reason: "Failing", message: error.message }).catch((second: unknown) => keyLog.warn({ error: second }, "condition not written"));

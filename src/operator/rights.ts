@@ -79,6 +79,9 @@ const controller: Rights = {
     rule("", ["pods"], read),
     rule("", ["pods/eviction"], ["create"]),
     rule("policy", ["poddisruptionbudgets"], ["list", "watch"]),
+    // Who may read the metrics, the API server says.
+    rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     // Lies in another namespace, which not every cluster has.
     rule("", ["secrets"], ["get"], ["pull-secret"]),
     rule("", ["events"], apply),

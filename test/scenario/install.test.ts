@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { request } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
@@ -6,7 +7,7 @@ import { ClusterOperator, MachineConfig, MachineConfigPool, definedResources, ku
 import { type KubeObject, conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
-import { admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence } from "../../src/operator/manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
 
@@ -24,6 +25,19 @@ async function kubectl(args: string, input?: string): Promise<string> {
 
 const updated = (pool: string) => cluster.until(MachineConfigPool, pool, ({ status }) => status?.conditions?.find(({ type }) => type === "Updated")?.status === "True" && status?.machineCount === 1 && status.updatedMachineCount === 1, `pool ${pool} is updated`, { seconds: 120 });
 const bootIds = () => machines.map((machine) => cluster.machineState(machine).bootId);
+
+/** Reads a page over TLS. */
+function get(url: string, ca: string, token: string | undefined): Promise<{ readonly status: number; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const call = request(url, { ca, agent: false, headers: token === undefined ? {} : { authorization: `Bearer ${token}` } }, (answer) => {
+      let text = "";
+      answer.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }));
+    });
+    call.on("error", reject);
+    call.end();
+  });
+}
 
 describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () => {
   beforeAll(async () => {
@@ -54,6 +68,39 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     expect(answer.trim().split("\n").length).toBeGreaterThan(files.length + byOperator.length - 1);
     const wrong = await cluster.kubectl(["apply", "--dry-run=server", "--validate=strict", "-f", "-"], { input: documents.replace("serviceAccountName: machine-config-operator", "serviceAccount_Name: machine-config-operator") });
     expect(wrong.stderr).toContain('unknown field "spec.template.spec.serviceAccount_Name"');
+  });
+
+  test("who may get /metrics reads them, and nobody else; what the Prometheus operator is told names metrics that are there", async () => {
+    const definition = (kind: string, plural: string) => ({
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: `${plural}.monitoring.coreos.com` },
+      spec: { group: "monitoring.coreos.com", scope: "Namespaced", names: { kind, plural, singular: kind.toLowerCase() }, versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } } }] },
+    });
+    await kubectl("apply -f -", [definition("ServiceMonitor", "servicemonitors"), definition("PrometheusRule", "prometheusrules")].map((kind) => stringify(kind)).join("---\n"));
+    await kubectl("wait --for=condition=Established crd/servicemonitors.monitoring.coreos.com crd/prometheusrules.monitoring.coreos.com --timeout=30s");
+    await kubectl(`apply -k ${join(root, "install/monitoring")}`);
+    await kubectl("create namespace openshift-monitoring");
+    await kubectl("create serviceaccount prometheus-k8s -n openshift-monitoring");
+    const reader = (await kubectl("create token prometheus-k8s -n openshift-monitoring")).trim();
+    const other = (await kubectl("create token default -n openshift-monitoring")).trim();
+    const { items } = await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.controller}` });
+    const secret = await cluster.kube.get(kubernetes.Secret, { name: admission.secret, namespace });
+    const scrape = (token: string | undefined) => get(`https://${items[0]?.status?.hostIP}:${admission.port}/metrics`, atob(secret?.data?.["ca.crt"] ?? ""), token);
+
+    const { status, text } = await scrape(reader);
+    expect(status, text).toBe(200);
+    for (const line of ['mco_machine_count{pool="worker"} 1', 'mco_updated_machine_count{pool="worker"} 1', 'mco_degraded_machine_count{pool="master"} 0', "# TYPE mcc_drain_err gauge"]) expect(text.split("\n")).toContain(line);
+    expect((await scrape(other)).status).toBe(403);
+    expect((await scrape(undefined)).status).toBe(401);
+    expect((await scrape(`${reader}x`)).status).toBe(401);
+    const alerts = readFileSync(join(root, "install/monitoring/alerts.yaml"), "utf8");
+    const named = [...alerts.matchAll(/expr: .*?\b(mc[oc]_[a-z_]+)/g)].map(([, name]) => name);
+    expect(named.length).toBeGreaterThan(3);
+    for (const name of named) expect(text).toContain(`# TYPE ${name} `);
+    await kubectl(`delete -k ${join(root, "install/monitoring")}`);
+    // So that nothing of the suite's name is left for the next test.
+    expect(await kubectl("get clusterrole,clusterrolebinding -o name")).not.toContain("metrics-reader");
   });
 
   test("kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again", { timeout: 240_000 }, async () => {

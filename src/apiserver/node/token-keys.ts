@@ -13,6 +13,7 @@ export function pemTokenKeys(pem: string): TokenKeys {
     algorithm,
     keyId: createHash("sha256").update(publicKey.export({ type: "spki", format: "der" })).digest("base64url"),
     sign: (data) => createSign("sha256").update(data).sign({ key, ...encoding }),
-    verify: (data, signature) => createVerify("sha256").update(data).verify({ key: publicKey, ...encoding }, signature),
+    // A P-256 signature has 64 bytes; Node.js throws at any other length.
+    verify: (data, signature) => (algorithm !== "ES256" || signature.length === 64) && createVerify("sha256").update(data).verify({ key: publicKey, ...encoding }, signature),
   };
 }

@@ -1,0 +1,25 @@
+/** Writes the program for an image: `FOLDER/lib/mco`, and in `FOLDER/bin` `mco` and the processes' own names as links to it. */
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { writeBundle } from "../src/cli/bundle.ts";
+import { commands } from "../src/cli/commands.ts";
+import { programNames } from "../src/cli/program-names.ts";
+
+const [folder] = process.argv.slice(2);
+if (folder === undefined) {
+  process.stderr.write("usage: hack/bundle.ts FOLDER\n");
+  process.exit(64);
+}
+const at = resolve(folder);
+const library = join(at, "lib/mco");
+const program = await writeBundle(library);
+// node:sqlite, which only the embedded API server loads, still says that it is new.
+writeFileSync(program, `#!/usr/bin/env -S node --disable-warning=ExperimentalWarning\n${readFileSync(program, "utf8")}`);
+chmodSync(program, 0o755);
+const names = join(at, "bin");
+rmSync(names, { recursive: true, force: true });
+mkdirSync(names, { recursive: true });
+// A name gets its link with the process that it stands for.
+const links = ["mco", ...programNames.flatMap(([name, process]) => (process in commands ? [name] : []))];
+for (const name of links) symlinkSync("../lib/mco/mco.mjs", join(names, name));
+process.stdout.write(`${at}/bin: ${links.join(", ")}\n`);
