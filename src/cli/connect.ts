@@ -4,7 +4,7 @@ import type { KubeClient, WarningListener } from "../kube/kube-client.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
 import { type Connection, inClusterConnection, readKubeconfig, serviceAccountFolder } from "../kube/kubeconfig.ts";
 import { httpsTransport } from "../kube/node/https-transport.ts";
-import { systemClock, systemFiles, systemProcesses } from "../ports/node/index.ts";
+import { systemClock, systemFiles, systemProcesses, systemRandom } from "../ports/node/index.ts";
 import { version } from "./version.ts";
 
 export interface Connected {
@@ -19,17 +19,27 @@ export function podPath(path: string): string {
   return root === undefined ? path : join(root, path);
 }
 
-export function connectTo(connection: Connection, component: string, onWarning?: WarningListener): Connected {
-  const transport = httpsTransport({ connection, clock: systemClock, files: systemFiles, processes: systemProcesses, environment: process.env });
-  const kube = createKubeClient({ transport: transport.exchange, clock: systemClock, userAgent: `mco-${component}/${version}`, ...(onWarning === undefined ? {} : { onWarning }) });
+export interface ConnectToOptions {
+  readonly component: string;
+  readonly onWarning?: WarningListener | undefined;
+  /** Reads the connection again from where it came, for what is replaced while a process runs. */
+  readonly reread?: () => Promise<Connection>;
+}
+
+export function connectTo(connection: Connection, { component, onWarning, reread }: ConnectToOptions): Connected {
+  const transport = httpsTransport({ connection, reread, clock: systemClock, files: systemFiles, processes: systemProcesses, environment: process.env });
+  const kube = createKubeClient({ transport: transport.exchange, clock: systemClock, random: systemRandom, userAgent: `mco-${component}/${version}`, ...(onWarning === undefined ? {} : { onWarning }) });
   return { kube, connection, close: () => transport.close() };
 }
 
 /** Where a command finds its API server: what it was told, $KUBECONFIG, the pod's own account, the cluster in the folder. */
-export async function connect(options: { readonly kubeconfig?: string | undefined; readonly directory?: string | undefined; readonly component: string; readonly onWarning?: WarningListener }): Promise<Connected> {
-  const named = options.kubeconfig ?? (options.directory === undefined ? process.env["KUBECONFIG"] : undefined);
-  const local = join(options.directory ?? ".mco", "kubeconfig");
-  if (named !== undefined && named !== "") return connectTo(await readKubeconfig(systemFiles, named), options.component, options.onWarning);
-  if (options.directory === undefined && existsSync(podPath(`${serviceAccountFolder}/token`))) return connectTo(await inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder)), options.component, options.onWarning);
-  return connectTo(await readKubeconfig(systemFiles, local), options.component, options.onWarning);
+export async function connect({ kubeconfig, directory, component, onWarning }: { readonly kubeconfig?: string | undefined; readonly directory?: string | undefined; readonly component: string; readonly onWarning?: WarningListener }): Promise<Connected> {
+  const named = kubeconfig ?? (directory === undefined ? process.env["KUBECONFIG"] : undefined);
+  if ((named === undefined || named === "") && directory === undefined && existsSync(podPath(`${serviceAccountFolder}/token`))) {
+    const reread = () => inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder));
+    return connectTo(await reread(), { component, onWarning, reread });
+  }
+  const path = named === undefined || named === "" ? join(directory ?? ".mco", "kubeconfig") : named;
+  const connection = await readKubeconfig(systemFiles, path);
+  return connectTo(connection, { component, onWarning, reread: () => readKubeconfig(systemFiles, path, connection.context) });
 }

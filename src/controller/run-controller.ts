@@ -89,9 +89,9 @@ function lookMeter(): { readonly count: NonNullable<RunOptions["onLook"]>; famil
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
-/** Runs the control plane until `signal` aborts or the lease is lost. */
+/** Runs the control plane until `signal` aborts; what leads, only while it holds the lease. */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
-  const { kube, clock, log, identity, version, admission } = options;
+  const { kube, clock, random, log, identity, version, admission } = options;
   const generatorVersion = options.generatorVersion ?? currentGeneratorVersion;
   const chosen = options.controllers ?? controllerNames;
   const make: Readonly<Record<ControllerName, () => Controller>> = {
@@ -130,14 +130,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   }
 
   const answering = admission === undefined ? undefined : answerReviews(admission);
-  await whileLeader({ kube, clock, log, name: controllerLease, namespace, identity, ...options.lease }, signal, async (term) => {
+  await whileLeader({ kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease }, signal, async (term) => {
     const onSynced = (synced: Caches) => void (caches = isWatching ? synced : undefined);
     await runControllers(
       chosen.map((name) => make[name]()),
-      { ...options, onSynced, onLook: looks.count },
+      // Nothing that a term began is sent after it.
+      { ...options, kube: kube.within(term), onSynced, onLook: looks.count },
       term,
     );
     caches = undefined;
   });
-  if (signal.aborted) await answering;
+  await answering;
 }

@@ -5,6 +5,7 @@ import type { Logger } from "../ports/logger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import { type KubeClient, type Selection, updateObject } from "./kube-client.ts";
 import type { Outcome } from "./outcome.ts";
+import { isPassing, retryAfterMs } from "./kube-error.ts";
 import { type Change, WatchCache } from "./watch-cache.ts";
 import { WorkQueue } from "./work-queue.ts";
 
@@ -109,6 +110,7 @@ export async function runControllers(controllers: readonly Controller[], options
       workers: controller.workers ?? 1,
       ...(options.coalesceMs === undefined ? {} : { coalesceMs: options.coalesceMs }),
       work: (key) => look(controller, key, controllerLog),
+      notBeforeMs: retryAfterMs,
       onFailure: (key, error, retryInMs) => {
         if (!signal.aborted) controllerLog.warn({ key, error, retryInMs }, "failed, trying again");
       },
@@ -133,8 +135,8 @@ export async function runControllers(controllers: readonly Controller[], options
       tell(outcome.kind);
     } catch (error) {
       if (!signal.aborted) tell("failed");
-      if (controller.degradedCondition !== undefined && error instanceof McoError && !signal.aborted) {
-        // A failure that repeats is shown, without hiding it behind a second one.
+      // That the server is away or busy says nothing about the object. Any other failure is shown, without hiding it behind a second one.
+      if (controller.degradedCondition !== undefined && error instanceof McoError && !isPassing(error) && !signal.aborted) {
         await report(controller, key, { kind: "stalled", reason: "Failing", message: error.message }).catch((second: unknown) => keyLog.warn({ error: second }, "condition not written"));
       }
       throw error;

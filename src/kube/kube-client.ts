@@ -1,9 +1,10 @@
 import { McoError } from "../api/errors.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
 import type { Pod } from "../api/kubernetes.ts";
-import type { Clock } from "../ports/clock.ts";
+import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
-import { KubeError, type KubeStatus, isConflict, unlessNotFound } from "./kube-error.ts";
+import type { Random } from "../ports/random.ts";
+import { KubeError, type KubeStatus, isBusy, isConflict, isExpired, retryAfterMs, unlessNotFound } from "./kube-error.ts";
 
 export interface ObjectKey {
   readonly name: string;
@@ -60,7 +61,8 @@ export type WarningListener = (warning: string) => void;
 
 /**
  * The API server, typed by `Resource`. Every method rejects with {@link KubeError} when the server says no and with
- * `MCO_KUBE_REQUEST_FAILED` when it cannot be reached.
+ * `MCO_KUBE_REQUEST_FAILED` when it cannot be reached. A server that is busy and says when to come back is obeyed within
+ * the time of the request.
  */
 export interface KubeClient {
   /** `undefined` when there is no such object. */
@@ -90,6 +92,7 @@ export type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object
 export interface KubeClientOptions {
   readonly transport: HttpHandler;
   readonly clock: Clock;
+  readonly random: Random;
   readonly userAgent: string;
   /** A request that is no watch must be answered within this time. */
   readonly requestTimeoutMs?: number;
@@ -100,6 +103,8 @@ const jsonType = "application/json";
 const patchTypes = { json: "application/json-patch+json", merge: "application/merge-patch+json" } as const;
 /** A page of a list. */
 const pageSize = 500;
+/** How often one request is sent at most. */
+const maxAttempts = 10;
 
 /** The URL path of a kind, an object, or a subresource of one. */
 export function pathOf(resource: Resource, key: { readonly namespace?: string | undefined; readonly name?: string | undefined }, subresource?: string): string {
@@ -142,7 +147,13 @@ async function* linesOf(body: HttpResponse["body"]): AsyncIterable<string> {
   }
 }
 
-function refusal(response: { status: number }, text: string, request: HttpRequest): KubeError {
+/** Seconds of a `Retry-After` header; servers of Kubernetes send no dates. */
+function retryAfterSeconds(headers: HttpResponse["headers"]): number | undefined {
+  const seconds = Number(headers["retry-after"] ?? Number.NaN);
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
+}
+
+function refusal(response: Pick<HttpResponse, "status" | "headers">, text: string, request: HttpRequest): KubeError {
   let status: KubeStatus;
   try {
     status = JSON.parse(text) as KubeStatus;
@@ -150,11 +161,11 @@ function refusal(response: { status: number }, text: string, request: HttpReques
   } catch {
     status = { message: text.slice(0, 500) };
   }
-  return new KubeError(response.status, status, `${request.method} ${request.target}`);
+  return new KubeError(response.status, status, `${request.method} ${request.target}`, retryAfterSeconds(response.headers) ?? status.details?.retryAfterSeconds);
 }
 
 export function createKubeClient(options: KubeClientOptions): KubeClient {
-  const { transport, clock } = options;
+  const { transport, clock, random } = options;
   const timeoutMs = options.requestTimeoutMs ?? 30_000;
 
   function report(headers: HttpResponse["headers"]): void {
@@ -166,21 +177,56 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     }
   }
 
+  async function exchangeOnce(request: HttpRequest, signal: AbortSignal): Promise<unknown> {
+    const response = await transport(request, signal);
+    const text = await textOf(response.body);
+    report(response.headers);
+    if (response.status >= 300) throw refusal(response, text, request);
+    if (text === "") return undefined;
+    // The health paths answer in plain text.
+    return String(response.headers["content-type"] ?? "").startsWith("text/plain") ? text : (JSON.parse(text) as unknown);
+  }
+
+  /**
+   * A server that says when to come back has done nothing with the request, so that any may be sent again: a few times,
+   * and only while the time for this request lasts. Everything else is for the caller, who knows whether it still wants it.
+   */
   async function exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
+    const endsAt = clock.monotonic() + timeoutMs;
     const deadline = clock.deadline(timeoutMs, signal);
     try {
-      const response = await transport(request, deadline.signal);
-      const text = await textOf(response.body);
-      report(response.headers);
-      if (response.status >= 300) throw refusal(response, text, request);
-      if (text === "") return undefined;
-      // The health paths answer in plain text.
-      return String(response.headers["content-type"] ?? "").startsWith("text/plain") ? text : (JSON.parse(text) as unknown);
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await exchangeOnce(request, deadline.signal);
+        } catch (error) {
+          const wait = retryAfterMs(error);
+          if (attempt >= maxAttempts || wait === 0 || !isBusy(error)) throw error;
+          const spread = wait * (1 + 0.2 * random.next());
+          if (clock.monotonic() + spread >= endsAt) throw error;
+          await clock.sleep(spread, deadline.signal);
+        }
+      }
     } catch (error) {
       if (error instanceof McoError || signal?.aborted === true) throw error;
       throw new McoError("MCO_KUBE_REQUEST_FAILED", { request: `${request.method} ${request.target}` }, { cause: error });
     } finally {
       deadline.cancel();
+    }
+  }
+
+  /** The head of the answer must come as soon as any answer; what follows may take as long as it likes. */
+  async function openWatch(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+    const opening = new AbortController();
+    const cancel = clock.after(timeoutMs, () => opening.abort(new DeadlineExceeded(`not begun within ${timeoutMs} ms`)));
+    try {
+      const response = await transport(request, AbortSignal.any([signal, opening.signal]));
+      if (response.status < 300) return response;
+      throw refusal(response, await textOf(response.body), request);
+    } catch (error) {
+      if (error instanceof McoError || signal.aborted) throw error;
+      throw new McoError("MCO_KUBE_REQUEST_FAILED", { request: `WATCH ${request.target}` }, { cause: error });
+    } finally {
+      cancel();
     }
   }
 
@@ -200,11 +246,20 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       get: (resource, key, given) => unlessNotFound(send("GET", pathOf(resource, key), undefined, given) as Promise<never>),
 
       async list<T extends KubeObject>(resource: Resource<T>, selection: Selection = {}, given?: RequestOptions) {
-        const items: T[] = [];
+        let items: T[] = [];
+        let limit: string | undefined = String(pageSize);
         let next: string | undefined;
         for (;;) {
-          const target = pathOf(resource, { namespace: selection.namespace }) + query({ labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit: String(pageSize), continue: next });
-          const page = (await send("GET", target, undefined, given)) as { items: T[]; metadata: { resourceVersion: string; continue?: string } };
+          const target = pathOf(resource, { namespace: selection.namespace }) + query({ labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit, continue: next });
+          let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
+          try {
+            page = (await send("GET", target, undefined, given)) as typeof page;
+          } catch (error) {
+            // The history has moved on between two pages: once more, in one piece.
+            if (!isExpired(error) || next === undefined) throw error;
+            [items, next, limit] = [[], undefined, undefined];
+            continue;
+          }
           for (const item of page.items) {
             // Items of a list carry neither kind nor apiVersion where the server leaves them out.
             item.apiVersion ??= resource.apiVersion;
@@ -228,8 +283,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
             timeoutSeconds: String(Math.round(from.timeoutSeconds)),
           });
         const request: HttpRequest = { method: "GET", target, headers: headers() };
-        const response = await transport(request, signal);
-        if (response.status >= 300) throw refusal(response, await textOf(response.body), request);
+        const response = await openWatch(request, signal);
         for await (const line of linesOf(response.body)) {
           const event = JSON.parse(line) as WatchEvent<T> | { type: "ERROR"; object: KubeStatus };
           if (event.type === "ERROR") throw new KubeError(event.object.code ?? 500, event.object, `WATCH ${target}`);

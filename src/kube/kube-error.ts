@@ -13,11 +13,14 @@ export interface KubeStatus {
 export class KubeError extends McoError {
   readonly httpStatus: number;
   readonly status: KubeStatus;
+  /** When the server wants to be asked again; `undefined` when it did not say. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(httpStatus: number, status: KubeStatus, request: string) {
+  constructor(httpStatus: number, status: KubeStatus, request: string, retryAfterSeconds = status.details?.retryAfterSeconds) {
     super("MCO_KUBE_REQUEST_FAILED", { request, httpStatus, reason: status.reason ?? "" }, { message: `${request}: ${status.message ?? `HTTP ${httpStatus}`}` });
     this.httpStatus = httpStatus;
     this.status = status;
+    this.retryAfterMs = retryAfterSeconds === undefined || retryAfterSeconds <= 0 ? undefined : retryAfterSeconds * 1000;
   }
 
   get reason(): string {
@@ -34,6 +37,24 @@ export const isExpired = (error: unknown): error is KubeError => hasReason(error
 export const isInvalid = (error: unknown): error is KubeError => hasReason(error, "Invalid", "BadRequest");
 export const isForbidden = (error: unknown): error is KubeError => hasReason(error, "Forbidden", "Unauthorized");
 export const isTooManyRequests = (error: unknown): error is KubeError => error instanceof KubeError && error.httpStatus === 429;
+
+/** A budget forbids an eviction: that is an answer, and no server under load (kubernetes/kubernetes pkg/registry/core/pod/storage/eviction.go, v1.34). */
+const isDisruptionBudget = (error: KubeError) => (error.status.details?.causes ?? []).some(({ reason }) => reason === "DisruptionBudget");
+
+/** The server cannot take the request for now: too many of them, or something of its own is wrong. */
+export const isBusy = (error: unknown): boolean => error instanceof KubeError && ((error.httpStatus === 429 && !isDisruptionBudget(error)) || error.httpStatus >= 500);
+
+/**
+ * The API server is away, busy, or does not know us for the moment, or somebody else was faster: asked again later, the
+ * same may well succeed. Says nothing about the objects, so that no condition shows it as a fault of theirs.
+ */
+export function isPassing(error: unknown): boolean {
+  if (!(error instanceof McoError) || error.code !== "MCO_KUBE_REQUEST_FAILED") return false;
+  return !(error instanceof KubeError) || isBusy(error) || [401, 408, 409].includes(error.httpStatus);
+}
+
+/** The least time in milliseconds to leave the server alone after `error`; 0 when it did not ask for any. */
+export const retryAfterMs = (error: unknown): number => (error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
 
 /** `undefined` in place of a 404. */
 export async function unlessNotFound<T>(work: Promise<T>): Promise<T | undefined> {

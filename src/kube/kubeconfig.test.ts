@@ -20,7 +20,7 @@ users:
 describe("readKubeconfig", () => {
   test("reads inline certificates and the context's namespace", async () => {
     const files = filesOf({ "/k": config(`{client-certificate-data: ${base64("CERT")}, client-key-data: ${base64("KEY")}}`) });
-    expect(await readKubeconfig(files, "/k")).toEqual({ server: "https://10.0.0.1:6443", ca: "CA", certificate: "CERT", key: "KEY", namespace: "ns" });
+    expect(await readKubeconfig(files, "/k")).toEqual({ server: "https://10.0.0.1:6443", ca: "CA", certificate: "CERT", key: "KEY", context: "here", namespace: "ns" });
   });
 
   test("reads certificates from files beside it, and tokens", async () => {

@@ -10,11 +10,13 @@ export interface Connection {
   readonly certificate?: string;
   readonly key?: string;
   readonly token?: string;
-  /** Read again for every minute of use: bound tokens are replaced on disk. */
+  /** Bound tokens are replaced on disk. */
   readonly tokenFile?: string;
   readonly exec?: { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>>; readonly apiVersion: string };
   readonly insecureSkipTlsVerify?: boolean;
   readonly tlsServerName?: string;
+  /** Which context of a kubeconfig this is. */
+  readonly context?: string;
   /** Namespace of the context. */
   readonly namespace?: string;
 }
@@ -69,6 +71,7 @@ export async function readKubeconfig(files: Pick<Files, "readText">, path: strin
 
   const exec = user["exec"] as { command?: string; args?: string[]; env?: { name: string; value: string }[]; apiVersion?: string } | undefined;
   const optional = {
+    context: wanted,
     ca: await pem(cluster, "certificate-authority-data", "certificate-authority"),
     certificate: await pem(user, "client-certificate-data", "client-certificate"),
     key: await pem(user, "client-key-data", "client-key"),

@@ -18,7 +18,7 @@ async function start() {
   const story: string[] = [];
   const candidate = (identity: string, wrap: (handler: HttpHandler) => HttpHandler = (handler) => handler) => {
     const stopping = new AbortController();
-    const done = whileLeader({ kube: made.client(wrap(made.transport)), clock: kernel.clock, log: silentLogger, name: "l", namespace: "default", identity }, stopping.signal, async (signal) => {
+    const done = whileLeader({ kube: made.client(wrap(made.transport)), clock: kernel.clock, random: kernel.random, log: silentLogger, name: "l", namespace: "default", identity }, stopping.signal, async (signal) => {
       story.push(`${identity} leads`);
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
       story.push(`${identity} ends`);
@@ -53,6 +53,65 @@ test("a leader that cannot renew stops before anyone else starts", async () => {
   cutOff = true;
   await pass(40_000);
   expect(story).toEqual(["a leads", "a ends", "b leads"]);
+});
+
+test("a leader whose requests hang stops before anyone else starts", async () => {
+  const { story, candidate, pass } = await start();
+  let hangs = false;
+  candidate("a", (handler) => async (request, signal) => {
+    if (hangs) await new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
+    return handler(request, signal);
+  });
+  await pass(1000);
+  candidate("b");
+  await pass(5000);
+  hangs = true;
+  await pass(60_000);
+  expect(story).toEqual(["a leads", "a ends", "b leads"]);
+});
+
+test("an answer that comes late does not prolong a term: what counts is when the lease was renewed at the latest", async () => {
+  const { kernel, story, candidate, pass } = await start();
+  let lateMs = 0;
+  candidate("a", (handler) => async (request, signal) => {
+    const response = await handler(request, signal);
+    if (request.method === "PUT") await kernel.clock.sleep(lateMs, signal);
+    return response;
+  });
+  await pass(1000);
+  candidate("b");
+  await pass(5000);
+  lateMs = 9000;
+  const from = kernel.now;
+  await kernel.run({ until: () => story.includes("a ends"), maxMs: 60_000 });
+  // The last renewal that came in time was sent before this; the next is answered too late for it.
+  expect(kernel.now - from).toBeLessThanOrEqual(10_000);
+  expect(story).toEqual(["a leads", "a ends"]);
+});
+
+test("a leader that sees the lease in other hands stops at once", async () => {
+  const { kernel, kube, story, candidate, pass } = await start();
+  candidate("a");
+  await pass(3000);
+  void kube.patch(kubernetes.Lease, { name: "l", namespace: "default" }, { type: "merge", body: { spec: { holderIdentity: "usurper" } } });
+  await kernel.run({ until: () => story.includes("a ends"), maxMs: 5000 });
+  expect(story).toEqual(["a leads", "a ends"]);
+});
+
+test("a process that lost the lease waits for it again, and leads again", async () => {
+  const { story, candidate, pass } = await start();
+  let cutOff = false;
+  candidate("a", (handler) => async (request, signal) => {
+    if (cutOff) throw new Error("unreachable");
+    return handler(request, signal);
+  });
+  await pass(1000);
+  cutOff = true;
+  await pass(30_000);
+  expect(story).toEqual(["a leads", "a ends"]);
+  cutOff = false;
+  await pass(20_000);
+  expect(story).toEqual(["a leads", "a ends", "a leads"]);
 });
 
 test("the lease says who holds it, and counts transitions", async () => {

@@ -1,12 +1,14 @@
 import { type Lease, kubernetes } from "../api/kubernetes.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import { type Random, jittered } from "../ports/random.ts";
 import type { KubeClient } from "./kube-client.ts";
 import { isAlreadyExists, isConflict } from "./kube-error.ts";
 
 export interface LeaderOptions {
   readonly kube: KubeClient;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Logger;
   readonly name: string;
   readonly namespace: string;
@@ -17,15 +19,23 @@ export interface LeaderOptions {
   readonly retrySeconds?: number;
 }
 
+/** Somebody who ends waits no longer than this until the lease is given back. */
+const giveBackMs = 2000;
+
 const microTime = (milliseconds: number) => `${new Date(milliseconds).toISOString().slice(0, 23)}000Z`;
 
+/** `lost`: somebody else holds it. `unknown`: nobody answered, or another write came in between. */
+type Attempt = "held" | "lost" | "unknown";
+
 /**
- * Waits until the lease is ours, runs `lead`, and aborts its signal as soon as we may no longer be the leader: when the
- * lease could not be renewed within `renewSeconds`. On an orderly end the lease is given back at once.
+ * Runs `lead` while the lease is ours, and aborts its signal as soon as we may no longer be the leader: when somebody else
+ * holds the lease, or when it was not renewed for `renewSeconds`, counted from before the last request that renewed it was
+ * sent, whatever has become of later ones. When `lead` has ended because of that, waits for the lease again. Returns when
+ * `signal` aborts or `lead` ends by itself; then the lease is given back at once.
  * The holder's clock is never compared with ours: a lease is over when it has not changed for its own duration.
  */
 export async function whileLeader(options: LeaderOptions, signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const { kube, clock, log, identity } = options;
+  const { kube, clock, random, log, identity } = options;
   const leaseMs = (options.leaseSeconds ?? 15) * 1000;
   const renewMs = (options.renewSeconds ?? 10) * 1000;
   const retryMs = (options.retrySeconds ?? 2) * 1000;
@@ -33,8 +43,8 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
   let observed: { readonly version: string; readonly at: number } | undefined;
   let held: Lease | undefined;
 
-  async function tryHold(): Promise<boolean> {
-    const current = await kube.get(kubernetes.Lease, key, { signal });
+  async function tryHold(until: AbortSignal): Promise<Attempt> {
+    const current = await kube.get(kubernetes.Lease, key, { signal: until });
     const now = microTime(clock.now());
     if (current === undefined) {
       held = await kube.create(kubernetes.Lease, {
@@ -42,14 +52,14 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
         kind: "Lease",
         metadata: { ...key },
         spec: { holderIdentity: identity, leaseDurationSeconds: leaseMs / 1000, acquireTime: now, renewTime: now, leaseTransitions: 0 },
-      }, { signal });
-      return true;
+      }, { signal: until });
+      return "held";
     }
     const version = current.metadata.resourceVersion ?? "";
     if (observed?.version !== version) observed = { version, at: clock.monotonic() };
     const holder = current.spec?.holderIdentity ?? "";
     const theirsMs = (current.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000;
-    if (holder !== "" && holder !== identity && clock.monotonic() - observed.at < theirsMs) return false;
+    if (holder !== "" && holder !== identity && clock.monotonic() - observed.at < theirsMs) return "lost";
     held = await kube.replace(kubernetes.Lease, {
       ...current,
       spec: {
@@ -59,52 +69,94 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
         renewTime: now,
         ...(holder === identity ? {} : { acquireTime: now, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }),
       },
-    }, { signal });
-    return true;
+    }, { signal: until });
+    return "held";
   }
 
-  async function attempt(): Promise<boolean> {
+  /** An attempt that takes longer than the lease may go without renewal is of no use, even if it succeeds. */
+  async function attempt(until: AbortSignal): Promise<Attempt> {
+    const deadline = clock.deadline(renewMs, until);
     try {
-      return await tryHold();
+      return await tryHold(deadline.signal);
     } catch (error) {
-      if (!isConflict(error) && !isAlreadyExists(error) && !signal.aborted) log.debug({ error, lease: options.name }, "lease not reached");
-      return false;
+      if (!isConflict(error) && !isAlreadyExists(error) && !until.aborted) log.debug({ error, lease: options.name }, "lease not reached");
+      return "unknown";
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  // Spread, so that candidates of many processes do not ask at once.
+  const pause = (until: AbortSignal) => clock.sleep(jittered(random, retryMs, 0.1), until).catch(() => undefined);
+
+  /** Monotonic time before the request was sent that made the lease ours. */
+  async function acquire(): Promise<number> {
+    for (;;) {
+      const sentAt = clock.monotonic();
+      if ((await attempt(signal)) === "held" || signal.aborted) return sentAt;
+      await pause(signal);
+      if (signal.aborted) return sentAt;
     }
   }
 
   while (!signal.aborted) {
-    if (await attempt()) break;
-    await clock.sleep(retryMs, signal).catch(() => undefined);
-  }
-  if (signal.aborted) return;
-  log.info({ lease: options.name, identity }, "leading");
-
-  const term = new AbortController();
-  const onAbort = () => term.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  let renewedAt = clock.monotonic();
-  const renewing = (async () => {
-    while (!term.signal.aborted) {
-      await clock.sleep(retryMs, term.signal).catch(() => undefined);
-      if (term.signal.aborted) return;
-      if (await attempt()) renewedAt = clock.monotonic();
-      else if (clock.monotonic() - renewedAt >= renewMs) {
-        log.warn({ lease: options.name }, "lease lost");
-        term.abort(new Error("the lease could not be renewed"));
-      }
+    const acquiredAt = await acquire();
+    if (signal.aborted) {
+      if (held !== undefined) await giveBack(held);
+      return;
     }
-  })();
-  try {
-    await lead(term.signal);
-  } finally {
-    const lost = term.signal.aborted && !signal.aborted;
-    term.abort(new Error("done leading"));
-    await renewing;
-    signal.removeEventListener("abort", onAbort);
-    if (!lost && held !== undefined) await release(held).catch((error: unknown) => log.debug({ error }, "lease not given back"));
+    if ((await serve(acquiredAt)) === "done") return;
   }
 
-  async function release(lease: Lease): Promise<void> {
-    await kube.replace(kubernetes.Lease, { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } }, { signal: clock.deadline(2000).signal });
+  async function serve(acquiredAt: number): Promise<"done" | "lost"> {
+    log.info({ lease: options.name, identity }, "leading");
+    const term = new AbortController();
+    const onAbort = () => term.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    let lost = false;
+    const lose = (why: string) => {
+      if (term.signal.aborted) return;
+      lost = true;
+      log.warn({ lease: options.name, why }, "lease lost");
+      term.abort(new Error(why));
+    };
+    let cancelLimit = () => undefined as void;
+    const renewedAt = (at: number) => {
+      cancelLimit();
+      cancelLimit = clock.after(Math.max(0, at + renewMs - clock.monotonic()), () => lose("the lease could not be renewed"));
+    };
+    renewedAt(acquiredAt);
+    const renewing = (async () => {
+      while (!term.signal.aborted) {
+        await pause(term.signal);
+        if (term.signal.aborted) return;
+        const sentAt = clock.monotonic();
+        const result = await attempt(term.signal);
+        if (result === "held" && !term.signal.aborted) renewedAt(sentAt);
+        else if (result === "lost") lose("somebody else holds the lease");
+      }
+    })();
+    try {
+      await lead(term.signal);
+    } finally {
+      cancelLimit();
+      term.abort(new Error("done leading"));
+      await renewing;
+      signal.removeEventListener("abort", onAbort);
+      if (!lost && held !== undefined) await giveBack(held);
+      held = undefined;
+    }
+    return lost ? "lost" : "done";
+  }
+
+  async function giveBack(lease: Lease): Promise<void> {
+    const deadline = clock.deadline(giveBackMs);
+    try {
+      await kube.replace(kubernetes.Lease, { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } }, { signal: deadline.signal });
+    } catch (error) {
+      log.debug({ error }, "lease not given back");
+    } finally {
+      deadline.cancel();
+    }
   }
 }

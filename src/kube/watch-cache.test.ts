@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
 import { silentLogger } from "../ports/logger.ts";
-import type { HttpHandler } from "../ports/http.ts";
+import type { HttpHandler, HttpResponse } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type Change, WatchCache } from "./watch-cache.ts";
@@ -127,5 +127,70 @@ describe("a watch cache", () => {
     await pass(200_000);
     expect(watches).toBeGreaterThan(1);
     stop();
+  });
+
+  /** Moments at which a watch was asked for, on a server that treats it as `treat` says. */
+  async function askedWhile(treat: (signal: AbortSignal) => HttpResponse | Promise<HttpResponse>, ms: number): Promise<{ asked: number[]; lists: number }> {
+    const asked: number[] = [];
+    let lists = 0;
+    let now = () => 0;
+    const { kernel, run, stop, pass } = await start((handler) => async (request, signal) => {
+      if (request.target.includes("configmaps?limit")) lists += 1;
+      if (!request.target.includes("watch=true")) return handler(request, signal);
+      asked.push(now());
+      return treat(signal);
+    });
+    now = () => kernel.now;
+    run();
+    await pass(ms);
+    stop();
+    return { asked, lists };
+  }
+
+  const gaps = (moments: readonly number[]) => moments.slice(1).map((at, index) => at - (moments[index] ?? 0));
+
+  test.for([
+    { title: "nobody answers", treat: (): Promise<HttpResponse> => Promise.reject(new Error("connection refused")), relists: false },
+    { title: "every watch is ended at once, in order", treat: () => ({ status: 200, headers: {}, body: "" }), relists: false },
+    { title: "every resourceVersion is too old", treat: () => ({ status: 410, headers: {}, body: JSON.stringify({ reason: "Expired", code: 410 }) }), relists: true },
+  ])("asks ever less often while $title", async ({ treat, relists }) => {
+    const { asked, lists } = await askedWhile(treat, 120_000);
+    const waits = gaps(asked);
+    for (const [index, wait] of waits.entries()) {
+      const base = Math.min(10_000, 200 * 2 ** index);
+      expect(wait).toBeGreaterThanOrEqual(base * 0.5);
+      expect(wait).toBeLessThanOrEqual(base * 1.5 + 1);
+    }
+    expect(asked.length).toBeLessThan(25);
+    expect(lists).toBe(relists ? asked.length : 1);
+  });
+
+  test("comes back no earlier than a busy server asks", async () => {
+    const { asked } = await askedWhile(() => ({ status: 429, headers: { "retry-after": "7" }, body: "{}" }), 60_000);
+    for (const wait of gaps(asked)) expect(wait).toBeGreaterThanOrEqual(7000);
+    expect(asked.length).toBeGreaterThan(4);
+  });
+
+  test("of many processes do not come back at the same moment when a server ends all watches", async () => {
+    const kernel = new Kernel(11);
+    const cluster = await turning(kernel, inProcessCluster(kernel));
+    const reopened = new Set<number>();
+    let endsAt = Infinity;
+    const kube = cluster.client(async (request, signal) => {
+      if (!request.target.includes("watch=true")) return cluster.transport(request, signal);
+      if (kernel.now >= endsAt) reopened.add(kernel.now);
+      const ended = kernel.clock.sleep(Math.max(0, 60_000 - kernel.now)).catch(() => undefined);
+      return { status: 200, headers: {}, body: (async function* () {
+        if (kernel.now < 60_000) await ended;
+        else await new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
+        yield "";
+      })() };
+    });
+    endsAt = 60_000;
+    const stopping = new AbortController();
+    for (let process = 0; process < 50; process += 1) void new WatchCache({ kube, resource: kubernetes.ConfigMap, clock: kernel.clock, random: kernel.random, log: silentLogger }).run(stopping.signal);
+    await kernel.run({ until: () => false, maxMs: 61_000 });
+    expect(reopened.size).toBeGreaterThan(25);
+    stopping.abort(new Error("stop"));
   });
 });

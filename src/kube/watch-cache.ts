@@ -1,9 +1,9 @@
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import { type Random, jittered } from "../ports/random.ts";
+import { type Random, backedOff } from "../ports/random.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
-import { isExpired } from "./kube-error.ts";
+import { isExpired, retryAfterMs } from "./kube-error.ts";
 
 export interface Change<T> {
   readonly key: string;
@@ -30,8 +30,16 @@ export interface WatchCacheOptions<T extends KubeObject> {
 const stallMs = 150_000;
 
 /**
- * All objects of one kind, kept current by one watch: list, then watch with bookmarks, resumed where it ended, listed
- * again only after a 410. Readers get the cached objects themselves and must not change them.
+ * The wait before a watch is asked for again, which doubles while the server says nothing: also after an end in order, since
+ * a server that goes down ends all watches of all processes at the same moment.
+ */
+const again = { firstMs: 200, lastMs: 10_000, spread: 0.5 };
+/** An attempt that took this long has put distance enough between itself and the next. */
+const longAttemptMs = 10_000;
+
+/**
+ * All objects of one kind, kept current by one watch: list, then watch with bookmarks, resumed where it ended after a
+ * jittered, growing wait, listed again only after a 410. Readers get the cached objects themselves and must not change them.
  */
 export class WatchCache<T extends KubeObject> {
   readonly resource: Resource<T>;
@@ -90,22 +98,25 @@ export class WatchCache<T extends KubeObject> {
     let resumeAt: string | undefined;
     let failures = 0;
     while (!signal.aborted) {
+      const began = clock.monotonic();
+      let isHeard = false;
+      let failure: unknown;
       try {
         resumeAt ??= await this.#relist(signal);
-        failures = 0;
-        for await (const version of this.#follow(resumeAt, signal)) resumeAt = version;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (isExpired(error)) {
-          resumeAt = undefined;
-          log.debug({ kind: this.resource.kind }, "watch expired, listing again");
-          continue;
+        for await (const version of this.#follow(resumeAt, signal)) {
+          resumeAt = version;
+          isHeard = true;
         }
-        failures += 1;
-        const wait = jittered(random, Math.min(10_000, 200 * 2 ** Math.min(failures - 1, 10)), 0.5);
-        log[failures > 3 ? "warn" : "debug"]({ kind: this.resource.kind, error, waitMs: Math.round(wait) }, "watch failed");
-        await clock.sleep(wait, signal).catch(() => undefined);
+      } catch (error) {
+        failure = error;
+        if (isExpired(error)) resumeAt = undefined;
       }
+      if (signal.aborted) return;
+      if (isHeard || clock.monotonic() - began >= longAttemptMs) failures = 0;
+      failures += 1;
+      const wait = Math.max(retryAfterMs(failure) * (1 + 0.2 * random.next()), backedOff(random, failures, again));
+      if (failure !== undefined) log[failures > 3 ? "warn" : "debug"]({ kind: this.resource.kind, error: failure, waitMs: Math.round(wait) }, isExpired(failure) ? "watch expired, listing again" : "watch failed");
+      await clock.sleep(wait, signal).catch(() => undefined);
     }
   }
 

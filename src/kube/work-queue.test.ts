@@ -87,6 +87,18 @@ describe("a work queue", () => {
     expect(failures[before]?.retryInMs).toBeLessThan(120);
   });
 
+  test("leaves a failing key alone for as long as the failure asks, and not longer than its own bound", async () => {
+    const kernel = new Kernel(1);
+    const { queue, failures } = queueOn(kernel, () => Promise.reject(new Error("busy")), { notBeforeMs: () => (failures.length === 0 ? 5000 : 3_600_000), maxRetryMs: 30_000 });
+    queue.add("a");
+    await until(kernel, 60_000);
+    const [first = 0, second = 0] = failures.map(({ retryInMs }) => retryInMs);
+    expect(first).toBeGreaterThanOrEqual(5000);
+    expect(first).toBeLessThanOrEqual(6000);
+    expect(second).toBeGreaterThanOrEqual(30_000);
+    expect(second).toBeLessThanOrEqual(36_000);
+  });
+
   test("comes back when a run asks for it", async () => {
     const kernel = new Kernel(1);
     const runs: number[] = [];

@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from "../ports/clock.ts";
-import { type Random, jittered } from "../ports/random.ts";
+import { type Random, backedOff } from "../ports/random.ts";
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
@@ -13,6 +13,8 @@ export interface WorkQueueOptions {
   readonly maxRetryMs?: number;
   /** Works on a key. Rejecting means: again, later. */
   readonly work: (key: string) => Promise<{ readonly again?: { readonly afterMs: number } }>;
+  /** The least wait that a failure itself asks for, in milliseconds. */
+  readonly notBeforeMs?: (error: unknown) => number;
   readonly onFailure: (key: string, error: unknown, retryInMs: number) => void;
 }
 
@@ -35,7 +37,7 @@ export class WorkQueue {
   #timer: { readonly at: number; readonly cancel: CancelTimer } | undefined;
 
   constructor(options: WorkQueueOptions) {
-    this.#options = { coalesceMs: 250, minRetryMs: 100, maxRetryMs: 60_000, ...options };
+    this.#options = { coalesceMs: 250, minRetryMs: 100, maxRetryMs: 60_000, notBeforeMs: () => 0, ...options };
   }
 
   /** Asks for a run of `key` after `afterMs` (the coalescing time when absent). An earlier request stands. */
@@ -103,7 +105,10 @@ export class WorkQueue {
       if (again !== undefined) this.add(key, again.afterMs);
     } catch (error) {
       entry.failures += 1;
-      const retry = Math.round(jittered(this.#options.random, Math.min(this.#options.maxRetryMs, this.#options.minRetryMs * 2 ** Math.min(entry.failures - 1, 20)), 0.1));
+      const { random, minRetryMs, maxRetryMs, notBeforeMs } = this.#options;
+      const asked = Math.min(maxRetryMs, notBeforeMs(error));
+      // Never earlier than asked for, and not all at the very moment.
+      const retry = Math.round(Math.max(asked * (1 + 0.2 * random.next()), backedOff(random, entry.failures, { firstMs: minRetryMs, lastMs: maxRetryMs, spread: 0.1 })));
       if (!this.#stopped) {
         this.#options.onFailure(key, error, retry);
         this.add(key, retry);

@@ -32,7 +32,7 @@ interface User {
 /** An operator that runs against a server in this process, with a certificate made for real. */
 async function start() {
   const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" } });
-  const as = (user: User) => createKubeClient({ transport: server.as(user), clock: systemClock, userAgent: "test" });
+  const as = (user: User) => createKubeClient({ transport: server.as(user), clock: systemClock, random: systemRandom, userAgent: "test" });
   const kube = as({ name: "admin", groups: ["system:masters"] });
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.osImageConfigMap, namespace }, data: { baseOSContainerImage: "os@sha256:0" } });

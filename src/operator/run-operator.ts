@@ -17,13 +17,12 @@ export interface RunOperatorOptions extends Ports, OperatorOptions {
 
 /** Runs the operator while it holds the lease, until `signal` aborts. */
 export async function runOperator(options: RunOperatorOptions, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await whileLeader({ ...options, name: "machine-config", namespace }, signal, async (term) => {
-      // The kinds must be there before anything can watch them.
-      await installKinds(options, term);
-      await runControllers([operatorController(options)], { ...options, coalesceMs: 100 }, term);
-    });
-  }
+  await whileLeader({ ...options, name: "machine-config", namespace }, signal, async (term) => {
+    // The kinds must be there before anything can watch them.
+    await installKinds(options, term);
+    // Nothing that a term began is sent after it.
+    await runControllers([operatorController(options)], { ...options, kube: options.kube.within(term), coalesceMs: 100 }, term);
+  });
 }
 
 async function installKinds(options: RunOperatorOptions, signal: AbortSignal): Promise<void> {

@@ -75,7 +75,7 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
   const ports = { clock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
   const server = createApiServer({ store: memoryStore(), ...ports, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
   const transport = server.as({ name: "admin", groups: ["system:masters"] });
-  const kube = createKubeClient({ transport, clock, userAgent: "test" });
+  const kube = createKubeClient({ transport, clock, random: systemRandom, userAgent: "test" });
   const ending = new AbortController();
   const { signal } = ending;
 
@@ -118,7 +118,7 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
   let controllers: Promise<void>;
   const start = () => {
     life = new AbortController();
-    const controllerKube = createKubeClient({ transport: options.between?.(transport) ?? transport, clock, userAgent: "controllers" });
+    const controllerKube = createKubeClient({ transport: options.between?.(transport) ?? transport, clock, random: systemRandom, userAgent: "controllers" });
     const events = createEventRecorder({ ...ports, kube: controllerKube, component: "cluster-controllers" });
     controllers = runClusterControllers({ ...ports, kube: controllerKube, events, rootCa: "the root", nodeMonitorGraceSeconds: 1e6, ...options.controllers }, life.signal);
   };

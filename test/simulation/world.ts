@@ -75,7 +75,7 @@ export class World {
   }
 
   #client(transport: HttpHandler, life?: Life): KubeClient {
-    return createKubeClient({ transport, clock: life?.ports.clock ?? this.kernel.clock, userAgent: "simulation", requestTimeoutMs: 10_000 });
+    return createKubeClient({ transport, clock: life?.ports.clock ?? this.kernel.clock, random: this.kernel.random, userAgent: "simulation", requestTimeoutMs: 10_000 });
   }
 
   #connect(life: Life): HttpHandler {

@@ -8,18 +8,30 @@ export interface VolumeOptions {
   readonly kube: KubeClient;
   readonly files: Files;
   readonly clock: Clock;
+  /** Tokens of this pod that are still good: kept by the caller between calls. */
+  readonly tokens: Map<string, HeldToken>;
   /** Folder that stands for `/` of the machine: hostPath volumes lie below it. */
   readonly hostRoot: string;
 }
 
+export interface HeldToken {
+  readonly token: string;
+  /** Monotonic time from which it is to be replaced. */
+  readonly renewAt: number;
+}
+
 /** A token is replaced when this part of its life has passed. */
 const tokenRefreshFraction = 0.8;
+/** Not even a token that lives for moments is asked for more often. */
+const minTokenRefreshMs = 1000;
 
 const decodeBase64 = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 /**
  * Makes a pod's volumes without mount namespaces: each mount path exists below the pod's own root folder, and programs
  * of this suite resolve absolute volume paths there.
+ *
+ * Called again, it brings them up to date: config maps, secrets, and tokens that have lived for most of their time.
  *
  * @returns milliseconds after which a projected token wants to be written again, or `undefined`.
  * @throws KubeError or McoError when something that a volume needs is missing; the pod then waits for it.
@@ -42,10 +54,17 @@ export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOpt
     if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
     for (const mount of mounts) {
       await files.makeDirectory(`${podRoot}${mount.mountPath}`);
-      for (const [name, data] of contents) await files.write(`${podRoot}${mount.mountPath}/${name}`, data, { mode: 0o600 });
+      for (const [name, data] of contents) await writeChanged(files, `${podRoot}${mount.mountPath}/${name}`, data);
     }
   }
   return refresh;
+}
+
+async function writeChanged(files: Files, path: string, data: Uint8Array | string): Promise<void> {
+  const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+  const before = await files.read(path);
+  if (before?.length === bytes.length && before.every((byte, index) => byte === bytes[index])) return;
+  await files.write(path, bytes, { mode: 0o600 });
 }
 
 async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Promise<{ contents: Map<string, Uint8Array | string>; refreshInMs?: number }> {
@@ -78,6 +97,13 @@ async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Pro
   async function token(path: string, expirationSeconds: number | undefined, audience: string | undefined): Promise<void> {
     const account = pod.spec?.serviceAccountName ?? "default";
     const seconds = expirationSeconds ?? 3600;
+    const id = JSON.stringify([account, audience, seconds]);
+    const keep = ({ token: value, renewAt }: HeldToken) => {
+      contents.set(path, value);
+      refreshInMs = Math.min(refreshInMs ?? Infinity, renewAt - options.clock.monotonic());
+    };
+    const held = options.tokens.get(id);
+    if (held !== undefined && options.clock.monotonic() < held.renewAt) return keep(held);
     const answer = (await options.kube.request({
       method: "POST",
       target: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
@@ -88,9 +114,10 @@ async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Pro
         spec: { expirationSeconds: seconds, ...(audience === undefined ? {} : { audiences: [audience] }), boundObjectRef: { apiVersion: "v1", kind: "Pod", name: pod.metadata.name, uid: pod.metadata.uid } },
       }),
     })) as { status: { token: string; expirationTimestamp: string } };
-    contents.set(path, answer.status.token);
     const lifeMs = Date.parse(answer.status.expirationTimestamp) - options.clock.now();
-    refreshInMs = Math.min(refreshInMs ?? Infinity, Math.max(60_000, lifeMs * tokenRefreshFraction));
+    const fresh = { token: answer.status.token, renewAt: options.clock.monotonic() + Math.max(minTokenRefreshMs, lifeMs * tokenRefreshFraction) };
+    options.tokens.set(id, fresh);
+    keep(fresh);
   }
 
   if (volume.configMap !== undefined) await configMap(volume.configMap.name ?? "", volume.configMap.optional === true, volume.configMap.items);

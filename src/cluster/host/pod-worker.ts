@@ -1,14 +1,17 @@
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/kubernetes.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
+import { retryAfterMs } from "../../kube/kube-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Child, Processes } from "../../ports/process.ts";
-import { fieldOf, writeVolumes } from "./pod-volumes.ts";
+import { type Random, backedOff, jittered } from "../../ports/random.ts";
+import { type HeldToken, fieldOf, writeVolumes } from "./pod-volumes.ts";
 
 export interface PodWorkerOptions {
   readonly kube: KubeClient;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Logger;
   readonly files: Files;
   readonly processes: Processes;
@@ -28,6 +31,11 @@ const firstBackoffMs = 500;
 const lastBackoffMs = 30_000;
 /** A container that ran this long is healthy: its next end starts with the first wait again. */
 const healthyRunMs = 60_000;
+
+/** Volumes are brought up to date this often, as by a kubelet (KubeletConfiguration syncFrequency, and at once when the pod's annotations change). */
+const volumeSyncMs = 60_000;
+/** Between tries of what the API server did not take. */
+const apiRetry = { firstMs: 500, lastMs: 10_000, spread: 0.2 };
 
 type ContainerState =
   | { readonly is: "waiting"; readonly reason: string; readonly message: string }
@@ -59,6 +67,10 @@ export class PodWorker {
   #pod: Pod;
   #loops: Promise<void> | undefined;
   #refresh: Promise<void> | undefined;
+  readonly #tokens = new Map<string, HeldToken>();
+  /** Ends the wait until volumes are looked at again. */
+  #syncVolumes = new AbortController();
+  #reporting: Promise<void> | undefined;
   #ended = false;
 
   constructor(pod: Pod, options: PodWorkerOptions) {
@@ -73,6 +85,7 @@ export class PodWorker {
 
   /** The newest version of the pod; only what may change in a running pod is looked at. */
   update(pod: Pod): void {
+    if (JSON.stringify(pod.metadata.annotations) !== JSON.stringify(this.#pod.metadata.annotations)) this.#syncVolumes.abort(new Error("the pod has changed"));
     this.#pod = pod;
     // Somebody took the pod for lost while this machine was silent: what runs here is said again.
     const ready = (status: Pod["status"]) => status?.conditions?.find(({ type }) => type === "Ready")?.status;
@@ -102,6 +115,7 @@ export class PodWorker {
     await gone;
     await this.#loops;
     await this.#refresh;
+    await this.#reporting;
     this.#ended = true;
   }
 
@@ -124,8 +138,8 @@ export class PodWorker {
     while (!signal.aborted) {
       try {
         await files.makeDirectory(this.folder);
-        const refresh = await writeVolumes(this.#pod, `${this.folder}/root`, this.#options);
-        if (refresh !== undefined) this.#refresh = this.#keepTokens(refresh);
+        const refresh = await this.#writeVolumes();
+        if ((this.#pod.spec?.volumes ?? []).some(({ configMap, secret, projected }) => configMap !== undefined || secret !== undefined || projected !== undefined)) this.#refresh = this.#keepVolumes(refresh);
         break;
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
@@ -139,18 +153,26 @@ export class PodWorker {
     await Promise.all((this.#pod.spec?.containers ?? []).map((container) => this.#keep(container)));
   }
 
-  async #keepTokens(firstMs: number): Promise<void> {
-    const { clock, log } = this.#options;
+  #writeVolumes(): Promise<number | undefined> {
+    return writeVolumes(this.#pod, `${this.folder}/root`, { ...this.#options, tokens: this.#tokens });
+  }
+
+  async #keepVolumes(firstMs: number | undefined): Promise<void> {
+    const { clock, random, log } = this.#options;
     const { signal } = this.#stop;
-    let waitMs = firstMs;
-    while (!signal.aborted) {
-      await clock.sleep(waitMs, signal).catch(() => undefined);
+    let waitMs = Math.min(firstMs ?? Infinity, jittered(random, volumeSyncMs, 0.2));
+    let failures = 0;
+    for (;;) {
+      await clock.sleep(waitMs, AbortSignal.any([signal, this.#syncVolumes.signal])).catch(() => undefined);
       if (signal.aborted) return;
+      if (this.#syncVolumes.signal.aborted) this.#syncVolumes = new AbortController();
       try {
-        waitMs = (await writeVolumes(this.#pod, `${this.folder}/root`, this.#options)) ?? firstMs;
+        waitMs = Math.min((await this.#writeVolumes()) ?? Infinity, jittered(random, volumeSyncMs, 0.2));
+        failures = 0;
       } catch (error) {
-        log.warn({ error, pod: this.#pod.metadata.name }, "volumes not refreshed");
-        waitMs = 30_000;
+        failures += 1;
+        waitMs = backedOff(random, failures, apiRetry);
+        log.warn({ error, pod: this.#pod.metadata.name, waitMs: Math.round(waitMs) }, "volumes not refreshed");
       }
     }
   }
@@ -218,24 +240,48 @@ export class PodWorker {
     return running;
   }
 
+  /** Writes what the containers are; what the server does not take is tried again beside everything else, until it does. */
   async #report(): Promise<void> {
-    const { kube, log, hostAddress } = this.#options;
-    const { name, namespace = "" } = this.#pod.metadata;
+    if (this.#reporting !== undefined) return;
     try {
-      await updateObject(
-        kube,
-        kubernetes.Pod,
-        { name, namespace },
-        (pod) => {
-          if (pod.metadata.uid !== this.#pod.metadata.uid) return undefined;
-          const status = this.#status(pod, hostAddress);
-          return JSON.stringify(status) === JSON.stringify(pod.status) ? undefined : { status };
-        },
-        { subresource: "status", owner: "kubelet" },
-      );
+      await this.#writeStatus();
     } catch (error) {
-      if (!this.#stop.signal.aborted) log.warn({ error, pod: name }, "pod status not written");
+      this.#reporting ??= this.#reportLater(error).finally(() => (this.#reporting = undefined));
     }
+  }
+
+  async #reportLater(first: unknown): Promise<void> {
+    const { clock, random, log } = this.#options;
+    const { signal } = this.#stop;
+    let error = first;
+    for (let failures = 1; !signal.aborted; failures += 1) {
+      const waitMs = Math.max(retryAfterMs(error), backedOff(random, failures, apiRetry));
+      log.warn({ error, pod: this.#pod.metadata.name, waitMs: Math.round(waitMs) }, "pod status not written, trying again");
+      await clock.sleep(waitMs, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        await this.#writeStatus();
+        return;
+      } catch (caught) {
+        error = caught;
+      }
+    }
+  }
+
+  async #writeStatus(): Promise<void> {
+    const { kube, hostAddress } = this.#options;
+    const { name, namespace = "" } = this.#pod.metadata;
+    await updateObject(
+      kube,
+      kubernetes.Pod,
+      { name, namespace },
+      (pod) => {
+        if (pod.metadata.uid !== this.#pod.metadata.uid) return undefined;
+        const status = this.#status(pod, hostAddress);
+        return JSON.stringify(status) === JSON.stringify(pod.status) ? undefined : { status };
+      },
+      { subresource: "status", owner: "kubelet" },
+    );
   }
 
   #status(pod: Pod, hostAddress: string): NonNullable<Pod["status"]> {

@@ -2,9 +2,10 @@ import { type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
 
 import type { ControlHandler, Deployment, Machine } from "../../host/host.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
-import { isAlreadyExists } from "../../kube/kube-error.ts";
+import { isAlreadyExists, retryAfterMs } from "../../kube/kube-error.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import type { Files } from "../../ports/files.ts";
+import { backedOff, jittered } from "../../ports/random.ts";
 import type { Ports } from "../../ports/index.ts";
 import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import type { Processes } from "../../ports/process.ts";
@@ -34,6 +35,8 @@ export interface HostOptions extends Ports {
 const heartbeatMs = 10_000;
 const statusMs = 300_000;
 const shutdownGraceMs = 10_000;
+/** Between tries of what the API server did not take. */
+const apiRetry = { firstMs: 500, lastMs: 5_000, spread: 0.2 };
 
 /**
  * One machine of a one-machine cluster: init (boot, reboot, power) and a kubelet (node, pods, logs). Pods are its
@@ -85,14 +88,14 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     workers.delete(uid);
     if (terminating.has(uid)) return;
     const work = (async () => {
-      for (let attempt = 0; ; attempt += 1) {
+      for (let failures = 1; ; failures += 1) {
         try {
           await (tell ? worker.terminate() : worker.stop(0));
           return;
         } catch (error) {
-          if (signal.aborted || attempt >= 20) return;
+          if (signal.aborted) return;
           log.warn({ error }, "pod not ended, trying again");
-          await clock.sleep(500, signal).catch(() => undefined);
+          await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
         }
       }
     })().finally(() => terminating.delete(uid));
@@ -160,7 +163,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   };
 
   async function writeNode(ready: boolean, reason: string, message: string): Promise<void> {
-    for (;;) {
+    for (let failures = 1; ; failures += 1) {
       try {
         await registerNode();
         await updateObject(kube, kubernetes.Node, { name: nodeName }, (node) => ({ status: statusOf(node, ready, reason, message) }), { subresource: "status", owner: "kubelet", signal });
@@ -168,7 +171,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
       } catch (error) {
         if (signal.aborted) throw error;
         log.debug({ error }, "node not written");
-        await clock.sleep(500, signal);
+        await clock.sleep(Math.max(retryAfterMs(error), backedOff(random, failures, apiRetry)), signal);
       }
     }
   }
@@ -230,25 +233,32 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   async function heartbeat(): Promise<void> {
     const key = { name: nodeName, namespace: "kube-node-lease" };
     let statusAt = clock.monotonic();
+    let failures = 0;
     while (!signal.aborted) {
       if (power === "on") {
+        // A beat that gets no answer must not take the place of the next ones: the lease lasts for four.
+        const beat = clock.deadline(heartbeatMs, signal);
         try {
           const renewTime = `${new Date(clock.now()).toISOString().slice(0, 23)}000Z`;
           const spec = { holderIdentity: nodeName, leaseDurationSeconds: 40, renewTime };
-          const renewed = await updateObject(kube, kubernetes.Lease, key, () => ({ spec }), { signal });
-          if (renewed === undefined) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec }, { signal });
+          const renewed = await updateObject(kube, kubernetes.Lease, key, () => ({ spec }), { signal: beat.signal });
+          if (renewed === undefined) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec }, { signal: beat.signal });
           // Somebody may have taken this machine for lost while it was silent: then its status is written at once.
-          const node = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
+          const node = await kube.get(kubernetes.Node, { name: nodeName }, { signal: beat.signal });
+          failures = 0;
           const takenForLost = node?.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
           if (power === "on" && (takenForLost || clock.monotonic() - statusAt > statusMs)) {
             await writeNode(true, "KubeletReady", "the kubelet is ready");
             statusAt = clock.monotonic();
           }
         } catch (error) {
+          failures += 1;
           if (!signal.aborted) log.debug({ error }, "heartbeat failed");
+        } finally {
+          beat.cancel();
         }
       }
-      await clock.sleep(heartbeatMs, signal).catch(() => undefined);
+      await clock.sleep(failures === 0 ? jittered(random, heartbeatMs, 0.04) : Math.min(heartbeatMs, backedOff(random, failures, apiRetry)), signal).catch(() => undefined);
     }
   }
 

@@ -3,20 +3,21 @@ import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { McoError } from "../../api/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
-import type { HttpHandler, HttpResponse } from "../../ports/http.ts";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../../ports/http.ts";
 import type { Processes } from "../../ports/process.ts";
+import { type Credentials, keepCredentials } from "../credentials.ts";
 import type { Connection } from "../kubeconfig.ts";
 
 export interface HttpsTransportOptions {
   readonly connection: Connection;
+  /** Reads the connection again from where it came: its token, certificates and authorities may have been replaced. */
+  readonly reread?: (() => Promise<Connection>) | undefined;
   readonly clock: Clock;
   readonly files: Pick<Files, "readText">;
   readonly processes: Pick<Processes, "run">;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** A token on disk or from a plug-in is asked for again after this time. */
-const credentialLifeMs = 60_000;
 /** Requests under way at once; watches have connections of their own. */
 const maxRequestSockets = 32;
 
@@ -25,40 +26,59 @@ export interface HttpsTransport {
   close(): void;
 }
 
-/** Speaks HTTP/1.1 over TLS with kept-alive connections. Short answers come whole, streams as they come. */
+interface Agents {
+  readonly requests: HttpAgent;
+  readonly watches: HttpAgent;
+}
+
+/** What a failed handshake is called: certificates that are not believed, on either side. Nothing was asked of the server yet. */
+const handshakeFailure = /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|ERR_TLS_)/;
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "");
+
+/** A connection that was kept alive had been closed by the server when it was taken up again. */
+class StaleConnection extends Error {
+  override readonly name = "StaleConnection";
+}
+
+/**
+ * Speaks HTTP/1.1 over TLS with kept-alive connections. Short answers come whole, streams as they come. A request that was
+ * refused for its credentials, or whose handshake failed, is sent once more when others lie on disk by now.
+ */
 export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
   const { connection, clock, files } = options;
   const url = new URL(connection.server);
   const secure = url.protocol === "https:";
-  const agentWith = (limits: { readonly keepAlive: boolean; readonly maxSockets: number }) => secure
-    ? new Agent({
-        ...limits,
-        ...(connection.ca === undefined ? {} : { ca: connection.ca }),
-        ...(connection.certificate === undefined ? {} : { cert: connection.certificate }),
-        ...(connection.key === undefined ? {} : { key: connection.key }),
-        ...(connection.tlsServerName === undefined ? {} : { servername: connection.tlsServerName }),
-        rejectUnauthorized: connection.insecureSkipTlsVerify !== true,
-      })
-    : new HttpAgent(limits);
-  const requests = agentWith({ keepAlive: true, maxSockets: maxRequestSockets });
-  // A watch keeps its connection for minutes: a process that watches many kinds must not wait for its own watches.
-  const watches = agentWith({ keepAlive: false, maxSockets: Infinity });
+  const keeper = keepCredentials({ connection, reread: options.reread, clock, files, execToken });
   const send = secure ? httpsRequest : httpRequest;
-  let credential: { readonly token: string; readonly at: number } | undefined;
+  let open: (Agents & { readonly connection: Connection }) | undefined;
 
-  async function token(signal: AbortSignal): Promise<string | undefined> {
-    if (connection.token !== undefined) return connection.token;
-    if (connection.tokenFile === undefined && connection.exec === undefined) return undefined;
-    if (credential !== undefined && clock.monotonic() - credential.at < credentialLifeMs) return credential.token;
-    const fresh = connection.tokenFile !== undefined ? (await files.readText(connection.tokenFile))?.trim() : await execToken(signal);
-    if (fresh === undefined || fresh === "") throw new McoError("MCO_KUBECONFIG_INVALID", { problem: "the token file is empty or missing", file: connection.tokenFile });
-    credential = { token: fresh, at: clock.monotonic() };
-    return fresh;
+  const agentFor = (from: Connection, limits: { readonly keepAlive: boolean; readonly maxSockets: number }) =>
+    secure
+      ? new Agent({
+          ...limits,
+          ...(from.ca === undefined ? {} : { ca: from.ca }),
+          ...(from.certificate === undefined ? {} : { cert: from.certificate }),
+          ...(from.key === undefined ? {} : { key: from.key }),
+          ...(from.tlsServerName === undefined ? {} : { servername: from.tlsServerName }),
+          rejectUnauthorized: from.insecureSkipTlsVerify !== true,
+        })
+      : new HttpAgent(limits);
+
+  /** Connections are made with the newest certificates; what runs on older ones runs on. */
+  function agentsFor(from: Connection): Agents {
+    if (open !== undefined && open.connection.ca === from.ca && open.connection.certificate === from.certificate && open.connection.key === from.key) return open;
+    for (const idle of Object.values(open?.requests.freeSockets ?? {})) for (const socket of idle ?? []) socket.destroy();
+    open = {
+      connection: from,
+      requests: agentFor(from, { keepAlive: true, maxSockets: maxRequestSockets }),
+      // A watch keeps its connection for minutes: a process that watches many kinds must not wait for its own watches.
+      watches: agentFor(from, { keepAlive: false, maxSockets: Infinity }),
+    };
+    return open;
   }
 
-  async function execToken(signal: AbortSignal): Promise<string | undefined> {
-    const { exec } = connection;
-    if (exec === undefined) return undefined;
+  async function execToken(exec: NonNullable<Connection["exec"]>, signal: AbortSignal): Promise<string | undefined> {
     const info = JSON.stringify({ apiVersion: exec.apiVersion, kind: "ExecCredential", spec: { interactive: false } });
     const env = { ...Object.fromEntries(Object.entries(options.environment).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]))), ...exec.env, KUBERNETES_EXEC_INFO: info };
     const result = await options.processes.run(exec.command, exec.args, { env, signal });
@@ -66,50 +86,74 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
     return (JSON.parse(result.stdout) as { status?: { token?: string } }).status?.token;
   }
 
+  function exchangeWith({ connection: from, token }: Credentials, request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+    const body = request.body === undefined ? undefined : Buffer.from(request.body);
+    const isWatch = request.target.includes("watch=true");
+    const agents = agentsFor(from);
+    return new Promise<HttpResponse>((resolve, reject) => {
+      const outgoing = send({
+        agent: isWatch ? agents.watches : agents.requests,
+        host: url.hostname.replace(/^\[|\]$/g, ""),
+        port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+        method: request.method,
+        path: request.target,
+        headers: {
+          host: url.host,
+          ...request.headers,
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { "content-length": String(body.length) }),
+        },
+        signal,
+      });
+      outgoing.once("error", (error) => reject(outgoing.reusedSocket && codeOf(error) === "ECONNRESET" ? new StaleConnection(error.message, { cause: error }) : error));
+      outgoing.once("response", (incoming) => {
+        const headers: Record<string, string | string[]> = {};
+        for (const [name, value] of Object.entries(incoming.headers)) if (value !== undefined) headers[name] = value;
+        const { warning } = incoming.headersDistinct;
+        if (warning !== undefined) headers["warning"] = warning;
+        const status = incoming.statusCode ?? 0;
+        if (incoming.headers["content-length"] === undefined && isWatch) {
+          resolve({ status, headers, body: incoming });
+          return;
+        }
+        const chunks: Buffer[] = [];
+        incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+        incoming.once("end", () => resolve({ status, headers, body: Buffer.concat(chunks).toString("utf8") }));
+        incoming.once("error", reject);
+      });
+      outgoing.end(body);
+    });
+  }
+
+  /** As {@link exchangeWith}; what only reads is sent again on a new connection when a kept one turned out to be closed. */
+  async function exchangeFresh(credentials: Credentials, request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await exchangeWith(credentials, request, signal);
+      } catch (error) {
+        // After a restart of the server every idle connection is such a one.
+        if (!(error instanceof StaleConnection) || request.method !== "GET" || attempt > maxRequestSockets) throw error;
+      }
+    }
+  }
+
   return {
     async exchange(request, signal): Promise<HttpResponse> {
       signal.throwIfAborted();
-      const bearer = await token(signal);
-      const body = request.body === undefined ? undefined : Buffer.from(request.body);
-      const isWatch = request.target.includes("watch=true");
-      return new Promise<HttpResponse>((resolve, reject) => {
-        const outgoing = send({
-          agent: isWatch ? watches : requests,
-          host: url.hostname.replace(/^\[|\]$/g, ""),
-          port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
-          method: request.method,
-          path: request.target,
-          headers: {
-            host: url.host,
-            ...request.headers,
-            ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
-            ...(body === undefined ? {} : { "content-length": String(body.length) }),
-          },
-          signal,
-        });
-        outgoing.once("error", reject);
-        outgoing.once("response", (incoming) => {
-          if (incoming.statusCode === 401) credential = undefined; // The next request asks for a fresh one.
-          const headers: Record<string, string | string[]> = {};
-          for (const [name, value] of Object.entries(incoming.headers)) if (value !== undefined) headers[name] = value;
-          const { warning } = incoming.headersDistinct;
-          if (warning !== undefined) headers["warning"] = warning;
-          const status = incoming.statusCode ?? 0;
-          if (incoming.headers["content-length"] === undefined && isWatch) {
-            resolve({ status, headers, body: incoming });
-            return;
-          }
-          const chunks: Buffer[] = [];
-          incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
-          incoming.once("end", () => resolve({ status, headers, body: Buffer.concat(chunks).toString("utf8") }));
-          incoming.once("error", reject);
-        });
-        outgoing.end(body);
-      });
+      const used = await keeper.current(signal);
+      try {
+        const response = await exchangeFresh(used, request, signal);
+        const renewed = response.status === 401 ? await keeper.renewed(used, signal) : undefined;
+        return renewed === undefined ? response : await exchangeFresh(renewed, request, signal);
+      } catch (error) {
+        const renewed = handshakeFailure.test(codeOf(error)) ? await keeper.renewed(used, signal) : undefined;
+        if (renewed === undefined) throw error;
+        return exchangeFresh(renewed, request, signal);
+      }
     },
     close() {
-      requests.destroy();
-      watches.destroy();
+      open?.requests.destroy();
+      open?.watches.destroy();
     },
   };
 }

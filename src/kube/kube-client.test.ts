@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { kubernetes } from "../api/kubernetes.ts";
+import type { HttpRequest, HttpResponse } from "../ports/http.ts";
+import { Kernel } from "../../test/simulation/kernel.ts";
+import { createKubeClient } from "./kube-client.ts";
+import { KubeError, isPassing } from "./kube-error.ts";
+
+const answer = (status: number, body: object = {}, headers: Record<string, string> = {}): HttpResponse => ({ status, headers, body: JSON.stringify(body) });
+const never = (signal: AbortSignal) => new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
+
+/** A client whose server answers by `serve`, and when and what it was asked. */
+function clientOf(serve: (request: HttpRequest, turn: number, signal: AbortSignal) => HttpResponse | Promise<HttpResponse>) {
+  const kernel = new Kernel(5);
+  const asked: { at: number; target: string }[] = [];
+  const kube = createKubeClient({
+    transport: async (request, signal) => {
+      asked.push({ at: kernel.now, target: request.target });
+      return serve(request, asked.length, signal);
+    },
+    clock: kernel.clock,
+    random: kernel.random,
+    userAgent: "test",
+  });
+  async function settle<T>(work: Promise<T>): Promise<{ value: T } | { error: unknown }> {
+    let outcome: { value: T } | { error: unknown } | undefined;
+    work.then(
+      (value) => (outcome = { value }),
+      (error: unknown) => (outcome = { error }),
+    );
+    await kernel.run({ until: () => outcome !== undefined, maxMs: 600_000 });
+    return outcome ?? { error: new Error("it did not end") };
+  }
+  return { kernel, kube, asked, settle };
+}
+
+const key = { name: "a", namespace: "default" };
+
+describe("a busy server", () => {
+  test.for([
+    { title: "429", status: 429 },
+    { title: "503", status: 503 },
+  ])("that answers $title and says when to come back is obeyed, never early", async ({ status }) => {
+    const { kube, asked, settle } = clientOf((_, turn) => (turn < 3 ? answer(status, { reason: "TooManyRequests", message: "later" }, { "retry-after": "2" }) : answer(201, { metadata: key })));
+    expect(await settle(kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: key }))).toEqual({ value: { metadata: key } });
+    expect(asked).toHaveLength(3);
+    for (const [index, { at }] of asked.slice(1).entries()) {
+      const waited = at - (asked[index]?.at ?? 0);
+      expect(waited).toBeGreaterThanOrEqual(2000);
+      expect(waited).toBeLessThanOrEqual(2400);
+    }
+  });
+
+  test("is not waited for longer than a request may take; the caller learns how long to leave it alone", async () => {
+    const { kube, asked, settle } = clientOf(() => answer(429, { reason: "TooManyRequests" }, { "retry-after": "60" }));
+    const outcome = await settle(kube.get(kubernetes.ConfigMap, key));
+    expect(asked).toHaveLength(1);
+    expect(outcome).toMatchObject({ error: { httpStatus: 429, retryAfterMs: 60_000 } });
+  });
+
+  test("that says nothing of coming back is left to the caller", async () => {
+    const { kube, asked, settle } = clientOf(() => answer(500, { reason: "InternalError" }));
+    expect(await settle(kube.get(kubernetes.ConfigMap, key))).toMatchObject({ error: { httpStatus: 500 } });
+    expect(asked).toHaveLength(1);
+  });
+
+  test("is something else than a budget that forbids an eviction: that is an answer", async () => {
+    const { kube, asked, settle } = clientOf(() => answer(429, { reason: "TooManyRequests", details: { retryAfterSeconds: 5, causes: [{ reason: "DisruptionBudget", message: "no" }] } }));
+    const outcome = await settle(kube.evict({ apiVersion: "v1", kind: "Pod", metadata: key }));
+    expect(asked).toHaveLength(1);
+    expect("error" in outcome && isPassing(outcome.error)).toBe(false);
+  });
+});
+
+test.for([
+  { status: 401, passing: true },
+  { status: 403, passing: false },
+  { status: 404, passing: false },
+  { status: 409, passing: true },
+  { status: 422, passing: false },
+  { status: 429, passing: true },
+  { status: 500, passing: true },
+  { status: 504, passing: true },
+])("$status passes by itself: $passing", ({ status, passing }) => {
+  expect(isPassing(new KubeError(status, {}, "GET /"))).toBe(passing);
+});
+
+test("a server that cannot be reached is passing, and a failure of ours is not", async () => {
+  const { kube, settle } = clientOf(() => Promise.reject(new Error("connection refused")));
+  const outcome = await settle(kube.get(kubernetes.ConfigMap, key));
+  expect("error" in outcome && isPassing(outcome.error)).toBe(true);
+  expect(isPassing(new Error("bug"))).toBe(false);
+});
+
+test("an answer that is cut short is no answer", async () => {
+  const { kube, settle } = clientOf(() => ({ status: 200, headers: {}, body: '{"metadata":{"na' }));
+  expect(await settle(kube.get(kubernetes.ConfigMap, key))).toMatchObject({ error: { code: "MCO_KUBE_REQUEST_FAILED" } });
+});
+
+test("a watch whose answer does not begin fails as any request does, and one that has begun may be silent", async () => {
+  const silent = clientOf((_request, _turn, signal) => never(signal));
+  const first = (kube: typeof silent.kube, signal: AbortSignal) => kube.watch(kubernetes.ConfigMap, {}, { resourceVersion: "1", timeoutSeconds: 600 }, signal)[Symbol.asyncIterator]().next();
+  expect(await silent.settle(first(silent.kube, new AbortController().signal))).toMatchObject({ error: { code: "MCO_KUBE_REQUEST_FAILED" } });
+  expect(silent.kernel.now).toBe(30_000);
+  const open = clientOf((_request, _turn, signal) => ({
+    status: 200,
+    headers: {},
+    body: (async function* () {
+      await Promise.race([open.kernel.clock.sleep(120_000), never(signal)]);
+      yield `${JSON.stringify({ type: "ADDED", object: { metadata: key } })}\n`;
+    })(),
+  }));
+  expect(await open.settle(first(open.kube, new AbortController().signal))).toMatchObject({ value: { value: { type: "ADDED" } } });
+});
+
+test("a list whose next page has been compacted away is asked for once more, in one piece", async () => {
+  const { kube, asked, settle } = clientOf((request, turn) => {
+    if (turn === 1) return answer(200, { metadata: { resourceVersion: "5", continue: "c" }, items: [{ metadata: { name: "old" } }] });
+    if (request.target.includes("continue=")) return answer(410, { reason: "Expired", message: "too old" });
+    return answer(200, { metadata: { resourceVersion: "9" }, items: [{ metadata: { name: "new" } }] });
+  });
+  expect(await settle(kube.list(kubernetes.ConfigMap))).toMatchObject({ value: { resourceVersion: "9", items: [{ metadata: { name: "new" } }] } });
+  expect(asked.map(({ target }) => target.includes("limit="))).toEqual([true, true, false]);
+});
