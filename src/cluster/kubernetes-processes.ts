@@ -110,7 +110,7 @@ export async function kubernetesProcesses(options: {
         `--bind-address=${address}`,
         `--secure-port=${ownPorts.controllerManager}`,
         `--cert-dir=${directory}/kube-controller-manager`,
-        `--root-ca-file=${pki}/cluster-ca.crt`,
+        `--root-ca-file=${layout.trustedAuthorities}`,
         `--service-account-private-key-file=${pki}/tokens.key`,
         `--cluster-signing-cert-file=${pki}/cluster-ca.crt`,
         `--cluster-signing-key-file=${pki}/cluster-ca.key`,

@@ -7,6 +7,8 @@ export interface Layout {
   readonly record: string;
   readonly store: string;
   readonly pki: string;
+  /** PEM: authorities that pods are told to believe in, as ConfigMap `kube-root-ca.crt`. */
+  readonly trustedAuthorities: string;
   readonly bundle: string;
   readonly logs: string;
   readonly osImages: string;
@@ -20,6 +22,7 @@ export function layoutOf(directory: string): Layout {
     record: `${directory}/cluster.json`,
     store: `${directory}/store.db`,
     pki: `${directory}/pki`,
+    trustedAuthorities: `${directory}/pki/ca.crt`,
     bundle: `${directory}/bin/mco.mjs`,
     logs: `${directory}/logs`,
     osImages: `${directory}/os`,

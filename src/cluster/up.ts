@@ -140,7 +140,8 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   const onAbort = () => stopping.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    await files.write(`${layout.pki}/ca.crt`, credentials.authority.certificate);
+    // Whom everybody in the cluster believes to be the API server: at first the cluster's own authority, and more while it is replaced.
+    if ((await files.stat(layout.trustedAuthorities)) === undefined) await files.write(layout.trustedAuthorities, credentials.authority.certificate);
     options.onProgress(`API server at ${credentials.serverUrl}`);
     await writeRecord();
     if (options.apiServer.kind === "kubernetes") {

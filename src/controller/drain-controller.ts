@@ -8,7 +8,7 @@ import { poolOfNode } from "../core/pool-of-node.ts";
 import { type PhaseReport, childReason, withPhases } from "../core/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { KubeError, isNotFound, isTooManyRequests } from "../kube/kube-error.ts";
+import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
@@ -125,7 +125,8 @@ async function evict(pod: Pod, { kube, signal }: Context): Promise<{ readonly ve
     return { verdict: "leaving", pod };
   } catch (error) {
     if (isNotFound(error)) return { verdict: "gone" };
-    if (!(error instanceof KubeError)) throw error;
+    // A busy server is no budget. 500 is what a pod with two budgets gets (pkg/registry/core/pod/storage/eviction.go, v1.34).
+    if (!(error instanceof KubeError) || (isPassing(error) && error.httpStatus !== 409 && error.httpStatus !== 500)) throw error;
     const causes = (error.status.details?.causes ?? []).flatMap(({ message }) => message ?? []);
     const said = isTooManyRequests(error) && causes.length > 0 ? causes.join(" ") : (error.status.message ?? error.message);
     // A replacement of the same name is another pod, and not this one's matter.

@@ -11,6 +11,7 @@ import { childReason, notRequired, phasesAtEnd, phasesAtStart } from "../core/up
 import { ignitionOf } from "../core/validate-machine-config.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
 import { type MachineDocuments, documentStore } from "./machine-documents.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
@@ -139,7 +140,8 @@ export function daemonController(options: DaemonOptions): Controller {
         await reporter.flush();
         return outcome;
       } catch (error) {
-        if (context.signal.aborted) throw error;
+        // That the API server is away or busy is no fault of the machine, and could not be told either.
+        if (context.signal.aborted || isPassing(error)) throw error;
         const message = error instanceof Error ? error.message : String(error);
         const newer = error instanceof McoError && error.code === "MCO_LEDGER_NEWER";
         reporter.phases([{ type: types.nodeDegraded, status: "True", reason: newer ? "WrittenByNewerVersion" : "UpdateFailed", message }]);

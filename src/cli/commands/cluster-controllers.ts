@@ -14,7 +14,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const { kube, close } = await connect({ kubeconfig: `${layout.pki}/cluster-controllers.kubeconfig`, component: "cluster-controllers" });
     const events = createEventRecorder({ ...ports, kube, component: "cluster-controllers" });
     try {
-      await runClusterControllers({ ...ports, kube, events, rootCa: (await systemFiles.readText(`${layout.pki}/cluster-ca.crt`)) ?? "" }, signal);
+      await runClusterControllers({ ...ports, kube, events, rootCa: (await systemFiles.readText(layout.trustedAuthorities)) ?? "" }, signal);
     } finally {
       await events.settle();
       close();
