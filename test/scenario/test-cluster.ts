@@ -38,6 +38,8 @@ export interface ClusterOptions {
   readonly controlPlane?: number;
   /** `false`: machines only, for what installs the operator itself. */
   readonly operator?: boolean;
+  /** Puts something into the cluster's folder before it starts: credentials that are there already are used. */
+  readonly prepare?: (directory: string) => Promise<void>;
 }
 
 /** A cluster that is not up by then is ended, and its test fails with what it printed. */
@@ -73,8 +75,9 @@ export class TestCluster {
     this.secondsToUp = secondsToUp;
   }
 
-  static async start({ workers, controlPlane = 1, operator = true }: ClusterOptions): Promise<TestCluster> {
+  static async start({ workers, controlPlane = 1, operator = true, prepare }: ClusterOptions): Promise<TestCluster> {
     const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
+    await prepare?.(directory);
     const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), ...(operator ? [] : ["--without-operator"]), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     let stdout = "";
     let stderr = "";

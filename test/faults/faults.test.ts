@@ -1,0 +1,327 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpsRequest } from "node:https";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sqliteStore } from "../../src/apiserver/node/sqlite-store.ts";
+import { MachineConfig, kubernetes, names } from "../../src/api/index.ts";
+import { writeKubeconfig } from "../../src/cluster/credentials.ts";
+import { addressesOf, layoutOf, ports } from "../../src/cluster/layout.ts";
+import { type Authority, certificateAuthority, storedPair } from "../../src/kube/certificates.ts";
+import { serviceAccountFolder } from "../../src/kube/kubeconfig.ts";
+import { systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";
+import { TestCluster, annotation, apiServer, hasApiServer, machineConfig } from "../scenario/test-cluster.ts";
+import { type Call, type Fault, FaultProxy } from "./fault-proxy.ts";
+import { Witness } from "./witness.ts";
+
+const { annotations, namespace } = names;
+const machines = ["master-0", "worker-0", "worker-1"];
+const workers = machines.slice(1);
+/** What is left of a token's life when its owner is to replace it must suffice for a few requests. */
+const tokenLifeMs = 8_000;
+
+let cluster: TestCluster;
+let authority: Authority;
+let proxy: FaultProxy;
+let witness: Witness;
+/** A second candidate for the controller's lease: only one may ever lead. */
+let rival: { readonly child: ChildProcess; readonly log: string };
+let serial = 0;
+
+const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
+
+async function eventually(what: string, is: () => boolean | Promise<boolean>, seconds = 30): Promise<void> {
+  const deadline = performance.now() + seconds * 1000;
+  while (!(await is())) {
+    if (performance.now() > deadline) throw new Error(`not within ${seconds} s: ${what}`);
+    await pause(50);
+  }
+}
+
+/** Credentials that are there when a cluster starts are used: those of machines lead through the proxy. */
+async function prepare(directory: string): Promise<void> {
+  const { pki } = layoutOf(directory);
+  await systemFiles.makeDirectory(pki, { mode: 0o700 });
+  const name = "mco-cluster-ca";
+  const root = await storedPair(systemFiles, pki, "cluster-ca", () => certificateAuthority({ name, clock: systemClock, random: systemRandom }));
+  authority = await certificateAuthority({ name, clock: systemClock, random: systemRandom, existing: root });
+  const upstream = () => `https://${addressesOf(cluster === undefined ? recordIn(directory).network : cluster.record().network).apiServer}:${ports.apiServer}`;
+  proxy = await FaultProxy.start({ authority, upstream, tokenLifeMs });
+  for (const machine of machines) await machineKubeconfig(directory, machine);
+  await writeKubeconfig(systemFiles, { authority, serverUrl: proxy.url }, { name: "cluster-controllers", organization: "system:masters", path: `${pki}/cluster-controllers.kubeconfig` });
+}
+
+const recordIn = (directory: string) => JSON.parse(readFileSync(layoutOf(directory).record, "utf8")) as ReturnType<TestCluster["record"]>;
+
+/** Writes a machine's kubeconfig with a new client certificate. */
+async function machineKubeconfig(directory: string, machine: string, trusted = authority.certificate): Promise<void> {
+  const path = `${layoutOf(directory).pki}/host-${machine}.kubeconfig`;
+  rmSync(path, { force: true });
+  await writeKubeconfig(systemFiles, { authority: { ...authority, certificate: trusted }, serverUrl: proxy.url }, { name: `system:node:${machine}`, organization: "system:nodes", path });
+}
+
+async function startRival(): Promise<typeof rival> {
+  const kubeconfig = await writeKubeconfig(systemFiles, { authority, serverUrl: proxy.url }, { name: "rival", organization: "system:masters", path: `${layoutOf(cluster.directory).pki}/rival.kubeconfig` });
+  const log = join(cluster.directory, "logs", "rival.log");
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", layoutOf(cluster.directory).bundle, "controller", "start", "--kubeconfig", kubeconfig], { stdio: ["ignore", "ignore", openSync(log, "a")] });
+  return { child, log };
+}
+
+beforeAll(async () => {
+  if (!hasApiServer) return;
+  cluster = await TestCluster.start({ workers: workers.length, prepare });
+  witness = new Witness(cluster);
+  await witness.start();
+  rival = await startRival();
+}, 240_000);
+
+afterAll(async () => {
+  if (rival !== undefined) {
+    const gone = new Promise((resolve) => rival.child.once("exit", resolve));
+    rival.child.kill("SIGTERM");
+    await gone;
+  }
+  await witness?.stop();
+  await cluster?.stop();
+  await proxy?.close();
+});
+
+/**
+ * Begins a roll-out that reboots every worker, lets `fault` happen in the middle of it, and expects the end that it would
+ * have without: one boot for each worker, nothing broken on the way, and all processes those that were there before.
+ */
+async function rollOutDuring(fault: () => Promise<void>, options: { readonly killed?: readonly string[] } = {}): Promise<void> {
+  const before = await witness.picture();
+  const target = await cluster.target("worker");
+  const text = `generation ${(serial += 1)}\n`;
+  await cluster.kube.apply(MachineConfig, machineConfig("99-worker-faults", { "/etc/faults.conf": text }) as never, { owner: "test" });
+  await Promise.any(workers.map((worker) => cluster.untilNode(worker, (node) => annotation(node, annotations.desiredConfig) !== target, `${worker} has a new target`)));
+  await fault();
+  await cluster.untilRolledOut("worker", target, 150);
+  for (const worker of workers) expect(cluster.hostFile(worker, "/etc/faults.conf")).toBe(text);
+  // Restarts and readiness of pods are told a moment after the machine is back.
+  await eventually("all pods are ready", async () => (await cluster.kube.list(kubernetes.Pod, { namespace })).items.every(({ status }) => (status?.containerStatuses ?? []).length > 0 && (status?.containerStatuses ?? []).every(({ ready }) => ready)));
+  witness.compare(before, await witness.picture(), { pool: "worker", ...options });
+  witness.compareTerms(witness.terms({ rival: rival.log }));
+  expect(witness.wrongs.splice(0)).toEqual([]);
+}
+
+/** `true` for one request in `n`, in turn. */
+function everyNth(n: number): () => boolean {
+  let count = 0;
+  return () => (count += 1) % n === 0;
+}
+
+async function killApiServer(): Promise<void> {
+  expect(await cluster.killApiServer("SIGKILL")).toBe(1);
+  await eventually("the API server is back", () => cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
+    () => true,
+    () => false,
+  ), 60);
+}
+
+/** Makes the server forget its history, and returns once it has. Embedded: while `kill` has ended it. */
+async function compact(): Promise<void> {
+  const layout = layoutOf(cluster.directory);
+  if (apiServer === "kubernetes") {
+    const read = (name: string) => readFileSync(join(layout.pki, name), "utf8");
+    const etcd = (path: string, body: object) =>
+      new Promise<{ header?: { revision?: string } }>((resolve, reject) => {
+        const call = httpsRequest(`https://${addressesOf(cluster.record().network).apiServer}:2379${path}`, { method: "POST", agent: false, ca: read("etcd-ca.crt"), cert: read("etcd-client.crt"), key: read("etcd-client.key") }, (answer) => {
+          let text = "";
+          answer.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+          answer.once("end", () => (answer.statusCode === 200 ? resolve(JSON.parse(text) as { header?: { revision?: string } }) : reject(new Error(text))));
+        });
+        call.once("error", reject);
+        call.end(JSON.stringify(body));
+      });
+    const { header } = await etcd("/v3/maintenance/status", {});
+    await etcd("/v3/kv/compaction", { revision: header?.revision, physical: true });
+    await killApiServer();
+    return;
+  }
+  // Who keeps the server alive is held, so that its file can be had for a moment.
+  const { pid } = cluster.record().supervisor;
+  process.kill(pid, "SIGSTOP");
+  try {
+    const [server = 0] = await cluster.processes("apiserver");
+    process.kill(server, "SIGKILL");
+    const file = layout.store;
+    await eventually("the store is free", () => {
+      try {
+        const store = sqliteStore({ file });
+        store.compact(store.revision());
+        store.close();
+        return true;
+      } catch {
+        return false;
+      }
+    });
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  await eventually("the API server is back", () => cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
+    () => true,
+    () => false,
+  ), 60);
+}
+
+const watches = (call: Call): boolean => call.isWatch;
+const always = (fault: Fault) => () => fault;
+
+describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000 }, () => {
+  test("the API server is killed and comes back", () => rollOutDuring(killApiServer));
+
+  test("all watches are cut again and again, broken and ended in order", () =>
+    rollOutDuring(async () => {
+      let cut = 0;
+      for (let turn = 0; turn < 12; turn += 1) {
+        cut += proxy.cutWatches(turn % 2 === 0 ? "break" : "end");
+        await pause(250);
+      }
+      expect(cut).toBeGreaterThan(50);
+    }));
+
+  test("the history is compacted while nobody can watch: what is too old is listed again", () =>
+    rollOutDuring(async () => {
+      const before = proxy.expiredWatches;
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      await proxy.during((call) => (watches(call) ? { do: "hold", over } : undefined), async () => {
+        proxy.cutWatches("break");
+        await compact();
+        // What is stored now is newer than everything that anybody has seen of it.
+        await cluster.kube.patch(MachineConfig, { name: "99-worker-faults" }, { type: "merge", body: { metadata: { annotations: { "faults.test/compacted": String(serial) } } } });
+        resolve();
+        await eventually("watches are told that they are too old", () => proxy.expiredWatches > before);
+      });
+    }));
+
+  test("watches are told of a 410 in the middle of their stream", () =>
+    rollOutDuring(() =>
+      proxy.during((call) => (watches(call) ? { do: "expire" } : undefined), async () => {
+        const before = proxy.expiredWatches;
+        proxy.cutWatches("break");
+        await pause(2000);
+        // Everybody lists again, and nobody in a circle.
+        expect(proxy.expiredWatches - before).toBeGreaterThan(10);
+        expect(proxy.expiredWatches - before).toBeLessThan(600);
+      }),
+    ));
+
+  test("answers come late", () => rollOutDuring(() => proxy.during((call) => (watches(call) ? undefined : { do: "delay", milliseconds: 1200 }), () => pause(4000))));
+
+  test("nobody answers for longer than a lease may go without renewal", () =>
+    rollOutDuring(async () => {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      await proxy.during(always({ do: "hold", over }), async () => {
+        proxy.cutConnections();
+        await eventually("the lease is lost", () => witness.terms({ rival: rival.log }).every(({ to }) => to < Infinity));
+        resolve();
+      });
+    }));
+
+  test("the server is busy: 429 with Retry-After, 500, 503 and 504", () => {
+    const third = everyNth(3);
+    const answers: readonly Fault[] = [
+      { do: "answer", status: 429, reason: "TooManyRequests", retryAfterSeconds: 1 },
+      { do: "answer", status: 500, reason: "InternalError" },
+      { do: "answer", status: 503, reason: "ServiceUnavailable" },
+      { do: "answer", status: 429, reason: "TooManyRequests", retryAfterSeconds: 2 },
+      { do: "answer", status: 504, reason: "Timeout" },
+    ];
+    let turn = 0;
+    return rollOutDuring(() =>
+      proxy.during(() => (third() ? undefined : answers[(turn += 1) % answers.length]), async () => {
+        proxy.cutWatches("break");
+        await pause(3500);
+        expect(turn).toBeGreaterThan(20);
+      }),
+    );
+  });
+
+  test("answers are lost after the server has done what it was asked, whole and by half", () => {
+    const second = everyNth(2);
+    let turn = 0;
+    return rollOutDuring(() =>
+      proxy.during(() => (second() ? { do: "lose", part: (turn += 1) % 2 === 0 ? "all" : "half" } : undefined), async () => {
+        proxy.cutWatches("break");
+        await pause(3500);
+        expect(turn).toBeGreaterThan(10);
+      }),
+    );
+  });
+
+  test("tokens expire before new ones can be had", () =>
+    rollOutDuring(async () => {
+      const before = proxy.expiredTokens;
+      await proxy.during((call) => (/\/serviceaccounts\/[^/]+\/token$/.test(call.target) ? { do: "answer", status: 503, reason: "ServiceUnavailable" } : undefined), async () => {
+        proxy.cutWatches("break");
+        await eventually("tokens have expired", () => proxy.expiredTokens > before + 10);
+      });
+    }));
+
+  test("the API server comes back with another certificate of its authority", () =>
+    rollOutDuring(async () => {
+      const address = addressesOf(cluster.record().network).apiServer;
+      const fresh = await authority.issue({ commonName: "kube-apiserver", usage: "server", hosts: [address, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] });
+      const { pki } = layoutOf(cluster.directory);
+      await systemFiles.write(`${pki}/apiserver.key`, fresh.key, { mode: 0o600 });
+      await systemFiles.write(`${pki}/apiserver.crt`, fresh.certificate);
+      proxy.replaceCertificate(await FaultProxy.servingPair(authority));
+      await killApiServer();
+    }));
+
+  test("a machine's client certificate is replaced, and the old one refused", () =>
+    rollOutDuring(async () => {
+      const user = "system:node:worker-0";
+      let old = "";
+      await proxy.during((call) => {
+        if (call.user === user) old = call.serialNumber;
+        return undefined;
+      }, () => eventually("the machine has asked for something", () => old !== ""));
+      let accepted = 0;
+      await proxy.during((call) => {
+        if (call.user !== user) return undefined;
+        if (call.serialNumber === old) return { do: "answer", status: 401, reason: "Unauthorized" };
+        accepted += 1;
+        return undefined;
+      }, async () => {
+        proxy.cutConnections();
+        await pause(500);
+        await machineKubeconfig(cluster.directory, "worker-0");
+        await eventually("the machine has come with its new certificate", () => accepted > 3);
+      });
+    }));
+
+  test("the authority is replaced: everybody believes in both before the server changes over", () => {
+    const controllers = apiServer === "kubernetes" ? "kube-controller-manager" : "cluster-controllers";
+    return rollOutDuring(
+      async () => {
+        const layout = layoutOf(cluster.directory);
+        const next = await certificateAuthority({ name: "mco-cluster-ca-2", clock: systemClock, random: systemRandom });
+        const both = `${authority.certificate}${next.certificate}`;
+        await systemFiles.write(layout.trustedAuthorities, both);
+        for (const machine of machines) await machineKubeconfig(cluster.directory, machine, both);
+        for (const name of ["cluster-controllers", "rival"]) {
+          const path = `${layout.pki}/${name}.kubeconfig`;
+          const config = readFileSync(path, "utf8").replace(/"certificate-authority-data": "[^"]*"/, `"certificate-authority-data": ${JSON.stringify(btoa(both))}`);
+          writeFileSync(path, config);
+        }
+        // Who publishes the authorities reads them when it starts.
+        expect(await cluster.kill("SIGKILL", apiServer === "kubernetes" ? "--use-service-account-credentials" : "cluster-controllers")).toBe(1);
+        await cluster.until(kubernetes.ConfigMap, "kube-root-ca.crt", ({ data }) => data?.["ca.crt"] === both, "both authorities are published", { namespace });
+        // A machine brings a pod's volumes up to date every minute, and at once when the pod has changed.
+        const { items } = await cluster.kube.list(kubernetes.Pod, { namespace });
+        for (const pod of items) await cluster.kube.patch(kubernetes.Pod, { name: pod.metadata.name, namespace }, { type: "merge", body: { metadata: { annotations: { "faults.test/look-again": "1" } } } });
+        const mounted = () =>
+          machines.flatMap((machine) => {
+            const folder = join(layout.host(machine), "pods");
+            return readdirSync(folder).filter((pod) => pod.startsWith(`${namespace}_`)).map((pod) => readFileSync(join(folder, pod, "root", serviceAccountFolder, "ca.crt"), "utf8"));
+          });
+        await eventually("every pod has both authorities", () => mounted().length >= items.length && mounted().every((text) => text === both));
+        proxy.replaceCertificate(await FaultProxy.servingPair(next));
+      },
+      { killed: [controllers] },
+    );
+  });
+});

@@ -1,0 +1,175 @@
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { ClusterOperator, MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
+import type { KubeObject, Resource } from "../../src/api/object.ts";
+import { WatchCache } from "../../src/kube/watch-cache.ts";
+import { silentLogger } from "../../src/ports/logger.ts";
+import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
+import { type TestCluster, annotation } from "../scenario/test-cluster.ts";
+
+const { annotations, namespace } = names;
+
+/** One process of the suite, as it would differ after a restart. */
+interface Running {
+  readonly name: string;
+  readonly id: string;
+}
+
+/** A container of a pod of the suite. */
+interface Container {
+  readonly pod: string;
+  readonly node: string;
+  readonly uid: string;
+  readonly restarts: number;
+  readonly id: string;
+}
+
+/** What processes and machines looked like at one moment. */
+export interface Picture {
+  readonly processes: readonly Running[];
+  readonly containers: readonly Container[];
+  readonly boots: Readonly<Record<string, number>>;
+}
+
+/** When a process led, in milliseconds since the epoch. */
+interface Term {
+  readonly who: string;
+  readonly from: number;
+  to: number;
+}
+
+/** Looks on by a way of its own, which no fault touches, and writes down everything that must not be. */
+export class Witness {
+  /** What went wrong, as sentences. */
+  readonly wrongs: string[] = [];
+  readonly #cluster: TestCluster;
+  readonly #stopping = new AbortController();
+  readonly #away = new Set<string>();
+  readonly #running: Promise<void>[] = [];
+
+  constructor(cluster: TestCluster) {
+    this.#cluster = cluster;
+  }
+
+  async start(): Promise<void> {
+    await Promise.all([
+      this.#watch(kubernetes.Node, (node) => this.#seeNode(node)),
+      this.#watch(MachineConfigPool, ({ metadata, status }) => {
+        for (const type of ["Degraded", "NodeDegraded", "RenderDegraded"]) this.#mustNotBeTrue(`pool ${metadata.name}`, status?.conditions, type);
+      }),
+      this.#watch(ClusterOperator, ({ metadata, status }) => this.#mustNotBeTrue(`operator ${metadata.name}`, status?.conditions, "Degraded")),
+    ]);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error("stop"));
+    await Promise.all(this.#running);
+  }
+
+  async #watch<T extends KubeObject>(resource: Resource<T>, see: (object: T) => void): Promise<void> {
+    const cache = new WatchCache({ kube: this.#cluster.kube, resource, clock: systemClock, random: systemRandom, log: silentLogger });
+    cache.onChange(({ after }) => {
+      if (after !== undefined) see(after);
+    });
+    this.#running.push(cache.run(this.#stopping.signal));
+    await cache.synced;
+  }
+
+  #seeNode(node: Node): void {
+    const { name } = node.metadata;
+    if (annotation(node, annotations.state) === "Degraded") this.wrongs.push(`${name} is degraded: ${annotation(node, annotations.reason)}`);
+    if (!name.startsWith("worker")) return;
+    if (node.spec?.unschedulable === true || annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)) this.#away.add(name);
+    else this.#away.delete(name);
+    if (this.#away.size > 1) this.wrongs.push(`more machines are away than maxUnavailable allows: ${[...this.#away].join(", ")}`);
+  }
+
+  #mustNotBeTrue(what: string, conditions: readonly { readonly type?: string; readonly status?: string; readonly message?: string }[] | undefined, type: string): void {
+    const condition = conditions?.find((one) => one.type === type);
+    if (condition?.status === "True") this.wrongs.push(`${what} is ${type}: ${condition.message ?? ""}`);
+  }
+
+  async picture(): Promise<Picture> {
+    const { directory, kube } = this.#cluster;
+    const { hosts } = this.#cluster.record();
+    const processes: Running[] = [];
+    for (const words of [...hosts.map(({ name }) => ["host", "run", name]), ["cluster-controllers"]]) {
+      for (const id of await this.#cluster.processes(...words)) processes.push({ name: words.join(" "), id: String(id) });
+    }
+    const pods = await kube.list(kubernetes.Pod, { namespace });
+    const containers = pods.items.flatMap(({ metadata, spec, status }) =>
+      (status?.containerStatuses ?? []).map(({ restartCount, containerID = "" }): Container => ({ pod: metadata.name, node: spec?.nodeName ?? "", uid: metadata.uid ?? "", restarts: restartCount, id: containerID })),
+    );
+    // Each boot of a machine is one line of its log, whether anybody was told of it or not.
+    const boots = Object.fromEntries(hosts.map(({ name }) => [name, linesOf(join(directory, "logs", `host-${name}.log`)).filter(({ msg }) => msg === "booted").length]));
+    return { processes, containers, boots };
+  }
+
+  /**
+   * Adds what differs between two pictures and must not: a process that was started again, other than with its machine; a
+   * machine of `pool` that did not boot just once, for the one target that it got; any other that booted.
+   */
+  compare(before: Picture, after: Picture, options: { readonly pool: string; readonly killed?: readonly string[] }): void {
+    const bootsOf = (node: string) => (after.boots[node] ?? 0) - (before.boots[node] ?? 0);
+    for (const node of Object.keys(after.boots)) {
+      const wanted = node.startsWith(options.pool) ? 1 : 0;
+      if (bootsOf(node) !== wanted) this.wrongs.push(`${node} booted ${bootsOf(node)} times for one target, not ${wanted}`);
+    }
+    for (const { name, id } of before.processes) {
+      if (options.killed?.includes(name) !== true && !after.processes.some((other) => other.name === name && other.id === id)) this.wrongs.push(`the process ${name} was started again`);
+    }
+    for (const container of before.containers) {
+      const now = after.containers.find(({ uid }) => uid === container.uid);
+      const boots = bootsOf(container.node);
+      if (now === undefined) this.wrongs.push(`the pod ${container.pod} is gone`);
+      else if (now.restarts !== container.restarts + boots) this.wrongs.push(`the pod ${container.pod} was started ${now.restarts - container.restarts} times again, and its machine ${boots} times`);
+      else if (boots === 0 && now.id !== container.id) this.wrongs.push(`the pod ${container.pod} has another process`);
+    }
+  }
+
+  /** Terms of all controllers of this cluster, from their logs; more logs by `others`. */
+  terms(others: Readonly<Record<string, string>>): readonly Term[] {
+    const { directory } = this.#cluster;
+    const logs = new Map(Object.entries(others));
+    for (const { name: host } of this.#cluster.record().hosts) {
+      const pods = join(directory, "hosts", host, "pods");
+      for (const pod of readdirSync(pods).filter((name) => name.startsWith(`${namespace}_machine-config-controller-`))) logs.set(pod, join(pods, pod, `${names.objects.controller}.log`));
+    }
+    return [...logs].flatMap(([who, path]) => {
+      const terms: Term[] = [];
+      // One process at a time writes to one log: the next one leads after the one before it has ended.
+      const end = (at: string) => {
+        for (const term of terms) term.to = Math.min(term.to, Date.parse(at));
+      };
+      for (const { msg, lease, t } of linesOf(path)) {
+        if (msg === "stopping") end(t);
+        if (lease !== names.objects.controller) continue;
+        if (msg === "leading" || msg === "lease lost") end(t);
+        if (msg === "leading") terms.push({ who, from: Date.parse(t), to: Infinity });
+      }
+      return terms;
+    });
+  }
+
+  /** Adds every moment at which two led at once. */
+  compareTerms(terms: readonly Term[]): void {
+    const sorted = terms.toSorted((a, b) => a.from - b.from);
+    for (const [index, term] of sorted.entries()) {
+      const next = sorted[index + 1];
+      if (next !== undefined && next.from < term.to) this.wrongs.push(`${next.who} led ${term.to - next.from} ms before ${term.who} had ended`);
+    }
+  }
+}
+
+interface LogLine {
+  readonly msg: string;
+  readonly t: string;
+  readonly lease?: string;
+}
+
+function linesOf(path: string): readonly LogLine[] {
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as LogLine);
+}
