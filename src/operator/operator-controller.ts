@@ -13,7 +13,7 @@ import { mergePolicies } from "../core/disruption-policy.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { isConflict } from "../kube/kube-error.ts";
+import { isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
@@ -30,6 +30,10 @@ const owner = fieldManagers.operator;
 const sweepSeconds = 300;
 /** What is not watched is applied again after this time, in case somebody changed it. */
 const reapplyMs = 10 * 60_000;
+/** A task that fails is tried again after this time. */
+const failedRetrySeconds = 5;
+/** An API server that is away or busy for longer than this is told of: until then nothing is wrong with the task. */
+const passingMs = 60_000;
 const one = "cluster";
 /** Cluster-scoped objects that outlive the operator. */
 const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
@@ -43,6 +47,8 @@ const progressing = (task: string, message: string): TaskOutcome => ({ task, kin
  */
 export function operatorController(options: OperatorOptions): Controller {
   const applied = new Map<string, { readonly text: string; readonly at: number }>();
+  /** Tasks that the API server has kept from ending, and since when (monotonic). */
+  const heldUp = new Map<string, number>();
   const everything = () => [one];
   const ours = { namespace } as const;
 
@@ -72,11 +78,15 @@ export function operatorController(options: OperatorOptions): Controller {
       const attempt = async (task: string, work: () => Promise<TaskOutcome>): Promise<void> => {
         try {
           outcomes.push(await work());
+          heldUp.delete(task);
         } catch (error) {
           if (context.signal.aborted) throw error;
           // Somebody wrote in between: the news of it brings the next look.
           if (isConflict(error)) outcomes.push(progressing(task, `${task} is settling`));
-          else outcomes.push({ task, kind: "failed", message: error instanceof Error ? error.message : String(error) });
+          else if (isPassing(error) && isShort(task, context)) {
+            outcomes.push(progressing(task, `${task} waits for the API server`));
+            context.log.info({ task, error }, "sync task held up");
+          } else outcomes.push({ task, kind: "failed", message: error instanceof Error ? error.message : String(error) });
         }
       };
       await attempt("CustomResourceDefinitions", () => syncKinds(context));
@@ -91,7 +101,7 @@ export function operatorController(options: OperatorOptions): Controller {
       await writeStatus(outcomes, context);
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
       for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
-      return settled(unfinished.some(({ kind }) => kind === "failed") ? 5 : sweepSeconds);
+      return settled(heldUp.size > 0 || unfinished.some(({ kind }) => kind === "failed") ? failedRetrySeconds : sweepSeconds);
     },
   };
 
@@ -100,6 +110,12 @@ export function operatorController(options: OperatorOptions): Controller {
     const uid = context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid;
     if (uid === undefined) return manifest;
     return { ...manifest, metadata: { ...manifest.metadata, ownerReferences: [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }] } };
+  }
+
+  function isShort(task: string, { clock }: Context): boolean {
+    const since = heldUp.get(task) ?? clock.monotonic();
+    heldUp.set(task, since);
+    return clock.monotonic() - since < passingMs;
   }
 
   /** Applies what is not as it was last applied; what is watched also when somebody changed or removed it. */

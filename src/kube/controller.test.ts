@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { McoError } from "../api/errors.ts";
+import { kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { memoryScribe } from "../ports/scribe.ts";
+import { Kernel } from "../../test/simulation/kernel.ts";
+import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
+import { type Controller, runControllers, watching } from "./controller.ts";
+import { createEventRecorder } from "./event-recorder.ts";
+import { KubeError } from "./kube-error.ts";
+import { settled } from "./outcome.ts";
+
+/** Runs a controller of pools that fails with `failure` three times, and returns what its condition has been. */
+async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; looks: number[] }> {
+  const kernel = new Kernel(9);
+  const statuses = new Set<string>();
+  const looks: number[] = [];
+  const controller: Controller = {
+    name: "test",
+    watches: [watching({ resource: MachineConfigPool })],
+    owns: [],
+    degradedCondition: "RenderDegraded",
+    reconcile: async () => {
+      looks.push(kernel.now);
+      if (looks.length <= 3) throw failure;
+      return settled();
+    },
+  };
+  const stopping = new AbortController();
+  void (async () => {
+    const { kube } = await inProcessCluster(kernel);
+    await kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: {} } as MachineConfigPool);
+    const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+    void runControllers([controller], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+    const { resourceVersion } = await kube.list(MachineConfigPool);
+    for await (const event of kube.watch(MachineConfigPool, {}, { resourceVersion, timeoutSeconds: 600 }, stopping.signal)) {
+      if (event.type === "BOOKMARK") continue;
+      const status = event.object.status?.conditions?.find(({ type }) => type === "RenderDegraded")?.status;
+      if (status !== undefined) statuses.add(status);
+    }
+  })().catch(() => undefined);
+  await kernel.run({ until: () => statuses.has("False"), maxMs: 600_000 });
+  stopping.abort(new Error("the test is over"));
+  return { statuses, looks };
+}
+
+test.for([
+  { title: "the server cannot be reached", failure: new McoError("MCO_KUBE_REQUEST_FAILED", {}) },
+  { title: "the server is busy", failure: new KubeError(503, {}, "GET /") },
+  { title: "the server does not know us for the moment", failure: new KubeError(401, {}, "GET /") },
+])("while $title, no object is called degraded", async ({ failure }) => {
+  expect([...(await statusesAfter(failure)).statuses]).toEqual(["False"]);
+});
+
+test("what the server refuses for good is shown until it is over", async () => {
+  expect([...(await statusesAfter(new KubeError(422, { reason: "Invalid" }, "PATCH /"))).statuses]).toEqual(["True", "False"]);
+});
+
+test("a key whose request a busy server turned away is looked at again no earlier than the server asks", async () => {
+  const { looks } = await statusesAfter(new KubeError(429, {}, `GET ${kubernetes.Pod.plural}`, 20));
+  for (const [index, at] of looks.slice(1).entries()) expect(at - (looks[index] ?? 0)).toBeGreaterThanOrEqual(20_000);
+});
