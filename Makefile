@@ -69,5 +69,7 @@ bench: setup ## measure, print, and write docs/benchmarks.md with its JSON
 	@$(NODE) hack/bench.ts
 
 .PHONY: soak
-soak: setup ## the long simulation (SEEDS=10000)
+soak: setup ## the long simulation (SEEDS=10000), and random operation lists on both API servers (LISTS=10000)
 	@SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)
+	@hack/kubernetes build || true
+	@LISTS=$${LISTS:-10000} $(BIN)/vitest run --config vitest.kubernetes.config.ts test/differential $(ARGS)

@@ -1,0 +1,37 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+let folder: string;
+
+/** As in the image: the folder of Node.js is on the path, and nothing else is known. */
+const run = (name: string, ...args: readonly string[]) => spawnSync(join(folder, "bin", name), [...args], { encoding: "utf8", env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` } });
+
+describe("what the Containerfile puts into the image", () => {
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "mco-image-"));
+    execFileSync(process.execPath, [join(root, "hack/bundle.ts"), folder]);
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test("is the program, by its own name and by those of its processes", () => {
+    expect(readdirSync(join(folder, "bin")).sort()).toEqual(["machine-config-controller", "machine-config-daemon", "machine-config-operator", "mco"]);
+    const { status, stdout } = run("mco", "version", "--json");
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "cli.mco/v1" });
+  });
+
+  test.for([
+    ["machine-config-operator", "mco operator: the operator knows one verb: start"],
+    ["machine-config-controller", "mco controller: the controller knows one verb: start"],
+    ["machine-config-daemon", "mco daemon:"],
+  ] as const)("%s is that process", ([name, says]) => {
+    const { status, stderr } = run(name, "stop");
+    expect(status).toBe(64);
+    expect(stderr).toContain(says);
+  });
+});
