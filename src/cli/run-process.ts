@@ -1,7 +1,10 @@
 import { Socket } from "node:net";
 import { hostname } from "node:os";
+import { type EventRecorder, createEventRecorder } from "../kube/event-recorder.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import type { Ports } from "../ports/index.ts";
+import { connect } from "./connect.ts";
 import { jsonLogger, systemClock, systemRandom } from "../ports/node/index.ts";
 
 export interface ProcessOptions {
@@ -51,4 +54,25 @@ export async function runProcess(options: ProcessOptions, run: (ports: Ports, si
     log.error({ error }, "ended by a failure");
     return 1;
   }
+}
+
+export interface ComponentOptions extends ProcessOptions {
+  readonly kubeconfig: string | undefined;
+  /** Who events say that they come from. */
+  readonly reporter: string;
+}
+
+/** Runs a process that lives by the API server: connected, and with its last events written before it ends. */
+export function runComponent(options: ComponentOptions, run: (ports: Ports & { readonly kube: KubeClient; readonly events: EventRecorder }, signal: AbortSignal) => Promise<void>): Promise<number> {
+  const { component, node, kubeconfig, reporter } = options;
+  return runProcess({ component, ...(node === undefined ? {} : { node }) }, async (ports, signal) => {
+    const { kube, close } = await connect({ kubeconfig, component });
+    const events = createEventRecorder({ ...ports, kube, component: reporter, ...(node === undefined ? {} : { host: node }) });
+    try {
+      await run({ ...ports, kube, events }, signal);
+    } finally {
+      await events.settle();
+      close();
+    }
+  });
 }

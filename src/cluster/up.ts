@@ -63,8 +63,6 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
   const earlier = await readRecord(files, layout);
   const kind = options.apiServer.kind;
-  const kindBefore = earlier?.apiServer ?? "embedded";
-  if (earlier !== undefined && kindBefore !== kind) throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made: kindBefore, asked: kind });
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
   let hosts: HostRecord[] = [...(earlier?.hosts ?? hostsFor(options))];

@@ -2,12 +2,11 @@ import type { ControllerOptions } from "../../controller/run-controller.ts";
 import { runController } from "../../controller/run-controller.ts";
 import { kubernetes } from "../../api/kubernetes.ts";
 import { McoError } from "../../api/errors.ts";
-import { createEventRecorder } from "../../kube/event-recorder.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { httpsListen, systemFiles } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
-import { connect, podPath } from "../connect.ts";
-import { processIdentity, runProcess } from "../run-process.ts";
+import { podPath } from "../connect.ts";
+import { processIdentity, runComponent } from "../run-process.ts";
 import { version } from "../version.ts";
 
 const seconds = (text: string | undefined, name: string) => (text === undefined ? {} : { [name]: countOf(text, `--${name}`, 1, 3600) });
@@ -31,17 +30,10 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals[0] !== "start") throw usageError("the controller knows one verb: start");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);
   const lease = { ...seconds(values["lease-seconds"], "leaseSeconds"), ...seconds(values["renew-seconds"], "renewSeconds"), ...seconds(values["retry-seconds"], "retrySeconds") };
-  return runProcess({ component: "controller" }, async (ports, signal) => {
-    const { kube, close } = await connect({ kubeconfig: values.kubeconfig, component: "controller" });
-    const events = createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" });
-    try {
-      const folder = values["admission-tls"];
-      const admission = folder === undefined ? undefined : await admissionAt(kube, { address: values["admission-address"] ?? "", port, folder: podPath(folder) });
-      await runController({ ...ports, kube, events, identity: processIdentity("controller"), version, lease, ...(admission === undefined ? {} : { admission }) }, signal);
-    } finally {
-      await events.settle();
-      close();
-    }
+  return runComponent({ component: "controller", kubeconfig: values.kubeconfig, reporter: "machineconfigcontroller" }, async (ports, signal) => {
+    const folder = values["admission-tls"];
+    const admission = folder === undefined ? undefined : await admissionAt(ports.kube, { address: values["admission-address"] ?? "", port, folder: podPath(folder) });
+    await runController({ ...ports, identity: processIdentity("controller"), version, lease, ...(admission === undefined ? {} : { admission }) }, signal);
   });
 }
 

@@ -7,11 +7,10 @@ import { askMachine } from "../../host/directory/control.ts";
 import { directoryHost } from "../../host/directory/directory-host.ts";
 import type { Host } from "../../host/host.ts";
 import { runControllers } from "../../kube/controller.ts";
-import { createEventRecorder } from "../../kube/event-recorder.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { connect, podPath } from "../connect.ts";
+import { podPath } from "../connect.ts";
 import { imageTrees } from "../image-trees.ts";
-import { runProcess } from "../run-process.ts";
+import { runComponent } from "../run-process.ts";
 
 /** The driver for what lies at the root mount: a machine in a folder is known by the state file beside its root file system. */
 async function hostAt(rootMount: string): Promise<Host> {
@@ -30,15 +29,8 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals[0] !== "start") throw usageError("the daemon knows one verb: start");
   const nodeName = values["node-name"] ?? process.env["NODE_NAME"];
   if (nodeName === undefined || nodeName === "") throw usageError("--node-name or NODE_NAME is required");
-  return runProcess({ component: "daemon", node: nodeName }, async (ports, signal) => {
+  return runComponent({ component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" }, async (ports, signal) => {
     const host = await hostAt(podPath(values["root-mount"]));
-    const { kube, close } = await connect({ kubeconfig: values.kubeconfig, component: "daemon" });
-    const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: nodeName });
-    try {
-      await runControllers([daemonController({ host, nodeName })], { ...ports, kube, events, coalesceMs: 50 }, signal);
-    } finally {
-      await events.settle();
-      close();
-    }
+    await runControllers([daemonController({ host, nodeName })], { ...ports, coalesceMs: 50 }, signal);
   });
 }

@@ -1,27 +1,17 @@
 import { kubernetes } from "../../api/kubernetes.ts";
 import { namespace, objects } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
-import { createEventRecorder } from "../../kube/event-recorder.ts";
 import { runOperator } from "../../operator/run-operator.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { connect } from "../connect.ts";
-import { processIdentity, runProcess } from "../run-process.ts";
+import { processIdentity, runComponent } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" } }, { positionals: true });
   if (positionals[0] !== "start") throw usageError("the operator knows one verb: start");
-  return runProcess({ component: "operator" }, async (ports, signal) => {
-    const { kube, close } = await connect({ kubeconfig: values.kubeconfig, component: "operator" });
-    const events = createEventRecorder({ ...ports, kube, component: "machine-config-operator" });
-    try {
-      const image = values.image ?? (await ownImage(kube));
-      await runOperator({ ...ports, kube, events, identity: processIdentity("operator"), version, image }, signal);
-    } finally {
-      await events.settle();
-      close();
-    }
-  });
+  return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator" }, async (ports, signal) =>
+    runOperator({ ...ports, identity: processIdentity("operator"), version, image: values.image ?? (await ownImage(ports.kube)) }, signal),
+  );
 }
 
 /** Components run from the image that the operator runs from, which its own pod names. */

@@ -72,6 +72,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const layout = layoutOf(chosen.directory);
   const live = await runningCluster(systemFiles, layout);
   if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
+  const earlier = await readRecord(systemFiles, layout);
+  const made = earlier?.apiServer ?? "embedded";
+  if (earlier !== undefined && made !== apiServer) throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made, asked: apiServer });
   const binaries = apiServer === "kubernetes" ? kubernetesBinaries(process.env) : "";
   if (values.detach === true) return detached(layout, chosen);
   return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
