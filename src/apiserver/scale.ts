@@ -7,7 +7,7 @@ import { bodyObject } from "./request-body.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { isObject } from "./schema/json-values.ts";
 import { printLabelSelector } from "./schema/selectors.ts";
-import { badRequest, conflict, invalid, jsonResponse, notFound, Refusal } from "./status.ts";
+import { badRequest, conflict, internalError, invalid, jsonResponse, notFound, Refusal } from "./status.ts";
 import { modifyObject, type WriteContext } from "./writes.ts";
 import type { HttpResponse } from "../ports/http.ts";
 
@@ -42,6 +42,7 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
   if (paths === undefined) return notFound(served.definition, target.name);
   if (target.verb === "get") {
     const live = engine.live.get(keyOf(served, target));
+    if (live !== undefined && served.definition.custom && valueAt(live.object, paths.specReplicasPath) === undefined) return internalError(`the spec replicas field ${JSON.stringify(paths.specReplicasPath)} does not exist`);
     return live === undefined ? notFound(served.definition, target.name) : jsonResponse(200, scaleOf(inVersion(live.object, served.apiVersion), paths));
   }
 

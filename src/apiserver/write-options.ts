@@ -19,12 +19,15 @@ export function readWriteOptions(request: HttpRequest, query: URLSearchParams, k
   }
   const manager = query.get("fieldManager") ?? "";
   if (manager.length > 128) return invalidOption(kind, "fieldManager", "Too long: may not be more than 128 bytes", "FieldValueTooLong");
+  const force = query.get("force");
+  const applies = (request.headers["content-type"] ?? "").startsWith("application/apply-patch");
+  if (kind === "PatchOptions" && force !== null && !applies) return invalidOption(kind, "force", "Forbidden: may not be specified for non-apply patch", "FieldValueForbidden");
   return {
     // `k8s.io/apiserver pkg/endpoints/handlers/create.go (master)` managerOrUserAgent
     manager: manager === "" ? ((request.headers["user-agent"] ?? "").split("/")[0] ?? "").slice(0, 128) || "unknown" : manager,
     dryRun,
     fieldValidation: fieldValidation === "" ? "Warn" : fieldValidation,
-    force: query.get("force") === "true" || query.get("force") === "1",
+    force: force === "true" || force === "1",
   };
 }
 

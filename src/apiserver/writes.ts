@@ -133,7 +133,7 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
   if (served.hasGeneration) metadata.generation = 1;
   if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
 
-  const unknown = normalise(context, object, undefined);
+  const unknown = normalise(context, object, undefined, owned);
   if (unknown instanceof Refusal) return unknown;
 
   const request = admissionRequest(context, "CREATE", object, undefined);
@@ -145,6 +145,8 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
   if (changedByAdmission) settle(served, object, undefined);
 
   const errors = findErrors(served, object, undefined);
+  const misread = notUnderstood(served, object, errors);
+  if (misread !== undefined) return misread;
   if (errors.length > 0) return invalid(definition, object.metadata.name ?? "", errors);
   const objection = await engine.admission.validate({ ...request, name: object.metadata.name ?? "", object }, exchange);
   if (objection !== undefined) return objection;
@@ -206,7 +208,7 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
   if (mismatch !== undefined) return mismatch;
 
   let object = confine(served, target.subresource, before, wanted);
-  const problem = normalise(context, object, before);
+  const problem = normalise(context, object, before, owned);
   if (problem instanceof Refusal) return problem;
   keepSystemFields(before, object);
 
@@ -221,7 +223,10 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
     keepSystemFields(before, object);
   }
 
-  const errors = findErrors(served, object, before);
+  // Only a binding gives a pod its node.
+  const errors = findErrors(served, object, target.subresource === "binding" ? { ...before, spec: { ...(isObject(before["spec"]) ? before["spec"] : {}), nodeName: isObject(object["spec"]) ? object["spec"]["nodeName"] : undefined } } : before);
+  const misread = notUnderstood(served, object, errors);
+  if (misread !== undefined) return misread;
   if (errors.length > 0) return invalid(definition, target.name, errors);
   if (target.subresource !== "status" && served.hasGeneration && definition.generationChanged(before, object)) {
     object.metadata.generation = (before.metadata.generation ?? 0) + 1;
@@ -321,11 +326,14 @@ function keepSystemFields(before: KubeObject, object: KubeObject): void {
 }
 
 /** Drops what the schema does not know, fills defaults; says what was dropped as the caller wants to hear it. */
-function normalise(context: WriteContext, object: KubeObject, before: KubeObject | undefined): Refusal | undefined {
-  const { served, options, exchange } = context;
+function normalise(context: WriteContext, object: KubeObject, before: KubeObject | undefined, owned: "track" | "applied"): Refusal | undefined {
+  const { served, target, options, exchange } = context;
   const unknown = served.schema.prune(object);
   if (unknown.length > 0 && options.fieldValidation === "Strict") {
     const fields = unknown.map((path) => `unknown field ${JSON.stringify(path)}`).join(", ");
+    if (target.verb === "patch" && owned === "track") {
+      return new Refusal(422, "Invalid", ` "" is invalid: patch: Invalid value: ${JSON.stringify(JSON.stringify(object))}: strict decoding error: ${fields}`, { causes: [{ reason: "FieldValueInvalid", message: `Invalid value: ${JSON.stringify(JSON.stringify(object))}: strict decoding error: ${fields}`, field: "patch" }] });
+    }
     return badRequest(`${object.kind} in version ${JSON.stringify(splitApiVersion(object.apiVersion).version)} cannot be handled as a ${object.kind}: strict decoding error: ${fields}`);
   }
   if (options.fieldValidation === "Warn") for (const path of unknown) exchange.warnings.push(`unknown field ${JSON.stringify(path)}`);
@@ -342,7 +350,27 @@ function settle(served: Served, object: KubeObject, before: KubeObject | undefin
 
 /** What schema and rules of the kind have against an object. */
 function findErrors({ schema, definition }: Served, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
-  return [...definition.validate(object, before), ...schema.validate(object, before)];
+  const found = schema.validate(object, before);
+  // Built-in kinds say themselves what may be there once; the keys of their lists are for patches alone.
+  return [...definition.validate(object, before), ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate"))];
+}
+
+/** Values of the wrong type in a built-in kind, which the real server does not get as far as to check: it cannot decode them. */
+function notUnderstood({ definition }: Served, object: KubeObject, errors: readonly FieldError[]): Refusal | undefined {
+  if (definition.custom) return undefined;
+  for (const { reason, field, message } of errors) {
+    let why: string | undefined;
+    const [given, wanted] = /^Invalid value: .* in body must be of type (\w+): "(.*)"$/s.exec(message)?.toReversed() ?? [];
+    if (message.includes("in body must be of type byte:")) why = "illegal base64 data at input byte 0";
+    else if (message.includes("in body must be of type quantity:")) why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    else if (message.includes("in body must be of type date-time:")) why = `parsing time ${JSON.stringify(given)} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(given)} as "2006"`;
+    else if (reason === "FieldValueTypeInvalid" && wanted !== undefined) {
+      const types: Readonly<Record<string, string>> = { integer: "number", boolean: "bool" };
+      why = `json: cannot unmarshal ${types[given ?? ""] ?? given ?? ""} into Go struct field ${definition.kind}.${field.split(/[.[]/)[0] ?? ""} of type ${wanted}`;
+    }
+    if (why !== undefined) return badRequest(`${object.kind} in version ${JSON.stringify(definition.version)} cannot be handled as a ${object.kind}: ${why}`);
+  }
+  return undefined;
 }
 
 function admissionRequest(context: WriteContext, operation: "CREATE" | "UPDATE", object: KubeObject, before: KubeObject | undefined): AdmissionRequest {

@@ -9,8 +9,11 @@ import { eventsCases } from "./cases/events.ts";
 import { fieldValidationCases } from "./cases/field-validation.ts";
 import type { ContractCase } from "./cases/kit.ts";
 import { patchingCases } from "./cases/patching.ts";
+import { policyCases } from "./cases/policies.ts";
 import { readingCases } from "./cases/reading.ts";
+import { schemaCases } from "./cases/schemas.ts";
 import { subresourcesCases } from "./cases/subresources.ts";
+import { validationCases } from "./cases/validation.ts";
 import { updatingCases } from "./cases/updating.ts";
 import { watchingCases } from "./cases/watching.ts";
 
@@ -18,6 +21,7 @@ import { watchingCases } from "./cases/watching.ts";
 export const contractCases: readonly ContractCase[] = [
   ...documentsCases,
   ...creatingCases,
+  ...validationCases,
   ...fieldValidationCases,
   ...readingCases,
   ...watchingCases,
@@ -27,7 +31,9 @@ export const contractCases: readonly ContractCase[] = [
   ...deletingCases,
   ...subresourcesCases,
   ...customResourcesCases,
+  ...schemaCases,
   ...accessCases,
+  ...policyCases,
   ...admissionCases,
   ...eventsCases,
 ];

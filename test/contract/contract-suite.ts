@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Api, type ApiTarget } from "./api-target.ts";
 import { contractCases } from "./cases.ts";
+import { prepareShared } from "./cases/fixtures.ts";
 import { core, eventually, type Surroundings } from "./cases/kit.ts";
 import { differences, type ServerKind } from "./differences.ts";
 import { startHookServer } from "./hook-server.ts";
@@ -23,6 +24,7 @@ export function contractSuite(title: string, kind: ServerKind, start: () => Prom
       const hooks = await startHookServer();
       stopHooks = () => hooks.close();
       surroundings = { hooks };
+      await prepareShared(new Api(started.target));
     });
     afterAll(async () => {
       await stopHooks();

@@ -7,6 +7,8 @@ import { at, cloneJson, equalJson, isList, isObject, listAt, objectAt, textAt, t
 import {
   immutable,
   labelName,
+  serviceName,
+  validateFinalizers,
   notNegative,
   oneOf,
   pathName,
@@ -70,7 +72,7 @@ function kind(group: string, version: string, name: string, options: KindOptions
     table: builtinTable(name),
     generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)),
     prepare: options.prepare ?? (() => undefined),
-    validate: (object, before) => [...validateMetadata(object, before, options.name ?? subdomainName), ...(options.validate?.(object, before) ?? [])],
+    validate: (object, before) => [...validateMetadata(object, before, options.name ?? subdomainName), ...validateFinalizers(object), ...(options.validate?.(object, before) ?? [])],
     selectableFields: options.selectableFields ?? {},
   };
 }
@@ -106,6 +108,7 @@ function preparePodSpec(spec: JsonObject): void {
       }
     }
   }
+  for (const volume of listAt(spec, "volumes")) if (isObject(volume) && Object.keys(volume).every((key) => key === "name")) volume["emptyDir"] = {};
   const account = spec["serviceAccountName"] ?? spec["serviceAccount"];
   if (typeof account === "string" && account !== "") {
     spec["serviceAccountName"] = account;
@@ -175,13 +178,13 @@ const podUpdateText =
 function validatePod(pod: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   if (before === undefined) return validatePodSpec(pod["spec"], "spec");
   const [now, old] = [frozenPodSpec(pod["spec"]), frozenPodSpec(before["spec"])];
-  // Binding writes the node once.
-  if (textAt(before, "spec", "nodeName") === "") {
-    delete old["nodeName"];
-    delete now["nodeName"];
-  }
   const errors: FieldError[] = [];
   if (!equalJson(now, old)) errors.push(forbidden("spec", podUpdateText));
+  listAt(pod, "spec", "schedulingGates").forEach((gate, index) => {
+    const name = textAt(gate, "name");
+    if (listAt(before, "spec", "schedulingGates").some((one) => textAt(one, "name") === name)) return;
+    errors.push(forbidden(`spec.schedulingGates[${index}].name`, `only deletion is allowed, but found new scheduling gate '${name}'`));
+  });
   const kept = listAt(before, "spec", "tolerations").every((toleration) => listAt(pod, "spec", "tolerations").some((one) => equalJson({ ...objectAt(one), tolerationSeconds: 0 }, { ...objectAt(toleration), tolerationSeconds: 0 })));
   if (!kept) errors.push(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
   return errors;
@@ -214,6 +217,7 @@ function validateData(object: KubeObject, before: KubeObject | undefined): reado
   for (const field of ["data", "binaryData"]) {
     for (const key of Object.keys(objectAt(object, field))) if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
   }
+  for (const key of Object.keys(objectAt(object, "data"))) if (key in objectAt(object, "binaryData")) errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
   if (before?.["immutable"] === true) {
     if (object["immutable"] !== true) errors.push(forbidden("immutable", "field is immutable when `immutable` is set"));
     for (const field of ["data", "binaryData"]) if (!equalJson(object[field] ?? {}, before[field] ?? {})) errors.push(forbidden(field, "field is immutable when `immutable` is set"));
@@ -350,12 +354,14 @@ function validateBinding(binding: KubeObject, before: KubeObject | undefined): r
     const path = `subjects[${index}]`;
     errors.push(...requireFields(subject, path, "name"));
     const type = textAt(subject, "kind");
-    if (!["ServiceAccount", "User", "Group"].includes(type)) errors.push(notSupported(`${path}.kind`, type, ["Group", "ServiceAccount", "User"]));
+    if (!subjectKinds.includes(type)) errors.push(notSupported(`${path}.kind`, type, subjectKinds));
     if (type === "ServiceAccount" && textAt(subject, "namespace") === "") errors.push(required(`${path}.namespace`));
   });
-  if (before !== undefined && !equalJson(binding["roleRef"], before["roleRef"])) errors.push(invalid("roleRef", binding["roleRef"], "cannot change roleRef"));
+  if (before !== undefined && !equalJson(binding["roleRef"], before["roleRef"])) errors.push(invalid("roleRef", asGo(binding["roleRef"], ["apiGroup", "kind", "name"]), "cannot change roleRef"));
   return errors;
 }
+
+const subjectKinds = ["ServiceAccount", "User", "Group"];
 
 function validateRole(role: KubeObject): readonly FieldError[] {
   return listAt(role, "rules").flatMap((rule, index) => {
@@ -375,19 +381,31 @@ function validateRole(role: KubeObject): readonly FieldError[] {
   });
 }
 
+const operations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+
 function validateWebhooks(object: KubeObject): readonly FieldError[] {
   const seen = new Set<string>();
   return listAt(object, "webhooks").flatMap((webhook, index) => {
     const path = `webhooks[${index}]`;
     const name = textAt(webhook, "name");
-    const errors: FieldError[] = [...requireFields(webhook, path, "name", "sideEffects", "admissionReviewVersions")];
+    const errors: FieldError[] = [...requireFields(webhook, path, "name", "sideEffects")];
+    const versions = listAt(webhook, "admissionReviewVersions");
+    if (versions.length === 0) errors.push(required(`${path}.admissionReviewVersions`, "must specify one of v1, v1beta1"));
+    else if (!versions.includes("v1") && !versions.includes("v1beta1")) errors.push(invalid(`${path}.admissionReviewVersions`, versions, "must include at least one of v1, v1beta1"));
+    listAt(webhook, "rules").forEach((rule, number) =>
+      listAt(rule, "operations").forEach((operation, which) => {
+        if (!operations.includes(String(operation))) errors.push(notSupported(`${path}.rules[${number}].operations[${which}]`, operation, operations));
+      }),
+    );
     if (name !== "" && name.split(".").length < 3) errors.push(invalid(`${path}.name`, name, "should be a domain with at least three segments separated by dots"));
     if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
     seen.add(name);
     if (textAt(webhook, "sideEffects") !== "" && !["None", "NoneOnDryRun"].includes(textAt(webhook, "sideEffects"))) errors.push(notSupported(`${path}.sideEffects`, textAt(webhook, "sideEffects"), ["None", "NoneOnDryRun"]));
     const [url, service] = [at(webhook, "clientConfig", "url"), at(webhook, "clientConfig", "service")];
     if ((url === undefined) === (service === undefined)) errors.push(required(`${path}.clientConfig`, "exactly one of url or service is required"));
-    if (typeof url === "string" && !url.startsWith("https://")) errors.push(invalid(`${path}.clientConfig.url`, url, "'https' is the only allowed URL scheme; desired format: https://host[/path]"));
+    const parsed = typeof url === "string" ? URL.parse(url) : null;
+    if (parsed !== null && parsed.username !== "") errors.push(invalid(`${path}.clientConfig.url`, parsed.username, "user information is not permitted in the URL"));
+    if (typeof url === "string" && parsed?.protocol !== "https:") errors.push(invalid(`${path}.clientConfig.url`, parsed?.protocol.replace(":", "") ?? url, "'https' is the only allowed URL scheme; desired format: https://host[/path]"));
     const seconds = at(webhook, "timeoutSeconds");
     if (typeof seconds === "number" && (seconds < 1 || seconds > 30)) errors.push(invalid(`${path}.timeoutSeconds`, seconds, "the timeout value must be between 1 and 30 seconds"));
     errors.push(...oneOf(webhook, path, "failurePolicy", ["Fail", "Ignore"]), ...oneOf(webhook, path, "matchPolicy", ["Equivalent", "Exact"]));
@@ -402,16 +420,42 @@ function validatePolicy(policy: KubeObject): readonly FieldError[] {
   const compiled = compileAdmissionPolicy(policy["spec"]);
   const rules = listAt(policy, "spec", "matchConstraints", "resourceRules");
   return [
-    ...(rules.length === 0 ? [required("spec.matchConstraints.resourceRules")] : []),
-    ...(listAt(policy, "spec", "validations").length + listAt(policy, "spec", "auditAnnotations").length === 0 ? [required("spec.validations", "validations or auditAnnotations must contain at least one item")] : []),
+    ...(isObject(at(policy, "spec", "matchConstraints")) ? (rules.length === 0 ? [required("spec.matchConstraints.resourceRules")] : []) : [required("spec.matchConstraints")]),
+    ...(listAt(policy, "spec", "validations").length + listAt(policy, "spec", "auditAnnotations").length === 0
+      ? ["spec.validations", "spec.auditAnnotations"].map((field) => required(field, "validations or auditAnnotations must contain at least one item"))
+      : []),
+    ...listAt(policy, "spec", "validations").flatMap((validation, index) => oneOf(validation, `spec.validations[${index}]`, "reason", ["Forbidden", "Invalid", "RequestEntityTooLarge"])),
+    ...oneOf(policy["spec"], "spec", "failurePolicy", ["Fail", "Ignore"]),
     ...(compiled.verdict === "refused" ? compiled.errors : []),
   ];
+}
+
+/** kubernetes/kubernetes pkg/apis/admissionregistration/validation/validation.go (master) */
+function validatePolicyBinding(binding: KubeObject): readonly FieldError[] {
+  const actions = listAt(binding, "spec", "validationActions");
+  const reference = at(binding, "spec", "paramRef");
+  const errors: FieldError[] = [...requireFields(binding, "", "spec.policyName")];
+  if (isObject(reference)) {
+    if (textAt(reference, "name") !== "" && isObject(reference["selector"])) for (const field of ["name", "selector"]) errors.push(forbidden(`spec.paramRef.${field}`, "name and selector are mutually exclusive"));
+    errors.push(...requireFields(reference, "spec.paramRef", "parameterNotFoundAction"), ...oneOf(reference, "spec.paramRef", "parameterNotFoundAction", ["Allow", "Deny"]));
+  }
+  if (actions.length === 0) errors.push(required("spec.validationActions", "at least one validation action is required"));
+  actions.forEach((action, index) => errors.push(...oneOf({ [index]: action }, "", String(index), ["Audit", "Deny", "Warn"]).map((error) => ({ ...error, field: `spec.validationActions[${index}]` }))));
+  if (actions.includes("Deny") && actions.includes("Warn")) {
+    errors.push(invalid("spec.validationActions", actions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"));
+  }
+  return errors;
+}
+
+/** A value as the real server prints its own struct: every field, by its name in Go. */
+function asGo(value: unknown, fields: readonly string[]): JsonObject {
+  return Object.fromEntries(fields.map((field) => [field === "apiGroup" ? "APIGroup" : `${field.charAt(0).toUpperCase()}${field.slice(1)}`, at(value, field) ?? null]));
 }
 
 function validateBudget(budget: KubeObject): readonly FieldError[] {
   const errors: FieldError[] = [];
   const [minimum, maximum] = [at(budget, "spec", "minAvailable"), at(budget, "spec", "maxUnavailable")];
-  if (minimum !== undefined && maximum !== undefined) errors.push(invalid("spec", budget["spec"], "minAvailable and maxUnavailable cannot be both set"));
+  if (minimum !== undefined && maximum !== undefined) errors.push(invalid("spec", asGo(budget["spec"], ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"]), "minAvailable and maxUnavailable cannot be both set"));
   for (const [field, value] of [["minAvailable", minimum] as const, ["maxUnavailable", maximum] as const]) {
     if (typeof value === "string" && !/^\d+%$/.test(value)) errors.push(invalid(`spec.${field}`, value, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"));
     else if (typeof value === "number" && value < 0) errors.push(invalid(`spec.${field}`, value, "must be greater than or equal to 0"));
@@ -559,7 +603,7 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
     shortNames: ["svc"],
     categories: ["all"],
     status: true,
-    name: labelName,
+    name: serviceName,
     generation: "never",
     prepare: prepareService,
     validate: validateService,
@@ -655,7 +699,7 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
   kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", {
     clusterScoped: true,
     categories: ["api-extensions"],
-    validate: (object) => requireFields(object, "", "spec.policyName", "spec.validationActions"),
+    validate: validatePolicyBinding,
   }),
   kind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", { clusterScoped: true, categories: ["api-extensions"], validate: validateWebhooks }),
 

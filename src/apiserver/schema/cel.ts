@@ -1,7 +1,7 @@
 import { Optional, serialize, type ASTNode, type Environment, type ParseResult } from "@marcbachmann/cel-js";
 import { kubernetesEnvironment, matchesName } from "./cel-functions.ts";
 import type { FieldError, Schema, ValidationRule } from "./contract.ts";
-import { child, duplicate, forbidden, invalid, required } from "./field-errors.ts";
+import { child, duplicate, forbidden, invalid, notSupported, required } from "./field-errors.ts";
 import { formats, isTimestamp } from "./formats.ts";
 import { isList, isObject, type JsonObject } from "./json-values.ts";
 import { objectMeta, string } from "./schema-parts.ts";
@@ -40,6 +40,13 @@ export function compileRules(schema: Schema): CompiledRules | undefined {
   };
 }
 
+const ruleReasons = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/** A rule as the real server prints its own struct. */
+function asGo({ rule, message = "", messageExpression = "", reason, fieldPath = "", optionalOldSelf }: ValidationRule): JsonObject {
+  return { Rule: rule, Message: message, MessageExpression: messageExpression, Reason: reason ?? null, FieldPath: fieldPath, OptionalOldSelf: optionalOldSelf ?? null };
+}
+
 /** What a server refuses in the rules of one node; `path` is the node's place in the CustomResourceDefinition. */
 export function ruleProblems(schema: Schema, path: string): readonly FieldError[] {
   const problems: FieldError[] = [];
@@ -48,18 +55,19 @@ export function ruleProblems(schema: Schema, path: string): readonly FieldError[
     if (rule.rule === undefined || rule.rule.trim() === "") problems.push(required(`${at}.rule`, "rule is not specified"));
     else {
       const compiled = compileExpressionOf(rule.rule, schema, rule.optionalOldSelf === true, "bool");
-      if (compiled.verdict === "refused") problems.push(invalid(`${at}.rule`, rule, compiled.message));
+      if (compiled.verdict === "refused") problems.push(invalid(`${at}.rule`, asGo(rule), compiled.message));
       else if (rule.optionalOldSelf !== undefined && !compiled.mentions.has("oldSelf")) {
         problems.push(invalid(`${at}.optionalOldSelf`, rule.optionalOldSelf, "may not be set if oldSelf is not used in rule"));
       }
     }
     if (rule.message !== undefined && rule.message !== "" && rule.message.trim() === "") {
       problems.push(invalid(`${at}.message`, rule.message, "message must be non-empty if specified"));
-    } else if (rule.message?.trim().includes("\n") === true) problems.push(invalid(`${at}.message`, rule.message, "message must not contain line breaks"));
+    } else if (rule.message?.trim().includes("\n") === true) problems.push(invalid(`${at}.message`, rule.message, "must not contain line breaks"));
     if (rule.messageExpression !== undefined && rule.messageExpression !== "") {
       const compiled = compileExpressionOf(rule.messageExpression, schema, rule.optionalOldSelf === true, "string");
-      if (compiled.verdict === "refused") problems.push(invalid(`${at}.messageExpression`, rule, compiled.message.replace("compilation failed", "messageExpression compilation failed")));
+      if (compiled.verdict === "refused") problems.push(invalid(`${at}.messageExpression`, asGo(rule), compiled.message.replace("compilation failed", "messageExpression compilation failed")));
     }
+    if (rule.reason !== undefined && rule.reason !== "" && !ruleReasons.includes(rule.reason)) problems.push(notSupported(`${at}.reason`, rule.reason, ruleReasons));
     if (rule.fieldPath !== undefined && rule.fieldPath !== "" && fieldSteps(rule.fieldPath, schema) === undefined) {
       problems.push(invalid(`${at}.fieldPath`, rule.fieldPath, "fieldPath must be a valid path"));
     }
@@ -86,7 +94,7 @@ type CompiledRule = (input: RuleInput) => RuleFinding | undefined;
 
 type CompiledExpression =
   | { readonly verdict: "compiled"; readonly run: ParseResult; readonly mentions: ReadonlySet<string>; readonly loops: number }
-  | { readonly verdict: "refused"; readonly message: string };
+  | { readonly verdict: "refused"; readonly message: string; /** Its type, where that is what is wrong. */ readonly got?: string };
 
 function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
   const compiled = compileExpressionOf(rule.rule, schema, rule.optionalOldSelf === true, "bool");
@@ -182,11 +190,13 @@ function compileIn(env: Environment, text: string, wanted: "bool" | "string" | "
     const checked = parsed.check();
     if (!checked.valid) return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${sentence(checked.error)}` };
     if (wanted !== "any" && checked.type !== wanted && checked.type !== "dyn") {
-      return { verdict: "refused", message: wanted === "bool" ? "cel expression must evaluate to a bool" : "messageExpression must evaluate to a string" };
+      return { verdict: "refused", message: wanted === "bool" ? "cel expression must evaluate to a bool" : "messageExpression must evaluate to a string", got: String(checked.type) };
     }
     const survey: Survey = { mentions: new Set(), loops: 0 };
     const problem = inspect(parsed.ast, variables, survey, 0);
     if (problem.problem !== undefined) return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${problem.problem}` };
+    const type = problem.schema?.type;
+    if (wanted === "bool" && type !== undefined && type !== "boolean") return { verdict: "refused", message: "cel expression must evaluate to a bool" };
     return { verdict: "compiled", run: parsed, mentions: survey.mentions, loops: survey.loops };
   } catch (error) {
     return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${sentence(error)}` };
@@ -194,6 +204,7 @@ function compileIn(env: Environment, text: string, wanted: "bool" | "string" | "
 }
 
 function sentence(error: unknown): string {
+  if (error instanceof Error && error.message.startsWith("int() type error: cannot convert to int")) return "type conversion error from 'string' to 'int'";
   const summary = isObject(error) ? error["summary"] : undefined;
   if (typeof summary === "string") return lowerFirst(summary);
   return lowerFirst(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
@@ -422,26 +433,36 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
   const errors: FieldError[] = [];
   const given = isObject(spec) ? spec : {};
   const env = policyEnvironment();
+  const absent = [...(isList(given["variables"]) && given["variables"].length > 0 ? [] : ["variables"]), ...(given["paramKind"] === undefined ? ["params"] : [])];
   const compile = (text: unknown, path: string, wanted: "bool" | "string" | "any"): ParseResult | undefined => {
     if (typeof text !== "string" || text.trim() === "") {
       errors.push(required(path, `${path.split(".").pop() ?? ""} is not specified`));
       return undefined;
     }
     const compiled = compileIn(env, text, wanted, new Map());
-    if (compiled.verdict === "compiled") return compiled.run;
-    errors.push(invalid(path, text, compiled.message));
+    if (compiled.verdict === "compiled") {
+      const undeclared = absent.find((name) => compiled.mentions.has(name));
+      if (undeclared === undefined) return compiled.run;
+      const column = text.indexOf(undeclared);
+      errors.push(invalid(path, text, `compilation failed: ERROR: <input>:1:${column + 1}: undeclared reference to '${undeclared}' (in container '')\n | ${text}\n | ${".".repeat(column)}^`));
+    } else errors.push(invalid(path, text, compiled.got === undefined ? compiled.message : `must evaluate to ${wanted} but got ${compiled.got}`));
     return undefined;
   };
-  const named = (field: "matchConditions" | "variables"): Named[] =>
+  const named = new Set<string>();
+  const expressions = (field: "matchConditions" | "variables"): Named[] =>
     (isList(given[field]) ? given[field] : []).flatMap((one, index) => {
       const entry = isObject(one) ? one : {};
       const name = typeof entry["name"] === "string" ? entry["name"] : "";
-      if (name === "") errors.push(required(`spec.${field}[${index}].name`, "name is not specified"));
+      const at = `spec.${field}[${index}].name`;
+      if (name === "") errors.push(required(at, "name is not specified"));
+      else if (field === "variables" && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) errors.push(invalid(at, name, "must be a valid CEL identifier"));
+      else if (named.has(`${field}/${name}`)) errors.push(duplicate(at, name));
+      named.add(`${field}/${name}`);
       const run = compile(entry["expression"], `spec.${field}[${index}].expression`, field === "variables" ? "any" : "bool");
       return run === undefined ? [] : [{ name, run }];
     });
-  const variables = named("variables");
-  const conditions = named("matchConditions");
+  const variables = expressions("variables");
+  const conditions = expressions("matchConditions");
   const validations = (isList(given["validations"]) ? given["validations"] : []).flatMap((one, index): Validation[] => {
     const entry = isObject(one) ? one : {};
     const run = compile(entry["expression"], `spec.validations[${index}].expression`, "bool");

@@ -95,7 +95,7 @@ describe("a definition is refused", () => {
 
   test("for names and versions that do not fit", () => {
     expect(refusals(crd({}, (object) => (object.metadata.name = "wrong")))).toEqual(['metadata.name: Invalid value: "wrong": must be spec.names.plural+"."+spec.group']);
-    expect(refusals(crd({}, ({ spec }) => (spec["versions"] = [])))).toEqual(["spec.versions: Required value: must have at least one version"]);
+    expect(refusals(crd({}, ({ spec }) => (spec["versions"] = [])))).toEqual(["spec.versions: Invalid value: []: must have exactly one version marked as storage version", "status.storedVersions: Invalid value: null: must have at least one stored version"]);
     expect(refusals(crd({}, ({ spec }) => (spec["scope"] = "World")))).toEqual(['spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"']);
   });
 });

@@ -26,7 +26,9 @@ export function definitionsOf(crd: KubeObject): CustomDefinitions {
     if (same && index > 0) return;
     errors.push(...checkSchemaOf(version, same ? "spec.validation" : `spec.versions[${index}].schema`));
   });
-  versions.forEach((version, index) => errors.push(...checkColumns(version, `spec.versions[${index}]`), ...checkSubresources(version, `spec.versions[${index}]`)));
+  // So are columns and subresources.
+  const alone = versions.length === 1;
+  versions.forEach((version, index) => errors.push(...checkColumns(version, alone ? "spec" : `spec.versions[${index}]`), ...checkSubresources(version, alone ? "spec" : `spec.versions[${index}]`)));
   if (errors.length > 0) return { verdict: "refused", errors };
   const storage = versions.find((version) => at(version, "storage") === true);
   return {
@@ -132,7 +134,6 @@ function checkNames(crd: KubeObject): FieldError[] {
 
 function checkVersions(versions: readonly unknown[]): FieldError[] {
   const errors: FieldError[] = [];
-  if (versions.length === 0) return [required("spec.versions", "must have at least one version")];
   const seen = new Set<string>();
   versions.forEach((version, index) => {
     const name = textAt(version, "name");
@@ -143,11 +144,28 @@ function checkVersions(versions: readonly unknown[]): FieldError[] {
     if (seen.has(name)) errors.push(invalid("spec.versions", name, "must contain unique version names"));
     seen.add(name);
   });
-  if (versions.filter((version) => at(version, "storage") === true).length !== 1) errors.push(invalid("spec.versions", versions, "must have exactly one version marked as storage version"));
+  if (versions.filter((version) => at(version, "storage") === true).length !== 1) {
+    errors.push(invalid("spec.versions", versions.map(asGo), "must have exactly one version marked as storage version"), invalid("status.storedVersions", null, "must have at least one stored version"));
+  }
   return errors;
 }
 
-const columnTypes = ["integer", "number", "string", "boolean", "date"];
+/** A version as the real server prints its own struct: what is the same in all versions stands elsewhere. */
+function asGo(version: unknown): JsonObject {
+  return {
+    Name: textAt(version, "name"),
+    Served: at(version, "served") === true,
+    Storage: at(version, "storage") === true,
+    Deprecated: at(version, "deprecated") === true,
+    DeprecationWarning: at(version, "deprecationWarning") ?? null,
+    Schema: null,
+    Subresources: null,
+    AdditionalPrinterColumns: null,
+    SelectableFields: null,
+  };
+}
+
+const columnTypes = ["boolean", "date", "integer", "number", "string"];
 
 function checkColumns(version: unknown, path: string): FieldError[] {
   return listAt(version, "additionalPrinterColumns").flatMap((column, index) => {
@@ -179,7 +197,7 @@ function checkSubresources(version: unknown, path: string): FieldError[] {
 
 function checkSchemaOf(version: unknown, path: string): FieldError[] {
   const schema = at(version, "schema", "openAPIV3Schema");
-  if (!isObject(schema)) return [required(`${path}.openAPIV3Schema`, "schemas are required")];
+  if (!isObject(schema)) return [required("spec.versions[0].schema.openAPIV3Schema")];
   const errors = checkNode(schema, `${path}.openAPIV3Schema`, "root", 0);
   if (textAt(schema, "type") !== "object") {
     errors.push(textAt(schema, "type") === "" ? required(`${path}.openAPIV3Schema.type`, "must not be empty at the root") : invalid(`${path}.openAPIV3Schema.type`, schema["type"], "must be object at the root"));
@@ -259,7 +277,7 @@ function checkLists(schema: JsonObject, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const type = schema["x-kubernetes-list-type"];
   const keys = listAt(schema, "x-kubernetes-list-map-keys");
-  if (type !== undefined && type !== "atomic" && type !== "set" && type !== "map") errors.push(notSupported(`${path}.x-kubernetes-list-type`, type, ["atomic", "map", "set"]));
+  if (type !== undefined && type !== "atomic" && type !== "set" && type !== "map") errors.push(notSupported(`${path}.x-kubernetes-list-type`, type, ["atomic", "set", "map"]));
   if (type !== undefined && schema["type"] !== "array") errors.push(invalid(`${path}.type`, schema["type"] ?? "", "must be array if x-kubernetes-list-type is specified"));
   if (type !== "map") {
     if (keys.length > 0) errors.push(type === undefined ? required(`${path}.x-kubernetes-list-type`, "must be map if x-kubernetes-list-map-keys is non-empty") : invalid(`${path}.x-kubernetes-list-type`, type, "must be map if x-kubernetes-list-map-keys is non-empty"));
@@ -269,13 +287,11 @@ function checkLists(schema: JsonObject, path: string): FieldError[] {
   const items = objectAt(schema, "items");
   if (items["type"] !== "object") errors.push(invalid(`${path}.items.type`, items["type"] ?? "", "must be object if parent array's x-kubernetes-list-type is map"));
   const wanted = listAt(items, "required");
-  keys.forEach((key, index) => {
+  if (keys.some((key) => typeof key === "string" && !isObject(at(items, "properties", key)))) errors.push(invalid(`${path}.x-kubernetes-list-map-keys`, keys, "entries must all be names of item properties"));
+  keys.forEach((key) => {
     if (typeof key !== "string") return;
     const property = at(items, "properties", key);
-    if (!isObject(property)) {
-      errors.push(invalid(`${path}.x-kubernetes-list-map-keys[${index}]`, key, "must be the name of a property in items"));
-      return;
-    }
+    if (!isObject(property)) return;
     if (["object", "array"].includes(textAt(property, "type"))) errors.push(invalid(`${path}.items.properties[${key}].type`, property["type"], "must be a scalar type if parent array's x-kubernetes-list-type is map"));
     if (property["default"] === undefined && !wanted.includes(key)) {
       errors.push(required(`${path}.items.properties[${key}].default`, "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"));
@@ -314,8 +330,9 @@ function checkCombinations(schema: JsonObject, path: string, intOrString: boolea
 function checkDefault(schema: JsonObject, path: string): FieldError[] {
   const value = cloneJson(schema["default"]);
   const pruned = isObject(value) && schema["type"] === "object" && !("x-kubernetes-embedded-resource" in schema) ? unknownFields(schema as Schema, value) : [];
-  if (pruned.length > 0) return [invalid(`${path}.default`, schema["default"], `must not have unknown fields: ${pruned.join(", ")}`)];
-  return [...validateFragment(schema as Schema, value, `${path}.default`)];
+  if (pruned.length > 0) return [invalid(`${path}.default`, schema["default"], "must not have unknown fields")];
+  // The value has no path of its own in what is said about it.
+  return validateFragment(schema as Schema, value, `${path}.default`).map((error) => ({ ...error, message: error.message.replace(`: ${path}.default in body`, ":  in body") }));
 }
 
 function unknownFields(schema: Schema, value: JsonObject): readonly string[] {

@@ -63,7 +63,7 @@ function tail(detail: string): string {
 }
 
 function printed(value: unknown): string {
-  if (value === null || value === undefined) return '"null"';
+  if (value === null || value === undefined) return "null";
   if (typeof value === "bigint") return value.toString();
   return JSON.stringify(value);
 }

@@ -1,3 +1,5 @@
+import { parseQuantity } from "./quantities.ts";
+
 /**
  * Formats of strings that a schema may name; others are not checked, as in Kubernetes:
  * kubernetes/kube-openapi pkg/validation/strfmt (master).
@@ -14,6 +16,8 @@ export const formats: Readonly<Record<string, (text: string) => boolean>> = {
   ipv4: isIPv4,
   ipv6: isIPv6,
   mac: (text) => /^(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}$/.test(text),
+  /** Ours alone, for built-in kinds: nobody's definition names it. */
+  quantity: (text) => parseQuantity(text) !== undefined,
   uri: (text) => /^[A-Za-z][-A-Za-z0-9+.]*:\S+$/.test(text) || text.startsWith("/"),
   uuid: (text) => /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i.test(text),
 };

@@ -1,10 +1,12 @@
 import type { FieldError, KubeObject } from "./contract.ts";
 import { child, duplicate, forbidden, invalid, notFound, notSupported, required, tooLong } from "./field-errors.ts";
 import { at, equalJson, isList, isObject, listAt, objectAt, textAt } from "./json-values.ts";
+import { parseQuantity } from "./quantities.ts";
 import { compileLabelSelector, labelSelectorMatches } from "./selectors.ts";
 
 /** Texts: kubernetes/apimachinery pkg/util/validation/validation.go and pkg/api/validation/objectmeta.go (master). */
 const labelText = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const serviceNameText = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const subdomainText =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const qualifiedText =
@@ -22,7 +24,9 @@ export type NameRule = (name: string) => readonly string[];
 /** RFC 1123 subdomain: the rule of most kinds. */
 export const subdomainName: NameRule = (name) => [...longer(name, 253), ...(subdomainPattern.test(name) ? [] : [subdomainText])];
 /** RFC 1123 label: namespaces, services. */
-export const labelName: NameRule = (name) => [...longer(name, 63), ...(labelPattern.test(name) ? [] : [labelText])];
+export const labelName: NameRule = (name) => [...longer(name, 63), ...(labelPattern.test(name) ? [] : [subdomainPattern.test(name) ? "must not contain dots" : labelText])];
+/** RFC 1035 label: services. */
+export const serviceName: NameRule = (name) => [...longer(name, 63), ...(/^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(name) ? [] : [serviceNameText])];
 /** Anything that can stand in a path: roles and bindings. */
 export const pathName: NameRule = (name) => {
   if (name === "." || name === "..") return [`may not be '${name}'`];
@@ -30,7 +34,7 @@ export const pathName: NameRule = (name) => {
 };
 
 function longer(text: string, maximum: number): string[] {
-  return text.length > maximum ? [`must be no more than ${maximum} bytes`] : [];
+  return text.length > maximum ? [`must be no more than ${maximum} characters`] : [];
 }
 
 /** What is wrong with the key of a label or annotation. */
@@ -45,7 +49,7 @@ export function qualifiedNameProblems(key: string): readonly string[] {
     else problems.push(...subdomainName(prefix).map((problem) => `prefix part ${problem}`));
   }
   if (name === "") problems.push("name part must be non-empty");
-  else if (name.length > 63) problems.push("name part must be no more than 63 bytes");
+  else if (name.length > 63) problems.push("name part must be no more than 63 characters");
   if (!qualifiedPattern.test(name)) problems.push(qualifiedText);
   return problems;
 }
@@ -61,11 +65,22 @@ export function validateLabels(labels: unknown, path: string): readonly FieldErr
 
 function labelValueProblems(value: unknown): readonly string[] {
   if (typeof value !== "string") return [];
-  if (value.length > 63) return ["must be no more than 63 bytes"];
+  if (value.length > 63) return ["must be no more than 63 characters"];
   return value === "" || qualifiedPattern.test(value) ? [] : [labelValueText];
 }
 
 const annotationsLimit = 256 * 1024;
+
+/** Finalizers that need no domain: `k8s.io/kubernetes pkg/apis/core/helper/helpers.go (master)`. */
+const standardFinalizers = new Set(["kubernetes", "orphan", "foregroundDeletion"]);
+
+/** Finalizers of built-in kinds are known ones or have a domain: `k8s.io/kubernetes pkg/apis/core/validation (master)`. */
+export function validateFinalizers({ apiVersion, metadata }: KubeObject): readonly FieldError[] {
+  if (/^(?:apiextensions|admissionregistration)\.k8s\.io\//.test(apiVersion)) return [];
+  return (metadata.finalizers ?? []).flatMap((finalizer, index) =>
+    finalizer.includes("/") || standardFinalizers.has(finalizer) ? [] : [invalid(`metadata.finalizers[${index}]`, finalizer, "name is neither a standard finalizer name nor is it fully qualified")],
+  );
+}
 
 /** Name, namespace, labels, annotations, owners, finalizers; on update also what may not change. */
 export function validateMetadata(object: KubeObject, before: KubeObject | undefined, rule: NameRule): readonly FieldError[] {
@@ -85,10 +100,7 @@ export function validateMetadata(object: KubeObject, before: KubeObject | undefi
   }
   if (size > annotationsLimit) errors.push(tooLong("metadata.annotations", annotationsLimit));
   errors.push(...validateOwners(object));
-  (metadata.finalizers ?? []).forEach((finalizer, index) => {
-    const problems = qualifiedNameProblems(finalizer);
-    errors.push(...problems.map((problem) => invalid(`metadata.finalizers[${index}]`, finalizer, problem)));
-  });
+  for (const finalizer of metadata.finalizers ?? []) errors.push(...qualifiedNameProblems(finalizer).map((problem) => invalid("metadata.finalizers", finalizer, problem)));
   if (before !== undefined) {
     for (const field of ["name", "namespace", "uid", "creationTimestamp"] as const) {
       if (metadata[field] !== undefined && before.metadata[field] !== undefined && metadata[field] !== before.metadata[field]) {
@@ -111,8 +123,8 @@ function goStrings(values: readonly string[]): string {
 function validateOwners({ metadata }: KubeObject): readonly FieldError[] {
   const errors: FieldError[] = [];
   let controller: string | undefined;
-  (metadata.ownerReferences ?? []).forEach((owner, index) => {
-    const path = `metadata.ownerReferences[${index}]`;
+  const path = "metadata.ownerReferences";
+  for (const owner of metadata.ownerReferences ?? []) {
     for (const field of ["apiVersion", "kind", "name", "uid"] as const) {
       if ((owner[field] ?? "") === "") errors.push(invalid(`${path}.${field}`, owner[field] ?? "", field === "apiVersion" ? "version must not be empty" : "must not be empty"));
     }
@@ -124,8 +136,15 @@ function validateOwners({ metadata }: KubeObject): readonly FieldError[] {
       }
       controller = `${owner.kind}/${owner.name}`;
     }
-  });
+    const { group, version } = splitVersion(owner.apiVersion);
+    if (owner.kind === "Event" && (group === "" || group === "events.k8s.io")) errors.push(invalid(path, owner, `${group}/${version}, Kind=Event is disallowed from being an owner`));
+  }
   return errors;
+}
+
+function splitVersion(apiVersion = ""): { readonly group: string; readonly version: string } {
+  const slash = apiVersion.indexOf("/");
+  return { group: apiVersion.slice(0, Math.max(slash, 0)), version: apiVersion.slice(slash + 1) };
 }
 
 /** `field is immutable` for each of `paths` that changed. */
@@ -184,7 +203,7 @@ export function validateWorkload(object: KubeObject, before: KubeObject | undefi
   const selector = spec["selector"];
   const labels = objectAt(spec, "template", "metadata", "labels");
   const errors: FieldError[] = [...immutable(object, before, "spec.selector"), ...notNegative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")];
-  if (!isObject(selector)) errors.push(required("spec.selector"));
+  if (!isObject(selector)) errors.push(required("spec.selector"), ...(object.kind === "Deployment" ? [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")] : []));
   else {
     errors.push(...validateSelector(selector, "spec.selector"));
     if (Object.keys(objectAt(selector, "matchLabels")).length + listAt(selector, "matchExpressions").length === 0) {
@@ -228,7 +247,9 @@ export function validatePodSpec(spec: unknown, path: string, restartPolicies: re
     if (field === "containers" && containers.length === 0) errors.push(required(`${path}.containers`));
     containers.forEach((container, index) => errors.push(...validateContainer(container, `${path}.${field}[${index}]`, volumes, names)));
   }
-  if (!restartPolicies.includes(textAt(spec, "restartPolicy"))) errors.push(notSupported(`${path}.restartPolicy`, textAt(spec, "restartPolicy"), restartPolicies));
+  // Where nobody chose, the default of pods is as good as nothing.
+  if (restartPolicies.length === 2 && textAt(spec, "restartPolicy") === "Always") errors.push(required(`${path}.restartPolicy`, `valid values: ${restartPolicies.map((one) => JSON.stringify(one)).join(", ")}`));
+  else if (!restartPolicies.includes(textAt(spec, "restartPolicy"))) errors.push(notSupported(`${path}.restartPolicy`, textAt(spec, "restartPolicy"), restartPolicies));
   errors.push(
     ...oneOf(spec, path, "dnsPolicy", ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
     ...notNegative(spec, path, "terminationGracePeriodSeconds"),
@@ -277,6 +298,11 @@ function validateContainer(container: unknown, path: string, volumes: ReadonlySe
     if (textAt(variable, "name") === "") errors.push(required(`${path}.env[${index}].name`));
     else if (textAt(variable, "value") !== "" && isObject(at(variable, "valueFrom"))) errors.push(invalid(`${path}.env[${index}].valueFrom`, "", "may not be specified when `value` is not empty"));
   });
+  const limits = objectAt(container, "resources", "limits");
+  for (const [name, value] of Object.entries(objectAt(container, "resources", "requests"))) {
+    const [asked, limit] = [parseQuantity(String(value)), name in limits ? parseQuantity(String(limits[name])) : undefined];
+    if (asked !== undefined && limit !== undefined && asked > limit) errors.push(invalid(`${path}.resources.requests`, value, `must be less than or equal to ${name} limit of ${String(limits[name])}`));
+  }
   const mounts = new Set<string>();
   listAt(container, "volumeMounts").forEach((mount, index) => {
     const at_ = `${path}.volumeMounts[${index}]`;

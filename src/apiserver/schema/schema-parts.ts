@@ -8,7 +8,7 @@ export const long: Schema = { type: "integer", format: "int64" };
 export const boolean: Schema = { type: "boolean" };
 export const intOrString: Schema = { "x-kubernetes-int-or-string": true };
 /** `100m`, `2Gi`, or a number. */
-export const quantity: Schema = { "x-kubernetes-int-or-string": true };
+export const quantity: Schema = { "x-kubernetes-int-or-string": true, format: "quantity" };
 export const time: Schema = { type: "string", format: "date-time", nullable: true };
 /** base64 */
 export const bytes: Schema = { type: "string", format: "byte" };

@@ -64,8 +64,8 @@ describe("validate", () => {
     ["maps are counted", { labels: { a: "1", b: "2", c: "3" } }, ["spec.labels: Too many: 3: must have at most 2 items"]],
     ["null passes where nullable", { maybe: null }, []],
     ["formats are checked", { when: "yesterday" }, ['spec.when: Invalid value: "yesterday": spec.when in body must be of type date-time: "yesterday"']],
-    ["an embedded object needs its kind", { template: { apiVersion: "v1" } }, ["spec.template.kind: Required value: must not be empty"]],
-    ["exactly one alternative", { choice: { a: "1", b: "2" } }, ['spec.choice: Invalid value: {"a":"1","b":"2"}: "spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives']],
+    ["an embedded object needs its kind", { template: { apiVersion: "v1" } }, ["spec.template.kind: Required value"]],
+    ["exactly one alternative", { choice: { a: "1", b: "2" } }, ['<nil>: Invalid value: "": "spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives']],
   ])("%s", ([, spec, expected]) => {
     expect(errors(spec)).toEqual(expected);
   });
@@ -159,7 +159,7 @@ describe("rules", () => {
       undefined,
       [
         'spec.owner: Invalid value: "integer": spec.owner in body must be of type string: "integer"',
-        '<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+        '<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
       ],
     ],
   ])("%s", ([, spec, old, expected]) => {

@@ -296,7 +296,7 @@ function checkString({ schema, pattern }: Node, value: string, walk: Walk): void
     report(walk, (path) => invalid(path, value, `${path} in body should match '${schema.pattern}'`));
   }
   if (schema.format !== undefined && Object.hasOwn(formats, schema.format) && formats[schema.format]?.(value) === false) {
-    report(walk, (path) => invalid(path, value, `${path} in body must be of type ${schema.format}: ${JSON.stringify(value)}`));
+    report(walk, (path) => typeInvalid(path, value, `${path} in body must be of type ${schema.format}: ${JSON.stringify(value)}`));
   }
 }
 
@@ -396,7 +396,7 @@ function checkEmbedded(value: JsonObject, walk: Walk): void {
   for (const name of ["apiVersion", "kind"]) {
     if (value[name] !== undefined && value[name] !== "") continue;
     walk.steps.push(name);
-    report(walk, (path) => required(path, "must not be empty"));
+    report(walk, (path) => required(path));
     walk.steps.pop();
   }
 }
@@ -410,17 +410,17 @@ function passes(node: Node, value: unknown): boolean {
 function checkCombinations(node: Node, value: unknown, walk: Walk): void {
   for (const part of node.allOf) check(part, value, walk);
   if (node.anyOf.length > 0 && !node.anyOf.some((part) => passes(part, value))) {
-    report(walk, (path) => invalid(path, value, `${JSON.stringify(path)} must validate at least one schema (anyOf)`));
+    report(walk, (path) => invalid("<nil>", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`));
   }
   if (node.oneOf.length > 0) {
     const valid = node.oneOf.filter((part) => passes(part, value)).length;
     if (valid !== 1) {
       const found = valid === 0 ? "Found none valid" : `Found ${valid} valid alternatives`;
-      report(walk, (path) => invalid(path, value, `${JSON.stringify(path)} must validate one and only one schema (oneOf). ${found}`));
+      report(walk, (path) => invalid("<nil>", "", `${JSON.stringify(path)} must validate one and only one schema (oneOf). ${found}`));
     }
   }
   if (node.not !== undefined && passes(node.not, value)) {
-    report(walk, (path) => invalid(path, value, `${JSON.stringify(path)} must not validate the schema (not)`));
+    report(walk, (path) => invalid("<nil>", "", `${JSON.stringify(path)} must not validate the schema (not)`));
   }
 }
 

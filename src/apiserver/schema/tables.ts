@@ -47,7 +47,7 @@ export function customTable(columns: readonly PrinterColumn[] | undefined): Tabl
   return {
     columns: [
       column("Name", { format: "name" }),
-      ...given.map(({ name, type, format, description, priority }): Column => ({ name, type, format: format ?? "", description: description ?? "", priority: priority ?? 0 })),
+      ...given.map(({ name, type, format, description, priority, jsonPath }): Column => ({ name, type, format: format ?? "", description: description ?? `Custom resource definition column (in JSONPath format): ${jsonPath}`, priority: priority ?? 0 })),
     ],
     row: (object, now) => [object.metadata.name ?? "", ...readers.map((read) => read(object, now))],
   };

@@ -57,7 +57,7 @@ export const applyingCases: readonly ContractCase[] = [
   {
     title: "apply to /status owns status only",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w"));
       const reply = await api.patch(`${path}/w/status?fieldManager=me`, "apply", { apiVersion: `${group}/v1`, kind: "Widget", metadata: { name: "w" }, spec: { size: 9 }, status: { phase: "Ready" } });
       expect(reply.status, reply.text).toBe(200);

@@ -6,7 +6,7 @@ export const customResourcesCases: readonly ContractCase[] = [
   {
     title: "a definition that is established is served: discovery, objects, columns",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       await eventually(async () => expect((await api.get(`/apis/${group}/v1`)).at("resources.0.name")).toBe("widgets"));
       await created(api, path, widget(group, "w"));
       const shown = await api.get(path, { accept: table });
@@ -17,7 +17,7 @@ export const customResourcesCases: readonly ContractCase[] = [
   {
     title: "custom objects are checked by schema and rules",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       const low = await api.post(path, widget(group, "w", { size: 0 }));
       expect(low.status).toBe(422);
       expect(low.at("message")).toContain("spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1");
@@ -32,7 +32,7 @@ export const customResourcesCases: readonly ContractCase[] = [
   {
     title: "an update of a custom object must name its version",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w"));
       const reply = await api.put(`${path}/w`, widget(group, "w", { size: 5 }));
       expect(reply.status).toBe(422);
@@ -42,7 +42,7 @@ export const customResourcesCases: readonly ContractCase[] = [
   {
     title: "apply merges list maps of custom objects by their keys",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       const apply = (manager: string, parts: readonly Json[]) => api.patch(`${path}/w?fieldManager=${manager}`, "apply", widget(group, "w", { parts }));
       await apply("one", [{ name: "a", count: 1 }]);
       const both = await apply("two", [{ name: "b", count: 2 }]);

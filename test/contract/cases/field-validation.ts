@@ -13,7 +13,7 @@ export const fieldValidationCases: readonly ContractCase[] = [
   {
     title: "fieldValidation=Warn warns in a header, drops the field, and goes on",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       const reply = await api.post(`${path}?fieldValidation=Warn`, widget(group, "w", { colour: "red" }));
       expect(reply.status).toBe(201);
       expect([reply.headers["warning"]].flat().join(",")).toContain('299 - "unknown field \\"spec.colour\\""');

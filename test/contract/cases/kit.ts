@@ -96,12 +96,9 @@ export async function readyPod(api: Api, namespace: string, name: string, labels
   expect(reply.status, reply.text).toBe(200);
 }
 
-/** The definition of widgets that cases share: a real server takes seconds until it serves a new one. */
-export async function widgetGroup(api: Api, namespace: string): Promise<{ readonly group: string; readonly path: string }> {
+/** The widgets that cases share. */
+export function widgetGroup(namespace: string): { readonly group: string; readonly path: string } {
   const group = "contract.example.com";
-  const made = await api.post(definitions, widgets(group));
-  expect([201, 409]).toContain(made.status);
-  await served(api, widgets(group));
   return { group, path: `/apis/${group}/v1/namespaces/${namespace}/widgets` };
 }
 
@@ -125,7 +122,7 @@ export async function defined(api: Api, definition: Definition): Promise<void> {
   await served(api, definition);
 }
 
-async function served(api: Api, { metadata, spec }: Definition): Promise<void> {
+export async function served(api: Api, { metadata, spec }: Definition): Promise<void> {
   await eventually(async () => {
     const conditions = ((await api.get(`${definitions}/${metadata.name}`)).at("status.conditions") ?? []) as Json[];
     expect(conditions).toContainEqual(expect.objectContaining({ type: "Established", status: "True" }));

@@ -42,7 +42,7 @@ export const patchingCases: readonly ContractCase[] = [
   {
     title: "custom resources answer 415 to strategic patches",
     async run(api, namespace) {
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w"));
       expect((await api.patch(`${path}/w`, "strategic", { spec: { size: 4 } })).status).toBe(415);
       expect((await api.patch(`${path}/w`, "merge", { spec: { size: 4 } })).at("spec.size")).toBe(4);

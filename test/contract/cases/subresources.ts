@@ -10,7 +10,7 @@ export const subresourcesCases: readonly ContractCase[] = [
       expect(scale.json).toMatchObject({ kind: "Scale", apiVersion: "autoscaling/v1", spec: { replicas: 2 }, status: { selector: "app=d" } });
       expect((await api.patch(`${apps(namespace, "deployments", "d")}/scale`, "merge", { spec: { replicas: 5 } })).at("spec.replicas")).toBe(5);
       expect((await api.get(apps(namespace, "deployments", "d"))).json).toMatchObject({ metadata: { generation: 2 }, spec: { replicas: 5 } });
-      const { group, path } = await widgetGroup(api, namespace);
+      const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w", { size: 5, replicas: 1 }));
       expect((await api.put(`${path}/w/scale`, { kind: "Scale", apiVersion: "autoscaling/v1", metadata: { name: "w", namespace }, spec: { replicas: 4 } })).at("spec.replicas")).toBe(4);
     },
