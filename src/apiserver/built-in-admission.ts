@@ -1,3 +1,4 @@
+import { nodeTaints } from "../api/names.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import { nameSuffix } from "./engine.ts";
 import type { LiveObjects } from "./live-objects.ts";
@@ -87,11 +88,49 @@ export function podPriority(live: LiveObjects): AdmissionPlugin {
       if (operation !== "CREATE" || served.stored !== "pods" || subresource !== "" || object === undefined) return undefined;
       const spec = isObject(object["spec"]) ? object["spec"] : {};
       const wanted = typeof spec["priorityClassName"] === "string" ? spec["priorityClassName"] : "";
-      if (wanted === "") return spec["priority"] === undefined ? { ...object, spec: { ...spec, priority: 0 } } : undefined;
+      const given = spec["priority"];
+      const refused = (computed: number) => forbidden(served.definition, name, `the integer value of priority (${String(given)}) must not be provided in pod spec; priority admission controller computed ${computed} from the given PriorityClass name`);
+      if (wanted === "") {
+        return given === undefined || given === 0 ? { ...object, spec: { preemptionPolicy: "PreemptLowerPriority", ...spec, priority: 0 } } : refused(0);
+      }
       const stored = live.get({ resource: "priorityclasses.scheduling.k8s.io", namespace: "", name: wanted })?.object["value"];
       const priority = typeof stored === "number" ? stored : builtIn[wanted];
       if (priority === undefined) return forbidden(served.definition, name, `no PriorityClass with name ${wanted} was found`);
-      return { ...object, spec: { ...spec, priority } };
+      if (given !== undefined && given !== priority) return refused(priority);
+      return { ...object, spec: { preemptionPolicy: "PreemptLowerPriority", ...spec, priority } };
+    },
+  };
+}
+
+/** Five minutes on a node that is lost: `k8s.io/kubernetes plugin/pkg/admission/defaulttolerationseconds (master)`. */
+export function podTolerations(): AdmissionPlugin {
+  return {
+    mutate({ operation, served, subresource, object }) {
+      if ((operation !== "CREATE" && operation !== "UPDATE") || served.stored !== "pods" || subresource !== "" || object === undefined) return undefined;
+      const spec = isObject(object["spec"]) ? object["spec"] : {};
+      const tolerations: unknown[] = Array.isArray(spec["tolerations"]) ? [...(spec["tolerations"] as readonly unknown[])] : [];
+      for (const key of [nodeTaints.notReady, nodeTaints.unreachable]) {
+        const covers = (one: unknown) => isObject(one) && [key, "", undefined].includes(one["key"] as string | undefined) && ["NoExecute", "", undefined].includes(one["effect"] as string | undefined);
+        if (!tolerations.some(covers)) tolerations.push({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 });
+      }
+      const given = Array.isArray(spec["tolerations"]) ? spec["tolerations"].length : 0;
+      return tolerations.length === given ? undefined : { ...object, spec: { ...spec, tolerations } };
+    },
+  };
+}
+
+/**
+ * A new node takes no pods until somebody has seen that it is ready: `k8s.io/kubernetes plugin/pkg/admission/nodetaint (master)`.
+ * The node lifecycle controller takes the taint away.
+ */
+export function nodeTaint(): AdmissionPlugin {
+  return {
+    mutate({ operation, served, subresource, object }) {
+      if (operation !== "CREATE" || served.stored !== "nodes" || subresource !== "" || object === undefined) return undefined;
+      const spec = isObject(object["spec"]) ? object["spec"] : {};
+      const taints: readonly unknown[] = Array.isArray(spec["taints"]) ? spec["taints"] : [];
+      if (taints.some((taint) => isObject(taint) && taint["key"] === nodeTaints.notReady && taint["effect"] === "NoSchedule")) return undefined;
+      return { ...object, spec: { ...spec, taints: [...taints, { key: nodeTaints.notReady, effect: "NoSchedule" }] } };
     },
   };
 }

@@ -22,15 +22,17 @@ export async function deleteObject(
   options: DeleteOptions,
 ): Promise<Written | Refusal> {
   const { definition } = served;
+  // The real server names the kind here, not the resource.
+  const ofKind = { group: definition.group, plural: definition.kind };
   for (let attempt = 1; ; attempt++) {
     const live = engine.live.get(keyOf(served, target));
     if (live === undefined) return notFound(definition, target.name);
     const { metadata } = live.object;
     if (options.uid !== undefined && options.uid !== metadata.uid) {
-      return conflict(definition, target.name, `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid ?? ""}). The object might have been deleted and then recreated`);
+      return conflict(ofKind, target.name, `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid ?? ""}). The object might have been deleted and then recreated`);
     }
     if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
-      return conflict(definition, target.name, `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion ?? ""}). The object might have been modified`);
+      return conflict(ofKind, target.name, `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion ?? ""}). The object might have been modified`);
     }
     const objection = await engine.admission.validate(
       {

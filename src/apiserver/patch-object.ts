@@ -7,7 +7,6 @@ import { applyServerSide } from "./schema/field-sets.ts";
 import { isObject } from "./schema/json-values.ts";
 import { jsonPatch, mergePatch, strategicMergePatch } from "./schema/patches.ts";
 import { badRequest, conflict, Refusal, tooLarge, unsupportedMediaType } from "./status.ts";
-import { invalidOption } from "./write-options.ts";
 import { checkIdentity, createObject, modifyObject, type WriteContext, type Written } from "./writes.ts";
 
 const patchTypes = {
@@ -20,14 +19,20 @@ const patchTypes = {
 /** Changes an object as a patch of any kind says. */
 export type Patch = (object: unknown) => PatchResult;
 
+/** 415 for a kind of patch that the kind of object does not have. */
+export function checkPatchType({ definition }: WriteContext["served"], request: HttpRequest): Refusal | undefined {
+  const served: readonly string[] = definition.custom ? [patchTypes.json, patchTypes.merge, patchTypes.apply] : Object.values(patchTypes);
+  return served.includes(mediaType(request)) ? undefined : unsupportedMediaType(served);
+}
+
 /** Reads the body of a PATCH that is no apply. */
 export function readPatch(context: Pick<WriteContext, "served">, request: HttpRequest): Patch | "apply" | Refusal {
   if (bodyBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
   const { definition } = context.served;
+  const unsupported = checkPatchType(context.served, request);
+  if (unsupported !== undefined) return unsupported;
   const type = mediaType(request);
   if (type === patchTypes.apply) return "apply";
-  const served: readonly string[] = definition.custom ? [patchTypes.json, patchTypes.merge, patchTypes.apply] : Object.values(patchTypes);
-  if (!served.includes(type)) return unsupportedMediaType(served);
   const patch = parseText(bodyText(request), "json");
   if (patch instanceof Refusal) return patch;
   if (type === patchTypes.json) return (object) => jsonPatch(object, patch);
@@ -36,7 +41,7 @@ export function readPatch(context: Pick<WriteContext, "served">, request: HttpRe
 }
 
 export function patchRefusal(result: Extract<PatchResult, { verdict: "refused" }>): Refusal {
-  return new Refusal(result.status, result.reason, result.message, result.causes === undefined ? undefined : { causes: result.causes });
+  return new Refusal(result.status, result.reason, result.message, result.causes === undefined ? (result.status === 422 ? {} : undefined) : { causes: result.causes });
 }
 
 /** PATCH of an object or its status. */
@@ -52,14 +57,13 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       if (!isObject(result.object)) return badRequest("the patched object is no object");
       return checkIdentity(context, result.object);
     },
-    "track",
+    "patched",
   );
 }
 
 async function applyObject(context: WriteContext, request: HttpRequest): Promise<Written | Refusal> {
   const { engine, served, target, options } = context;
   const manager = target.query.get("fieldManager") ?? "";
-  if (manager === "") return invalidOption("PatchOptions", "fieldManager", "Required value: is required for apply patch", "FieldValueRequired");
   const value = parseText(bodyText(request), "yaml");
   if (value instanceof Refusal) return badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
   if (!isObject(value)) return badRequest("the applied configuration must be an object");
@@ -71,12 +75,17 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   if ((applied.metadata.managedFields ?? []).length > 0) return badRequest("metadata.managedFields must be nil");
   applied.metadata.name = target.name;
   const { resourceVersion, uid } = applied.metadata;
-  const own = forEndpoint(context, applied);
+  const { resourceVersion: _, uid: __, ...ownMetadata } = applied.metadata;
+  const own: KubeObject = { ...applied, metadata: ownMetadata };
+  const given = isObject(value["metadata"]) ? value["metadata"] : {};
+  const givenName = [given["namespace"], given["name"]].map((part) => (typeof part === "string" ? part : "")).join("/");
 
   const merge = (live: KubeObject | undefined): KubeObject | Refusal => {
     const result = applyServerSide({
       live,
       applied: own,
+      name: givenName,
+      reset: resetFields(context),
       schema: served.definition.schema,
       manager,
       force: options.force,
@@ -89,13 +98,12 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
       case "conflict":
         return new Refusal(409, "Conflict", result.message, { causes: result.causes });
       case "refused":
-        return new Refusal(result.status, result.status === 422 ? "Invalid" : "BadRequest", result.message);
+        return new Refusal(result.status, result.status === 400 ? "BadRequest" : "", result.message);
     }
   };
 
   if (engine.live.get(keyOf(served, target)) === undefined && target.subresource === "") {
     if ((uid ?? "") !== "") return conflict(served.definition, target.name, `uid mismatch: the provided object specified uid ${uid ?? ""}, and no existing object was found`);
-    if ((resourceVersion ?? "") !== "") return conflict(served.definition, target.name);
     const denied = context.mayCreate?.();
     if (denied !== undefined) return denied;
     const object = merge(undefined);
@@ -107,32 +115,23 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   return modifyObject(
     context,
     (live) => {
-      if ((resourceVersion ?? "") !== "" && resourceVersion !== live.metadata.resourceVersion) return conflict(served.definition, target.name);
       if ((uid ?? "") !== "" && uid !== live.metadata.uid) return conflict(served.definition, target.name, `Precondition failed: UID in precondition: ${uid ?? ""}, UID in object meta: ${live.metadata.uid ?? ""}`);
       const object = merge(inVersion(live, served.apiVersion));
       if (object instanceof Refusal) return object;
-      const { resourceVersion: current } = live.metadata;
+      const current = (resourceVersion ?? "") === "" ? live.metadata.resourceVersion : resourceVersion;
       return { ...object, metadata: { ...object.metadata, ...(current === undefined ? {} : { resourceVersion: current }) } };
     },
     "applied",
   );
 }
 
-/** What this endpoint does not write cannot be owned through it: no status by the main one, nothing else by /status. */
-function forEndpoint({ served, target }: WriteContext, applied: KubeObject): KubeObject {
-  const { resourceVersion: _, uid: __, ...metadata } = applied.metadata;
-  if (target.subresource === "status") {
-    const { apiVersion, kind } = applied;
-    const kept = served.definition.custom ? pick(metadata, ["name", "namespace"]) : metadata;
-    return { apiVersion, kind, metadata: kept, ...("status" in applied ? { status: applied["status"] } : {}) };
-  }
-  if (!served.definition.hasStatus) return { ...applied, metadata };
-  const { status: ___, ...rest } = applied;
-  return { ...rest, metadata };
-}
-
-function pick<T extends object, K extends keyof T>(value: T, keys: readonly K[]): Partial<T> {
-  const picked: Partial<T> = {};
-  for (const key of keys) if (key in value) picked[key] = value[key];
-  return picked;
+/** What this endpoint does not write cannot be owned through it: `GetResetFields` of the strategies in `pkg/registry (v1.34)`. */
+function resetFields({ served, target }: WriteContext): readonly (readonly string[])[] {
+  if (target.subresource === "") return served.definition.hasStatus ? [["status"]] : [];
+  if (target.subresource !== "status") return [];
+  const more: Readonly<Record<string, readonly (readonly string[])[]>> = {
+    "deployments.apps": [["metadata", "labels"]],
+    pods: [["metadata", "ownerReferences"]],
+  };
+  return [["spec"], ...(more[served.stored] ?? [])];
 }

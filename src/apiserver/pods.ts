@@ -133,7 +133,7 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
       const scheduled = { type: "PodScheduled", status: "True", lastProbeTime: null, lastTransitionTime: timestamp(engine.clock.now()) };
       return { ...pod, spec: { ...spec, nodeName: node }, status: { ...status, conditions: [...conditions, scheduled] } };
     },
-    "track",
+    "patched",
   );
   return written instanceof Refusal ? written : jsonResponse(201, done);
 }

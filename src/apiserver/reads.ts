@@ -100,11 +100,12 @@ export function listObjects(engine: Engine, served: Served, target: ResourceTarg
   for (const live of all) {
     passed += 1;
     if (from !== undefined && `${live.key.namespace}/${live.key.name}` <= from.start) continue;
-    if (!selection.everything && !selection.matches(live)) continue;
+    // Whether one of the rest is selected is not known before the next page.
     if (limit > 0 && items.length === limit) {
       more = true;
       break;
     }
+    if (!selection.everything && !selection.matches(live)) continue;
     items.push(live);
     last = live;
   }

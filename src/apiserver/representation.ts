@@ -91,6 +91,16 @@ export function representation(now: () => number): Representation {
     return JSON.stringify(inVersion(live.object, served.apiVersion));
   }
 
+  /** An item of a list of Go's own types does not say what it is; the list does. */
+  function item(served: Served, live: LiveObject): string {
+    const whole = json(served, live);
+    if (served.definition.custom) return whole;
+    const head = `{"apiVersion":${JSON.stringify(served.apiVersion)},"kind":${JSON.stringify(served.definition.kind)},`;
+    if (whole.startsWith(head)) return `{${whole.slice(head.length)}`;
+    const { apiVersion: _, kind: __, ...rest } = inVersion(live.object, served.apiVersion);
+    return JSON.stringify(rest);
+  }
+
   function text(document: unknown, format: Format): string {
     return format.encoding === "yaml" ? stringify(document) : JSON.stringify(document);
   }
@@ -114,10 +124,11 @@ export function representation(now: () => number): Representation {
         case "metadata":
           return text({ kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1", metadata, items: items.map((live) => asMetadata(live.object)) }, format);
         case "object": {
-          const head = { kind: definition.listKind, apiVersion, metadata };
-          if (format.encoding === "yaml") return stringify({ ...head, items: items.map((live) => inVersion(live.object, apiVersion)) });
+          // Lists of custom objects are written without Go's types, and name a token that there is not.
+          const head = { kind: definition.listKind, apiVersion, metadata: definition.custom ? { continue: "", ...metadata } : metadata };
+          if (format.encoding === "yaml") return stringify({ ...head, items: items.map((live) => JSON.parse(item(served, live)) as unknown) });
           // Objects are kept encoded: a list is their concatenation.
-          return `${JSON.stringify(head).slice(0, -1)},"items":[${items.map((live) => json(served, live)).join(",")}]}`;
+          return `${JSON.stringify(head).slice(0, -1)},"items":[${items.map((live) => item(served, live)).join(",")}]}`;
         }
       }
     },

@@ -59,3 +59,53 @@ export function parseText(text: string, language: "json" | "yaml"): unknown {
     return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
+
+/** Paths of fields that a JSON body names twice, which a parsed object no longer shows. */
+export function duplicateFields(request: HttpRequest): readonly string[] {
+  const type = mediaType(request);
+  return type === "" || type === "application/json" ? duplicatesOf(bodyText(request)) : [];
+}
+
+/** `text` has been parsed: it is valid JSON. */
+function duplicatesOf(text: string): readonly string[] {
+  interface Level {
+    readonly seen: Set<string> | undefined;
+    readonly path: string;
+    step: string;
+    index: number;
+  }
+  const found: string[] = [];
+  const levels: Level[] = [];
+  let expectsKey = false;
+  const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g;
+  for (const [token] of text.matchAll(tokens)) {
+    const level = levels.at(-1);
+    switch (token) {
+      case "{":
+      case "[": {
+        const path = level === undefined ? "" : `${level.path}${level.seen === undefined ? `[${level.index}]` : level.path === "" ? level.step : `.${level.step}`}`;
+        levels.push({ seen: token === "{" ? new Set() : undefined, path, step: "", index: 0 });
+        expectsKey = token === "{";
+        break;
+      }
+      case "}":
+      case "]":
+        levels.pop();
+        expectsKey = false;
+        break;
+      case ",":
+        if (level !== undefined) level.index += 1;
+        expectsKey = level?.seen !== undefined;
+        break;
+      case ":":
+        expectsKey = false;
+        break;
+      default:
+        if (!expectsKey || level?.seen === undefined) break;
+        level.step = JSON.parse(token) as string;
+        if (level.seen.has(level.step)) found.push(level.path === "" ? level.step : `${level.path}.${level.step}`);
+        level.seen.add(level.step);
+    }
+  }
+  return found;
+}

@@ -79,7 +79,7 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
       setAt(live, paths.specReplicasPath, replicas);
       return live;
     },
-    "track",
+    "patched",
   );
   return written instanceof Refusal ? written : jsonResponse(200, scaleOf(inVersion(written.live.object, served.apiVersion), paths));
 }

@@ -8,7 +8,7 @@ import { admissionWebhooks, type WebhookCaller } from "./admission-webhooks.ts";
 import { anonymous, authenticate, type AuthenticationOptions, impersonated, type Peer } from "./authentication.ts";
 import { accessDenied, authorizer, impersonationChecks } from "./authorization.ts";
 import { bootstrap, type BootstrapOptions } from "./bootstrap.ts";
-import { certificateRequester, namespaceLifecycle, podPriority, podServiceAccount } from "./built-in-admission.ts";
+import { certificateRequester, namespaceLifecycle, nodeTaint, podPriority, podServiceAccount, podTolerations } from "./built-in-admission.ts";
 import { catalogOf, type Served } from "./catalog.ts";
 import { customResources } from "./custom-resources.ts";
 import { deleteObject } from "./deletes.ts";
@@ -17,12 +17,12 @@ import type { Engine, Exchange } from "./engine.ts";
 import { expireEvents } from "./event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./live-objects.ts";
 import { nodeAuthorizer, nodeRestriction } from "./node-access.ts";
-import { patchObject } from "./patch-object.ts";
+import { checkPatchType, patchObject } from "./patch-object.ts";
 import { bindPod, evictPod, type LogSource, podLog } from "./pods.ts";
 import { rbacIndex } from "./rbac-index.ts";
 import { getObject, listObjects, selectionOf, watchObjects } from "./reads.ts";
 import { negotiate, objectResponse, representation } from "./representation.ts";
-import { bodyObject } from "./request-body.ts";
+import { bodyObject, duplicateFields } from "./request-body.ts";
 import { parseTarget, type ResourceTarget } from "./request-target.ts";
 import { reviews } from "./reviews.ts";
 import { roleEscalation } from "./role-escalation.ts";
@@ -34,7 +34,7 @@ import { groupResource, internalError, jsonResponse, methodNotAllowed, notFound,
 import type { Store } from "./store.ts";
 import { requestToken } from "./token-request.ts";
 import { readDeleteOptions, readWriteOptions } from "./write-options.ts";
-import { checkIdentity, createObject, mayCreateByUpdate, modifyObject, type WriteContext, type Written } from "./writes.ts";
+import { checkIdentity, createObject, decode, mayCreateByUpdate, modifyObject, type WriteContext, type Written } from "./writes.ts";
 
 export interface ApiServerOptions {
   readonly store: Store;
@@ -85,6 +85,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     certificateRequester(),
     podServiceAccount(live, random),
     podPriority(live),
+    nodeTaint(),
+    podTolerations(),
     custom.admission,
     admissionWebhooks({ live, clock, random, log, call: options.webhooks }),
     nodeRestriction(live),
@@ -199,10 +201,16 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
     const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
+    const undecodable = decode(context, object, "body", duplicateFields(request));
+    if (undecodable !== undefined) return undecodable;
     return answer(served, target, request, await createObject(context, object, "track"));
   }
 
   async function change(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+    if (target.verb === "patch" && target.subresource !== "scale") {
+      const unsupported = checkPatchType(served, request);
+      if (unsupported !== undefined) return unsupported;
+    }
     const writeOptions = readWriteOptions(request, target.query, target.verb === "patch" ? "PatchOptions" : "UpdateOptions");
     if (writeOptions instanceof Refusal) return writeOptions;
     const mayCreate = (): Refusal | undefined => {
@@ -216,7 +224,9 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (body instanceof Refusal) return body;
     const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
-    const written = await modifyObject(context, () => structuredClone(object), "track");
+    const undecodable = decode(context, object, "body", duplicateFields(request));
+    if (undecodable !== undefined) return undecodable;
+    const written = await modifyObject(context, () => structuredClone(object), "decoded");
     if (written instanceof Refusal && written.code === 404 && target.subresource === "" && mayCreateByUpdate(served)) {
       const refusal = mayCreate();
       if (refusal !== undefined) return refusal;
@@ -253,14 +263,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
 
   async function removeAll(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+    const selection = selectionOf(served, target);
+    if (selection instanceof Refusal) return selection;
     const body = deletionBody(request);
     if (body instanceof Refusal) return body;
     const deleteOptions = readDeleteOptions(body, target.query);
     if (deleteOptions instanceof Refusal) return deleteOptions;
     const format = negotiate(request.headers["accept"], target.query);
     if (format instanceof Refusal) return format;
-    const selection = selectionOf(served, target);
-    if (selection instanceof Refusal) return selection;
     const chosen = live.list(served.stored, served.definition.namespaced ? target.namespace : undefined).filter(selection.matches);
     for (const { key } of chosen) {
       const written = await deleteObject(engine, exchange, served, { namespace: key.namespace, name: key.name, subresource: "" }, deleteOptions);

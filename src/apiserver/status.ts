@@ -33,7 +33,7 @@ export class Refusal {
   readonly status: Status;
 
   constructor(code: number, reason: string, message: string, details?: StatusDetails) {
-    this.status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, ...(details === undefined ? {} : { details }), code };
+    this.status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, ...(reason === "" ? {} : { reason }), ...(details === undefined ? {} : { details }), code };
   }
 
   get code(): number {
@@ -130,7 +130,7 @@ export function invalid(kind: { readonly group: string; readonly kind: string },
   return new Refusal(422, "Invalid", `${subject} "${name}" is invalid: ${all}`, {
     ...(name === "" ? {} : { name }),
     ...(kind.group === "" ? {} : { group: kind.group }),
-    kind: kind.kind,
+    ...(kind.kind === "" ? {} : { kind: kind.kind }),
     causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
   });
 }

@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../ports/http.ts";
-import { badRequest, Refusal } from "./status.ts";
+import { mediaType } from "./request-body.ts";
+import { badRequest, Refusal, type StatusCause } from "./status.ts";
 
 /** How a write is to be done: the query of POST, PUT and PATCH. */
 export interface WriteOptions {
@@ -11,34 +12,42 @@ export interface WriteOptions {
 }
 
 export function readWriteOptions(request: HttpRequest, query: URLSearchParams, kind: "CreateOptions" | "UpdateOptions" | "PatchOptions"): WriteOptions | Refusal {
-  const dryRun = readDryRun(query.getAll("dryRun"), kind);
-  if (dryRun instanceof Refusal) return dryRun;
+  const apply = mediaType(request) === "application/apply-patch+yaml";
+  const manager = query.get("fieldManager") ?? "";
+  const problems: StatusCause[] = [];
+  if (apply && manager === "") problems.push({ reason: "FieldValueRequired", message: "Required value: is required for apply patch", field: "fieldManager" });
+  if (kind === "PatchOptions" && !apply && query.has("force")) problems.push({ reason: "FieldValueForbidden", message: "Forbidden: may not be specified for non-apply patch", field: "force" });
+  if (manager.length > 128) problems.push({ reason: "FieldValueTooLong", message: "Too long: may not be more than 128 bytes", field: "fieldManager" });
+  const dryRun = query.getAll("dryRun");
+  problems.push(...dryRunProblems(dryRun));
   const fieldValidation = query.get("fieldValidation") ?? "Warn";
   if (fieldValidation !== "Strict" && fieldValidation !== "Warn" && fieldValidation !== "Ignore" && fieldValidation !== "") {
-    return invalidOption(kind, "fieldValidation", `Unsupported value: ${JSON.stringify(fieldValidation)}: supported values: "", "Ignore", "Strict", "Warn"`, "FieldValueNotSupported");
+    const refused: StatusCause = { reason: "FieldValueNotSupported", message: `Unsupported value: ${JSON.stringify(fieldValidation)}: supported values: "", "Ignore", "Strict", "Warn"`, field: "fieldValidation" };
+    return invalidOptions(kind, [...problems, refused]);
   }
-  const manager = query.get("fieldManager") ?? "";
-  if (manager.length > 128) return invalidOption(kind, "fieldManager", "Too long: may not be more than 128 bytes", "FieldValueTooLong");
-  const force = query.get("force");
-  const applies = (request.headers["content-type"] ?? "").startsWith("application/apply-patch");
-  if (kind === "PatchOptions" && force !== null && !applies) return invalidOption(kind, "force", "Forbidden: may not be specified for non-apply patch", "FieldValueForbidden");
+  if (problems.length > 0) return invalidOptions(kind, problems);
   return {
     // `k8s.io/apiserver pkg/endpoints/handlers/create.go (master)` managerOrUserAgent
     manager: manager === "" ? ((request.headers["user-agent"] ?? "").split("/")[0] ?? "").slice(0, 128) || "unknown" : manager,
-    dryRun,
+    dryRun: dryRun.length > 0,
     fieldValidation: fieldValidation === "" ? "Warn" : fieldValidation,
-    force: force === "true" || force === "1",
+    force: query.get("force") === "true" || query.get("force") === "1",
   };
 }
 
-export function readDryRun(values: readonly unknown[], kind: string): boolean | Refusal {
-  if (values.some((value) => value !== "All")) return invalidOption(kind, "dryRun", `Unsupported value: ${JSON.stringify(values)}: supported values: "All"`, "FieldValueNotSupported");
-  return values.length > 0;
+function dryRunProblems(values: readonly unknown[]): readonly StatusCause[] {
+  if (values.every((value) => value === "All")) return [];
+  return [{ reason: "FieldValueNotSupported", message: `Unsupported value: ${JSON.stringify(values)}: supported values: "All"`, field: "dryRun" }];
 }
 
 /** 422 about a query parameter. */
 export function invalidOption(kind: string, field: string, message: string, reason: string): Refusal {
-  return new Refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${field}: ${message}`, { group: "meta.k8s.io", kind, causes: [{ reason, message, field }] });
+  return invalidOptions(kind, [{ reason, message, field }]);
+}
+
+function invalidOptions(kind: string, causes: readonly StatusCause[]): Refusal {
+  const texts = causes.map(({ field, message }) => `${field}: ${message}`);
+  return new Refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${texts.length === 1 ? (texts[0] ?? "") : `[${texts.join(", ")}]`}`, { group: "meta.k8s.io", kind, causes });
 }
 
 /** How a deletion is to be done. */
@@ -61,18 +70,24 @@ export function readDeleteOptions(body: Readonly<Record<string, unknown>> | unde
     const value = (preconditions as Readonly<Record<string, unknown>>)[field];
     return typeof value === "string" ? value : undefined;
   };
+  const orphan = body?.["orphanDependents"];
+  const asked = body?.["propagationPolicy"] ?? query.get("propagationPolicy") ?? undefined;
+  const problems: StatusCause[] = [];
+  if (typeof orphan === "boolean" && asked !== undefined) {
+    problems.push({ reason: "FieldValueInvalid", message: `Invalid value: ${JSON.stringify(asked)}: orphanDependents and deletionPropagation cannot be both set`, field: "propagationPolicy" });
+  }
+  const propagation = asked === "Background" || asked === "Foreground" || asked === "Orphan" ? asked : undefined;
+  if (asked !== propagation) {
+    problems.push({ reason: "FieldValueNotSupported", message: `Unsupported value: ${JSON.stringify(asked)}: supported values: "Foreground", "Background", "Orphan", "nil"`, field: "propagationPolicy" });
+  }
   const given = body?.["dryRun"];
-  const dryRun = readDryRun(Array.isArray(given) ? given : query.getAll("dryRun"), "DeleteOptions");
-  if (dryRun instanceof Refusal) return dryRun;
+  const dryRun: readonly unknown[] = Array.isArray(given) ? given : query.getAll("dryRun");
+  problems.push(...dryRunProblems(dryRun));
+  if (problems.length > 0) return invalidOptions("DeleteOptions", problems);
   const grace = body?.["gracePeriodSeconds"] ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined);
   if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isInteger(grace))) return badRequest("gracePeriodSeconds must be an integer");
-  const propagation = body?.["propagationPolicy"] ?? query.get("propagationPolicy") ?? undefined;
-  if (propagation !== undefined && propagation !== "Background" && propagation !== "Foreground" && propagation !== "Orphan") {
-    return invalidOption("DeleteOptions", "propagationPolicy", `Unsupported value: ${JSON.stringify(propagation)}: supported values: "Background", "Foreground", "Orphan", "nil"`, "FieldValueNotSupported");
-  }
-  const orphan = body?.["orphanDependents"];
   return {
-    dryRun,
+    dryRun: dryRun.length > 0,
     gracePeriodSeconds: typeof grace === "number" ? Math.max(grace, 0) : undefined,
     propagation: propagation ?? (orphan === true ? "Orphan" : orphan === false ? "Background" : undefined),
     uid: precondition("uid"),

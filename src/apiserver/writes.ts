@@ -27,6 +27,9 @@ export interface WriteContext {
   readonly mayCreate?: () => Refusal | undefined;
 }
 
+/** Where a changed object comes from: a body that was read as its kind already, a patch of the live object, or an apply. */
+export type WriteSource = "decoded" | "patched" | "applied";
+
 /** How often a write that lost a race is done again on the newer object. */
 const raceAttempts = 12;
 
@@ -34,6 +37,9 @@ const raceAttempts = 12;
 const keepStatusOnCreate = new Set(["nodes"]);
 /** Kinds that PUT may create: `AllowCreateOnUpdate` of their strategies in `k8s.io/kubernetes pkg/registry (master)`. */
 const createdByUpdate = new Set(["leases.coordination.k8s.io", "events", "endpoints", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"]);
+
+/** Groups whose kinds are only updated by who names the version: `AllowUnconditionalUpdate` of their strategies. */
+const versionNeeded = new Set(["admissionregistration.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io", "node.k8s.io", "policy"]);
 
 /** What came in must be what the path says. Fills in what it leaves out. */
 export function checkIdentity({ engine, served, target }: Pick<WriteContext, "engine" | "served" | "target">, object: Record<string, unknown>): KubeObject | Refusal {
@@ -133,8 +139,15 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
   if (served.hasGeneration) metadata.generation = 1;
   if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
 
-  const unknown = normalise(context, object, undefined, owned);
-  if (unknown instanceof Refusal) return unknown;
+  settle(served, object, undefined);
+  const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
+  // What admission changes belongs to nobody.
+  if (owned === "track") {
+    delete object.metadata.managedFields;
+    // The status is not this endpoint's, whoever fills it.
+    const { status: _, ...rest } = object;
+    trackUpdate(undefined, definition.hasStatus ? rest : object, definition.schema, by);
+  }
 
   const request = admissionRequest(context, "CREATE", object, undefined);
   const beforeAdmission = cloneJson(object);
@@ -144,20 +157,11 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
   const changedByAdmission = !equalJson(beforeAdmission, object);
   if (changedByAdmission) settle(served, object, undefined);
 
-  const errors = findErrors(served, object, undefined);
-  const misread = notUnderstood(served, object, errors);
-  if (misread !== undefined) return misread;
+  const errors = findErrors(served, object, undefined, "");
   if (errors.length > 0) return invalid(definition, object.metadata.name ?? "", errors);
+  warnOfFinalizers(context, object, undefined);
   const objection = await engine.admission.validate({ ...request, name: object.metadata.name ?? "", object }, exchange);
   if (objection !== undefined) return objection;
-
-  const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
-  if (owned === "track") {
-    delete object.metadata.managedFields;
-    trackUpdate(undefined, object, definition.schema, by);
-  } else if (changedByAdmission) {
-    trackUpdate(beforeAdmission, object, definition.schema, by);
-  }
 
   for (let attempt = 0; ; attempt++) {
     const name = object.metadata.name ?? "";
@@ -185,7 +189,7 @@ function generated(engine: Engine, base: string): string {
 export async function modifyObject(
   context: WriteContext,
   produce: (live: KubeObject) => KubeObject | Refusal,
-  owned: "track" | "applied",
+  source: WriteSource,
 ): Promise<Written | Refusal> {
   const { engine, served, target } = context;
   for (let attempt = 1; ; attempt++) {
@@ -194,23 +198,35 @@ export async function modifyObject(
     const before = inVersion(live.object, served.apiVersion);
     const wanted = produce(cloneJson(before));
     if (wanted instanceof Refusal) return wanted;
-    const outcome = await modifyOnce(context, live, before, wanted, owned);
+    const outcome = await modifyOnce(context, live, before, wanted, source);
     if (outcome !== "raced") return outcome;
     // A caller who named the version that it read is refused by the next look.
     if (attempt === raceAttempts) return conflict(served.definition, target.name);
   }
 }
 
-async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeObject, wanted: KubeObject, owned: "track" | "applied"): Promise<Written | Refusal | "raced"> {
+async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeObject, wanted: KubeObject, source: WriteSource): Promise<Written | Refusal | "raced"> {
   const { engine, exchange, served, target, options } = context;
   const { definition } = served;
-  const mismatch = checkPreconditions(served, target, before, wanted);
+  const version = wanted.metadata.resourceVersion;
+  const mismatch = checkPreconditions(served, target, before, wanted, source);
   if (mismatch !== undefined) return mismatch;
+  const problem = source === "patched" ? decode(context, wanted, "patch") : undefined;
+  if (problem !== undefined) return problem;
 
+  const { labels, annotations, ownerReferences, finalizers } = wanted.metadata;
+  const sentMetadata: ObjectMeta = { ...(labels === undefined ? {} : { labels }), ...(annotations === undefined ? {} : { annotations }), ...(ownerReferences === undefined ? {} : { ownerReferences }), ...(finalizers === undefined ? {} : { finalizers }) };
   let object = confine(served, target.subresource, before, wanted);
-  const problem = normalise(context, object, before, owned);
-  if (problem instanceof Refusal) return problem;
+  settle(served, object, before);
   keepSystemFields(before, object);
+  const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
+  if (source !== "applied") {
+    // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before it cuts.
+    const sent = definition.custom && target.subresource === "status" ? { ...object, metadata: { ...object.metadata, ...sentMetadata } } : object;
+    trackUpdate(before, sent, definition.schema, by);
+    if (sent.metadata.managedFields === undefined) delete object.metadata.managedFields;
+    else object.metadata.managedFields = sent.metadata.managedFields;
+  }
 
   const request = admissionRequest(context, "UPDATE", object, before);
   const beforeAdmission = cloneJson(object);
@@ -223,25 +239,22 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
     keepSystemFields(before, object);
   }
 
-  // Only a binding gives a pod its node.
-  const errors = findErrors(served, object, target.subresource === "binding" ? { ...before, spec: { ...(isObject(before["spec"]) ? before["spec"] : {}), nodeName: isObject(object["spec"]) ? object["spec"]["nodeName"] : undefined } } : before);
-  const misread = notUnderstood(served, object, errors);
-  if (misread !== undefined) return misread;
+  const outdated = checkVersion(served, target, before, version);
+  if (outdated !== undefined) return outdated;
+  const errors = findErrors(served, object, before, target.subresource);
   if (errors.length > 0) return invalid(definition, target.name, errors);
+  warnOfFinalizers(context, object, before);
   if (target.subresource !== "status" && served.hasGeneration && definition.generationChanged(before, object)) {
     object.metadata.generation = (before.metadata.generation ?? 0) + 1;
   }
   const objection = await engine.admission.validate({ ...request, object }, exchange);
   if (objection !== undefined) return objection;
 
-  const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
-  if (owned === "track") trackUpdate(before, object, definition.schema, by);
-  else if (changedByAdmission) trackUpdate(beforeAdmission, object, definition.schema, by);
-
   if (isGone(object) && options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "removed" };
   if (isGone(object)) {
     const commit = engine.live.remove(live.key, live.revision, inVersion(object, served.storedApiVersion));
-    return commit.outcome === "written" ? { live: commit.live, effect: "removed" } : "raced";
+    // Who took the last finalizer sees the object as it was, with the version that was there.
+    return commit.outcome === "written" ? { live: { object, json: JSON.stringify(object) }, effect: "removed" } : "raced";
   }
   if (sameButTimes(before, object)) {
     // Nothing to write; but what was read must still be true when we say so.
@@ -257,21 +270,28 @@ export function mayCreateByUpdate(served: Served): boolean {
   return createdByUpdate.has(served.stored);
 }
 
-function checkPreconditions(served: Served, target: ResourceTarget, before: KubeObject, wanted: KubeObject): Refusal | undefined {
+function checkPreconditions(served: Served, target: ResourceTarget, before: KubeObject, wanted: KubeObject, source: WriteSource): Refusal | undefined {
   const { definition } = served;
-  const { name, uid, resourceVersion } = wanted.metadata;
+  const { name, uid } = wanted.metadata;
   if (name !== undefined && name !== target.name) {
     return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);
   }
+  // Another uid in a whole object is a precondition; a patch that says so tries to change it, which is refused later.
+  if (source === "decoded" && uid !== undefined && uid !== "" && uid !== before.metadata.uid) {
+    return conflict(definition, target.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ""}`);
+  }
+  return undefined;
+}
+
+/** Whether the caller has seen the version that is there. Asked after admission, as the real server does. */
+function checkVersion({ definition }: Served, target: ResourceTarget, before: KubeObject, resourceVersion: string | undefined): Refusal | undefined {
   if ((resourceVersion ?? "") === "") {
-    if (definition.custom) {
+    if (definition.custom || versionNeeded.has(definition.group)) {
+      // The real server speaks of the resource here, not of the kind.
       return invalid({ group: definition.group, kind: definition.plural }, target.name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }]);
     }
   } else if (resourceVersion !== before.metadata.resourceVersion) {
     return conflict(definition, target.name);
-  }
-  if (uid !== undefined && uid !== "" && uid !== before.metadata.uid) {
-    return conflict(definition, target.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ""}`);
   }
   return undefined;
 }
@@ -289,10 +309,15 @@ function confine(served: Served, subresource: string, before: KubeObject, wanted
     case "status": {
       const { status: _, ...kept } = before;
       // A custom resource's status endpoint touches nothing else; kubelets do label nodes and annotate pods through it.
-      const metadata: ObjectMeta = definition.custom
-        ? { ...before.metadata }
-        : { ...wanted.metadata, ...("ownerReferences" in before.metadata ? { ownerReferences: before.metadata.ownerReferences } : {}) };
-      if (!("ownerReferences" in before.metadata)) delete metadata.ownerReferences;
+      const metadata: ObjectMeta = definition.custom ? { ...before.metadata } : { ...wanted.metadata };
+      if (served.stored === "pods") {
+        if (before.metadata.ownerReferences === undefined) delete metadata.ownerReferences;
+        else metadata.ownerReferences = before.metadata.ownerReferences;
+      }
+      if (served.stored === "deployments.apps") {
+        if (before.metadata.labels === undefined) delete metadata.labels;
+        else metadata.labels = before.metadata.labels;
+      }
       if (managed === undefined) delete metadata.managedFields;
       else metadata.managedFields = managed;
       return { ...kept, metadata, ...("status" in wanted ? { status: wanted["status"] } : {}) };
@@ -318,27 +343,35 @@ function keepSystemFields(before: KubeObject, object: KubeObject): void {
   const { metadata } = object;
   const kept: ObjectMeta = {};
   for (const field of ["name", "generateName", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"] as const) {
-    delete metadata[field];
     const value = before.metadata[field];
+    // Nobody can mark an object as deleted but by deleting it: that is refused later.
+    if (value === undefined && field.startsWith("deletion")) continue;
+    if (field === "uid" && metadata.uid !== undefined && metadata.uid !== "") continue;
+    delete metadata[field];
     if (value !== undefined) Object.assign(kept, { [field]: value });
   }
   object.metadata = { ...kept, ...metadata };
 }
 
-/** Drops what the schema does not know, fills defaults; says what was dropped as the caller wants to hear it. */
-function normalise(context: WriteContext, object: KubeObject, before: KubeObject | undefined, owned: "track" | "applied"): Refusal | undefined {
-  const { served, target, options, exchange } = context;
-  const unknown = served.schema.prune(object);
-  if (unknown.length > 0 && options.fieldValidation === "Strict") {
-    const fields = unknown.map((path) => `unknown field ${JSON.stringify(path)}`).join(", ");
-    if (target.verb === "patch" && owned === "track") {
-      return new Refusal(422, "Invalid", ` "" is invalid: patch: Invalid value: ${JSON.stringify(JSON.stringify(object))}: strict decoding error: ${fields}`, { causes: [{ reason: "FieldValueInvalid", message: `Invalid value: ${JSON.stringify(JSON.stringify(object))}: strict decoding error: ${fields}`, field: "patch" }] });
-    }
-    return badRequest(`${object.kind} in version ${JSON.stringify(splitApiVersion(object.apiVersion).version)} cannot be handled as a ${object.kind}: strict decoding error: ${fields}`);
+/**
+ * Reads an object as its kind: drops what the schema does not know, fills defaults, and says what was dropped as the caller
+ * wants to hear it. A body is refused as such, a patched object as the value of the patch.
+ */
+export function decode({ served, options, exchange }: WriteContext, object: KubeObject, source: "body" | "patch", duplicates: readonly string[] = []): Refusal | undefined {
+  const inBody = (problem: string) => badRequest(`${object.kind} in version ${JSON.stringify(splitApiVersion(object.apiVersion).version)} cannot be handled as a ${object.kind}: ${problem}`);
+  const inPatch = (problem: string) => invalid({ group: "", kind: "" }, "", [{ reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(given)}: ${problem}` }]);
+  const refused = source === "body" ? inBody : inPatch;
+  const given = source === "patch" && options.fieldValidation === "Strict" ? JSON.stringify(object) : "";
+  // Custom objects are read as they are, and judged by their schema later.
+  const unreadable = served.definition.custom ? undefined : served.schema.undecodable(object);
+  if (unreadable !== undefined) return refused(unreadable);
+  const unknown = served.schema.prune(object).map((path) => `unknown field ${JSON.stringify(path)}`);
+  const complaints = [...duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`), ...unknown];
+  if (complaints.length > 0 && options.fieldValidation === "Strict") {
+    return refused(`strict decoding error: ${complaints.join(", ")}`);
   }
-  if (options.fieldValidation === "Warn") for (const path of unknown) exchange.warnings.push(`unknown field ${JSON.stringify(path)}`);
+  if (options.fieldValidation === "Warn") exchange.warnings.push(...complaints);
   served.schema.applyDefaults(object);
-  served.definition.prepare(object, before);
   return undefined;
 }
 
@@ -348,29 +381,26 @@ function settle(served: Served, object: KubeObject, before: KubeObject | undefin
   served.definition.prepare(object, before);
 }
 
-/** What schema and rules of the kind have against an object. */
-function findErrors({ schema, definition }: Served, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
-  const found = schema.validate(object, before);
-  // Built-in kinds say themselves what may be there once; the keys of their lists are for patches alone.
-  return [...definition.validate(object, before), ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate"))];
+/** Finalizers of custom objects are free; new ones that may clash with others' are warned of. */
+function warnOfFinalizers({ served, exchange, target }: WriteContext, object: KubeObject, before: KubeObject | undefined): void {
+  if (!served.definition.custom || target.subresource !== "") return;
+  const known = new Set(before?.metadata.finalizers);
+  for (const finalizer of [...new Set(object.metadata.finalizers)].filter((one) => !known.has(one)).toSorted()) {
+    if (finalizer.includes("/") || finalizer === "orphan" || finalizer === "foregroundDeletion" || finalizer === "kubernetes") continue;
+    const advice = finalizer.includes(".") ? "name including a path (/) to" : "name to";
+    exchange.warnings.push(`metadata.finalizers: ${JSON.stringify(finalizer)}: prefer a domain-qualified finalizer ${advice} avoid accidental conflicts with other finalizer writers`);
+  }
 }
 
-/** Values of the wrong type in a built-in kind, which the real server does not get as far as to check: it cannot decode them. */
-function notUnderstood({ definition }: Served, object: KubeObject, errors: readonly FieldError[]): Refusal | undefined {
-  if (definition.custom) return undefined;
-  for (const { reason, field, message } of errors) {
-    let why: string | undefined;
-    const [given, wanted] = /^Invalid value: .* in body must be of type (\w+): "(.*)"$/s.exec(message)?.toReversed() ?? [];
-    if (message.includes("in body must be of type byte:")) why = "illegal base64 data at input byte 0";
-    else if (message.includes("in body must be of type quantity:")) why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    else if (message.includes("in body must be of type date-time:")) why = `parsing time ${JSON.stringify(given)} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(given)} as "2006"`;
-    else if (reason === "FieldValueTypeInvalid" && wanted !== undefined) {
-      const types: Readonly<Record<string, string>> = { integer: "number", boolean: "bool" };
-      why = `json: cannot unmarshal ${types[given ?? ""] ?? given ?? ""} into Go struct field ${definition.kind}.${field.split(/[.[]/)[0] ?? ""} of type ${wanted}`;
-    }
-    if (why !== undefined) return badRequest(`${object.kind} in version ${JSON.stringify(definition.version)} cannot be handled as a ${object.kind}: ${why}`);
-  }
-  return undefined;
+/** What schema and rules of the kind have against an object. */
+function findErrors({ schema, definition }: Served, object: KubeObject, before: KubeObject | undefined, subresource: string): readonly FieldError[] {
+  // Only a binding may give a pod its node.
+  const compared = subresource === "binding" && before !== undefined ? { ...before, spec: { ...(isObject(before["spec"]) ? before["spec"] : {}), nodeName: isObject(object["spec"]) ? object["spec"]["nodeName"] : undefined } } : before;
+  const found = schema.validate(object, before);
+  // Built-in kinds say themselves what may be there once; the keys of their lists are for patches alone.
+  const errors = [...definition.validate(object, compared), ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate"))];
+  // The status of a custom object is judged by itself: texts name fields below it.
+  return definition.custom && subresource === "status" ? errors.map((error) => ({ ...error, message: error.message.replace(/status\.(\S+ in body )/, "$1") })) : errors;
 }
 
 function admissionRequest(context: WriteContext, operation: "CREATE" | "UPDATE", object: KubeObject, before: KubeObject | undefined): AdmissionRequest {

@@ -77,7 +77,7 @@ describe("a Deployment", () => {
 });
 
 describe("a Pod", () => {
-  test("starts Pending, with class and tolerations; equal names in env pass", () => {
+  test("starts Pending, with its class; equal names in env pass", () => {
     const { object, errors } = admit(pod);
     expect(errors).toEqual([]);
     expect(object["status"]).toEqual({ phase: "Pending", qosClass: "BestEffort" });

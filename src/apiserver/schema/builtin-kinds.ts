@@ -48,6 +48,12 @@ interface KindOptions {
 
 const scaleKind = { group: "autoscaling", version: "v1", kind: "Scale" };
 
+/** Groups that judge metadata by the rules of all kinds alone. */
+const plainMetadata: ReadonlySet<string> = new Set(["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io"]);
+
+/** Kinds whose updates are judged as new objects are, too. */
+const judgedAnew: ReadonlySet<string> = new Set(["ConfigMap", "Node", "Secret"]);
+
 function kind(group: string, version: string, name: string, options: KindOptions = {}): ResourceDefinition {
   const hasStatus = options.status === true;
   const subresources: SubresourceDefinition[] = [...(options.subresources ?? [])];
@@ -72,7 +78,7 @@ function kind(group: string, version: string, name: string, options: KindOptions
     table: builtinTable(name),
     generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)),
     prepare: options.prepare ?? (() => undefined),
-    validate: (object, before) => [...validateMetadata(object, before, options.name ?? subdomainName), ...validateFinalizers(object), ...(options.validate?.(object, before) ?? [])],
+    validate: (object, before) => [...validateMetadata(object, before, options.name ?? subdomainName), ...((before === undefined || judgedAnew.has(name)) && !plainMetadata.has(group) ? validateFinalizers(object) : []), ...(options.validate?.(object, before) ?? [])],
     selectableFields: options.selectableFields ?? {},
   };
 }
@@ -90,7 +96,9 @@ function objectIn(parent: JsonObject, field: string): JsonObject {
   return made;
 }
 
+/** An empty text is an absent one. */
 function setDefault(target: JsonObject, field: string, value: unknown): void {
+  if (target[field] === "") target[field] = value;
   target[field] ??= value;
 }
 
@@ -101,6 +109,22 @@ function preparePodSpec(spec: JsonObject): void {
       if (!isObject(container)) continue;
       const image = textAt(container, "image");
       if (container["imagePullPolicy"] === undefined && image !== "") container["imagePullPolicy"] = imageTag(image) === "latest" ? "Always" : "IfNotPresent";
+    }
+  }
+  // A volume without a source is an empty folder.
+  for (const volume of listAt(spec, "volumes")) if (isObject(volume) && Object.keys(volume).every((key) => key === "name")) volume["emptyDir"] = {};
+  const account = spec["serviceAccountName"] ?? spec["serviceAccount"];
+  if (typeof account === "string" && account !== "") {
+    spec["serviceAccountName"] = account;
+    spec["serviceAccount"] = account;
+  }
+}
+
+/** What is filled in for pods, and not for their templates. */
+function preparePlainPod(spec: JsonObject): void {
+  for (const field of ["initContainers", "containers"]) {
+    for (const container of listAt(spec, field)) {
+      if (!isObject(container)) continue;
       const { resources } = container;
       if (isObject(resources) && isObject(resources["limits"])) {
         const requests = objectIn(resources, "requests");
@@ -108,15 +132,17 @@ function preparePodSpec(spec: JsonObject): void {
       }
     }
   }
-  for (const volume of listAt(spec, "volumes")) if (isObject(volume) && Object.keys(volume).every((key) => key === "name")) volume["emptyDir"] = {};
-  const account = spec["serviceAccountName"] ?? spec["serviceAccount"];
-  if (typeof account === "string" && account !== "") {
-    spec["serviceAccountName"] = account;
-    spec["serviceAccount"] = account;
-  }
   if (spec["hostNetwork"] === true) {
     for (const container of listAt(spec, "containers")) for (const port of listAt(container, "ports")) if (isObject(port)) setDefault(port, "hostPort", port["containerPort"]);
   }
+}
+
+/** A value and the list that it is the first of: the single one wins. `pkg/apis/core/v1/conversion.go (v1.34)` */
+function twin(object: JsonObject, single: string, list: string, read: (item: unknown) => unknown, write: (value: unknown) => unknown): void {
+  const [value, items] = [object[single], listAt(object, list)];
+  if (value === undefined || value === "") {
+    if (items.length > 0) object[single] = read(items[0]);
+  } else if (items.length === 0 || read(items[0]) !== value) object[list] = [write(value)];
 }
 
 function imageTag(image: string): string {
@@ -156,17 +182,10 @@ function qosClass(spec: unknown): string {
 function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
   const spec = objectIn(pod, "spec");
   preparePodSpec(spec);
+  preparePlainPod(spec);
+  twin(objectIn(pod, "status"), "podIP", "podIPs", (one) => textAt(one, "ip"), (ip) => ({ ip }));
   setDefault(spec, "enableServiceLinks", true);
-  setDefault(spec, "preemptionPolicy", "PreemptLowerPriority");
-  setDefault(spec, "priority", 0);
   if (before !== undefined) return;
-  const tolerations: unknown[] = [...listAt(spec, "tolerations")];
-  // As the admission plug-in DefaultTolerationSeconds: five minutes on a node that is lost.
-  for (const key of ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]) {
-    const tolerated = tolerations.some((one) => (textAt(one, "key") === key || textAt(one, "key") === "") && /^(?:NoExecute)?$/.test(textAt(one, "effect")));
-    if (!tolerated) tolerations.push({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 });
-  }
-  spec["tolerations"] = tolerations;
   const status = objectIn(pod, "status");
   setDefault(status, "phase", "Pending");
   setDefault(status, "qosClass", qosClass(spec));
@@ -175,27 +194,32 @@ function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
 const podUpdateText =
   "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
+/** `pkg/apis/core/validation/validation.go (v1.34)` ValidatePodUpdate */
 function validatePod(pod: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
-  if (before === undefined) return validatePodSpec(pod["spec"], "spec");
-  const [now, old] = [frozenPodSpec(pod["spec"]), frozenPodSpec(before["spec"])];
-  const errors: FieldError[] = [];
-  if (!equalJson(now, old)) errors.push(forbidden("spec", podUpdateText));
+  const errors = [...validatePodSpec(pod["spec"], "spec")];
+  if (before === undefined) return errors;
+  for (const field of ["containers", "initContainers"]) {
+    if (listAt(pod, "spec", field).length !== listAt(before, "spec", field).length) return [...errors, forbidden(`spec.${field}`, "pod updates may not add or remove containers")];
+  }
+  const [deadline, earlier] = [at(pod, "spec", "activeDeadlineSeconds"), at(before, "spec", "activeDeadlineSeconds")];
+  if (typeof deadline === "number" && typeof earlier === "number" && earlier < deadline) return [...errors, invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")];
+  if (deadline === undefined && earlier !== undefined) errors.push(invalid("spec.activeDeadlineSeconds", null, "must not update from a positive integer to nil value"));
   listAt(pod, "spec", "schedulingGates").forEach((gate, index) => {
     const name = textAt(gate, "name");
     if (listAt(before, "spec", "schedulingGates").some((one) => textAt(one, "name") === name)) return;
     errors.push(forbidden(`spec.schedulingGates[${index}].name`, `only deletion is allowed, but found new scheduling gate '${name}'`));
   });
-  const kept = listAt(before, "spec", "tolerations").every((toleration) => listAt(pod, "spec", "tolerations").some((one) => equalJson({ ...objectAt(one), tolerationSeconds: 0 }, { ...objectAt(toleration), tolerationSeconds: 0 })));
+  const timeless = (toleration: unknown) => ({ ...objectAt(toleration), tolerationSeconds: 0 });
+  const kept = listAt(before, "spec", "tolerations").every((toleration) => listAt(pod, "spec", "tolerations").some((one) => equalJson(timeless(one), timeless(toleration))));
   if (!kept) errors.push(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
+  if (!equalJson(frozenPodSpec(pod["spec"]), frozenPodSpec(before["spec"]))) errors.push(forbidden("spec", podUpdateText));
   return errors;
 }
 
 function frozenPodSpec(spec: unknown): JsonObject {
   const frozen = cloneJson(objectAt(spec));
-  for (const field of ["tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "ephemeralContainers"]) delete frozen[field];
-  for (const field of ["containers", "initContainers"]) {
-    for (const container of listAt(frozen, field)) if (isObject(container)) for (const own of ["image", "resources", "imagePullPolicy"]) delete container[own];
-  }
+  for (const field of ["tolerations", "activeDeadlineSeconds", "schedulingGates"]) delete frozen[field];
+  for (const field of ["containers", "initContainers"]) for (const container of listAt(frozen, field)) if (isObject(container)) delete container["image"];
   return Object.fromEntries(Object.entries(frozen).filter(([, value]) => value !== undefined));
 }
 
@@ -214,13 +238,13 @@ const keyText = "a valid config key must consist of alphanumeric characters, '-'
 
 function validateData(object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const errors: FieldError[] = [];
-  for (const field of ["data", "binaryData"]) {
-    for (const key of Object.keys(objectAt(object, field))) if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
-  }
-  for (const key of Object.keys(objectAt(object, "data"))) if (key in objectAt(object, "binaryData")) errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
   if (before?.["immutable"] === true) {
     if (object["immutable"] !== true) errors.push(forbidden("immutable", "field is immutable when `immutable` is set"));
     for (const field of ["data", "binaryData"]) if (!equalJson(object[field] ?? {}, before[field] ?? {})) errors.push(forbidden(field, "field is immutable when `immutable` is set"));
+  }
+  for (const field of ["data", "binaryData"]) {
+    if (field === "binaryData") for (const key of Object.keys(objectAt(object, field))) if (key in objectAt(object, "data")) errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
+    for (const key of Object.keys(objectAt(object, field))) if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
   }
   return errors;
 }
@@ -252,9 +276,24 @@ function validateDeployment(deployment: KubeObject, before: KubeObject | undefin
   const strategy = at(deployment, "spec", "strategy");
   const type = textAt(strategy, "type");
   if (type === "Recreate" && at(strategy, "rollingUpdate") !== undefined) errors.push(forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"));
-  else if (isObject(strategy) && type !== "Recreate" && type !== "RollingUpdate") errors.push(notSupported("spec.strategy.type", type, ["Recreate", "RollingUpdate"]));
+  else if (isObject(strategy) && type !== "Recreate" && type !== "RollingUpdate") errors.push(notSupported("spec.strategy", { Type: type, RollingUpdate: strategy["rollingUpdate"] ?? null }, ["Recreate", "RollingUpdate"]));
   const rolling = at(strategy, "rollingUpdate");
+  const [deadline, ready] = [at(deployment, "spec", "progressDeadlineSeconds"), at(deployment, "spec", "minReadySeconds") ?? 0];
   if (isZero(at(rolling, "maxUnavailable")) && isZero(at(rolling, "maxSurge"))) errors.push(invalid("spec.strategy.rollingUpdate.maxUnavailable", at(rolling, "maxUnavailable"), "may not be 0 when `maxSurge` is 0"));
+  if (before !== undefined && !equalJson(before["status"] ?? {}, deployment["status"] ?? {})) errors.push(...validateReplicaCounts(deployment["status"]));
+  if (typeof deadline === "number" && typeof ready === "number" && deadline <= ready) errors.push(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"));
+  return errors;
+}
+
+/** `pkg/apis/apps/validation/validation.go (v1.34)` ValidateDeploymentStatus */
+function validateReplicaCounts(status: unknown): readonly FieldError[] {
+  const count = (field: string): number => {
+    const value = at(status, field);
+    return typeof value === "number" ? value : 0;
+  };
+  const errors = [...notNegative(status, "status", "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas", "terminatingReplicas", "collisionCount")];
+  for (const field of ["updatedReplicas", "readyReplicas", "availableReplicas"]) if (count(field) > count("replicas")) errors.push(invalid(`status.${field}`, count(field), "cannot be greater than status.replicas"));
+  if (count("availableReplicas") > count("readyReplicas")) errors.push(invalid("status.availableReplicas", count("availableReplicas"), "cannot be greater than readyReplicas"));
   return errors;
 }
 
@@ -330,7 +369,7 @@ function validateService(service: KubeObject, before: KubeObject | undefined): r
 }
 
 function prepareService(service: KubeObject): void {
-  for (const port of listAt(service, "spec", "ports")) if (isObject(port)) setDefault(port, "targetPort", port["port"]);
+  for (const port of listAt(service, "spec", "ports")) if (isObject(port) && (port["targetPort"] === 0 || port["targetPort"] === undefined || port["targetPort"] === "")) port["targetPort"] = port["port"];
 }
 
 const rbacGroup = "rbac.authorization.k8s.io";
@@ -485,8 +524,16 @@ function validateDefinition(object: KubeObject, before: KubeObject | undefined):
   return before === undefined ? errors : [...errors, ...immutable(object, before, "spec.group", "spec.names.plural", "spec.scope", "spec.names.kind")];
 }
 
+function prepareNode(node: KubeObject): void {
+  twin(objectIn(node, "spec"), "podCIDR", "podCIDRs", (one) => one, (one) => one);
+  const status = objectIn(node, "status");
+  if (status["allocatable"] === undefined && isObject(status["capacity"])) status["allocatable"] = cloneJson(status["capacity"]);
+}
+
 function validateNode(node: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const errors = [...validateTaints(listAt(node, "spec", "taints"))];
+  const ranges = listAt(before, "spec", "podCIDRs");
+  if (ranges.length > 0 && !equalJson(ranges, listAt(node, "spec", "podCIDRs"))) errors.push(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'));
   const provider = textAt(before, "spec", "providerID");
   if (provider !== "" && provider !== textAt(node, "spec", "providerID")) errors.push(forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid"));
   return errors;
@@ -575,6 +622,7 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
     clusterScoped: true,
     status: true,
     generation: "never",
+    prepare: prepareNode,
     validate: validateNode,
     selectableFields: { "spec.unschedulable": (node) => String(at(node, "spec", "unschedulable") === true) },
   }),

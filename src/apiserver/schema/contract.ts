@@ -42,8 +42,18 @@ export interface ManagedFieldsEntry {
   subresource?: string;
 }
 
+/**
+ * How a field of a built-in type is written that is not simply left out when empty: `always`, also when empty; `pointer`, also
+ * when empty if it was given; `null`, as such.
+ */
+export type Writing = "always" | "pointer" | "null";
+
+/** Key of what a schema says of {@link Writing}; a symbol, because it is no part of the schema that is published. */
+export const written = Symbol("written");
+
 /** A structural OpenAPI v3 schema with Kubernetes' extensions. */
 export interface Schema {
+  [written]?: ReadonlyMap<string, Writing>;
   type?: "object" | "array" | "string" | "integer" | "number" | "boolean";
   format?: string;
   description?: string;
@@ -160,6 +170,8 @@ export interface SubresourceDefinition {
 export interface CompiledSchema {
   /** Fills defaults in place. */
   applyDefaults(object: KubeObject): void;
+  /** Why a value of a built-in type cannot be read at all. */
+  undecodable(object: KubeObject): string | undefined;
   /** Drops unknown fields in place and returns their paths, sorted (`spec.foo`, `spec.containers[0].bar`). */
   prune(object: KubeObject): readonly string[];
   /** Schema rules and CEL rules; `before` for transition rules. Type errors come first. */
@@ -178,6 +190,10 @@ export type StrategicMergePatch = (object: unknown, patch: unknown, schema: Sche
 export interface ApplyRequest {
   readonly live: KubeObject | undefined;
   readonly applied: KubeObject;
+  /** What `applied` calls itself: `namespace/name`, either of them empty. */
+  readonly name: string;
+  /** Paths that the endpoint does not write: whoever names them comes to own nothing there. */
+  readonly reset?: readonly (readonly string[])[];
   readonly schema: Schema;
   readonly manager: string;
   readonly force: boolean;

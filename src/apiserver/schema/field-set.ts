@@ -1,4 +1,4 @@
-import type { Schema } from "./contract.ts";
+import { type Schema, written } from "./contract.ts";
 import { canonicalJson, equalJson, isList, isObject, type JsonObject } from "./json-values.ts";
 
 /**
@@ -92,12 +92,9 @@ export function printFieldsV1(set: FieldSet): JsonObject {
 
 /** Members as paths in the form of messages (`.spec.containers[name="x"].image`), in order. */
 export function printPaths(set: FieldSet, prefix = ""): string[] {
-  const paths = set.member && prefix !== "" ? [prefix] : [];
-  for (const key of [...set.children.keys()].toSorted()) {
-    const child = set.children.get(key);
-    if (child !== undefined) paths.push(...printPaths(child, prefix + printElement(key)));
-  }
-  return paths;
+  // Of each level first the members, then what is below them.
+  const sorted = [...set.children.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, child]) => ({ child, path: prefix + printElement(key) }));
+  return [...sorted.filter(({ child }) => child.member).map(({ path }) => path), ...sorted.flatMap(({ child, path }) => printPaths(child, path))];
 }
 
 function canonicalKey(key: string): string {
@@ -108,7 +105,8 @@ function canonicalKey(key: string): string {
   }
 }
 
-function printElement(key: string): string {
+/** A path element as messages show it. */
+export function printElement(key: string): string {
   const body = key.slice(2);
   switch (key.charAt(0)) {
     case "f":
@@ -170,6 +168,8 @@ export function fieldsOf(value: unknown, schema: Schema | undefined): FieldSet {
       const field = fieldOf(schema, key);
       const inner = value[key];
       const child = fieldsOf(inner, field.schema);
+      // A list of items that has none names nothing in a built-in type, where it is not even written.
+      if (schema?.[written] !== undefined && isList(inner) && isEmpty(child)) continue;
       if (inner === null || isEmpty(child) || !field.named) child.member = true;
       set.children.set(`f:${key}`, child);
     }
@@ -218,6 +218,9 @@ function memberOnly(): FieldSet {
 
 function compareInto(before: unknown, after: unknown, schema: Schema | undefined, added: FieldSet, removed: FieldSet, modified: FieldSet): void {
   if (before === after) return;
+  // Null is a container in which nothing is.
+  if (before === null && shapeOf(after, schema).kind !== "leaf") return compareInto(isList(after) ? [] : {}, after, schema, added, removed, modified);
+  if (after === null && shapeOf(before, schema).kind !== "leaf") return compareInto(before, isList(before) ? [] : {}, schema, added, removed, modified);
   const [old, now] = [shapeOf(before, schema), shapeOf(after, schema)];
   const descend = (key: string, was: unknown, is: unknown, inner: Schema | undefined): void => {
     if (was === undefined && is === undefined) return;

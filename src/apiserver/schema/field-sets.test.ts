@@ -24,7 +24,7 @@ function thing(spec: Record<string, unknown>, metadata: Record<string, unknown> 
   return { apiVersion: "x/v1", kind: "Thing", metadata: { name: "a", ...metadata }, spec };
 }
 function apply(live: KubeObject | undefined, manager: string, applied: KubeObject, force = false, time = "2026-01-01T00:00:00Z"): ApplyResult {
-  return applyServerSide({ live, applied, schema, manager, force, time });
+  return applyServerSide({ live, applied, name: "/a", schema, manager, force, time });
 }
 function applied(result: ApplyResult): KubeObject {
   expect(result).toMatchObject({ verdict: "applied" });
@@ -182,7 +182,7 @@ describe("applyServerSide", () => {
   test("an item without its key is refused", () => {
     expect(apply(undefined, "a", thing({ containers: [{ image: "x" }] }))).toMatchObject({
       verdict: "refused",
-      message: 'failed to create typed patch object (a; x/v1, Kind=Thing): .spec.containers: element 0: associative list with keys has an element that omits key field "name" (and doesn\'t have default value)',
+      message: 'failed to create typed patch object (/a; x/v1, Kind=Thing): .spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"] (and doesn\'t have default values for any key fields)',
     });
   });
 

@@ -1,4 +1,5 @@
-import type { ApplyResult, ApplyServerSide, KubeObject, ManagedFieldsEntry, Schema, TrackUpdate } from "./contract.ts";
+import { emptyObject } from "./canonicalise.ts";
+import { type ApplyResult, type ApplyServerSide, type KubeObject, type ManagedFieldsEntry, type Schema, type TrackUpdate, written } from "./contract.ts";
 import {
   compareValues,
   difference,
@@ -10,6 +11,7 @@ import {
   intersection,
   isEmpty,
   parseFieldsV1,
+  printElement,
   printFieldsV1,
   printPaths,
   shapeOf,
@@ -66,13 +68,10 @@ export const applyServerSide: ApplyServerSide = (request) => {
     return { verdict: "refused", status: 400, message: "metadata.managedFields must be nil" };
   }
   const root = rootSchema(request.schema);
-  const broken = missingKeys(applied, root, "");
-  if (broken !== undefined) {
-    return {
-      verdict: "refused",
-      status: 400,
-      message: `failed to create typed patch object (${nameOf(applied)}): ${broken}`,
-    };
+  const problems = typeProblems(applied, root, "");
+  if (problems.length > 0) {
+    const all = problems.length === 1 ? (problems[0] ?? "") : ["errors:", ...problems.map((one) => `  ${one}`)].join("\n");
+    return { verdict: "refused", status: 500, message: `failed to create typed patch object (${request.name}; ${applied.apiVersion.includes("/") ? "" : "/"}${applied.apiVersion}, Kind=${applied.kind}): ${all}` };
   }
   const first = attempt(request, root, request.force, undefined);
   const result = first.verdict === "conflict" && request.manager === "kubectl" ? attempt(request, root, false, allowedByLastApplied(live, root)) : first;
@@ -97,49 +96,130 @@ function attempt(request: Request, root: Schema, force: boolean, allowed: FieldS
   const entry = { manager: request.manager, operation: "Apply" as const, apiVersion: applied.apiVersion, ...(request.subresource === undefined || request.subresource === "" ? {} : { subresource: request.subresource }) };
   const id = identity(entry);
   const previous = managers.get(id);
-  const wanted = withoutMeta(fieldsOf(applied, root));
+  const wanted = (request.reset ?? []).reduce(withoutPath, withoutMeta(fieldsOf(applied, root)));
   const base = live === undefined ? undefined : withoutManagedFields(live);
   const merged = mergeValues(base, withoutManagedFields(applied), root) as KubeObject;
   managers.delete(id);
   const others = [...managers.values()].reduce((all, { set }) => union(all, set), wanted);
   const object = previous === undefined ? merged : (removeUnclaimed(merged, root, previous.set, others, true) as KubeObject);
-  const comparison = compareObjects(live, object, root);
+  const { added, removed, modified } = compareObjects(live, object, root);
+  const unreset = (set: FieldSet) => (request.reset ?? []).reduce(withoutPath, set);
+  const comparison: Comparison = { added: unreset(added), removed: unreset(removed), modified: unreset(modified) };
   const conflicts = conflictsWith(managers, comparison, allowed);
   if (conflicts.length > 0 && !force) return conflictOf(conflicts);
   takeAway(managers, comparison, id);
-  if (!isEmpty(wanted)) managers.set(id, { entry: { ...entry, time: request.time }, set: wanted });
-  const unchanged = live !== undefined && previous !== undefined && previous.entry.apiVersion === applied.apiVersion && equalSets(previous.set, wanted) && equalJson(withoutManagedFields(live), object);
+  const same = live !== undefined && equalJson(withoutManagedFields(live), object);
+  // Who changes nothing gets no time, as in managedfields/internal/managedfieldsupdater.go.
+  const { time: before, ...timeless } = { ...entry, ...(previous?.entry.time === undefined ? {} : { time: previous.entry.time }) };
+  const time = same ? before : request.time;
+  if (!isEmpty(wanted)) managers.set(id, { entry: { ...timeless, ...(time === undefined ? {} : { time }) }, set: wanted });
+  const unchanged = same && previous !== undefined && previous.entry.apiVersion === applied.apiVersion && equalSets(previous.set, wanted);
   if (unchanged) return { verdict: "applied", object: cloneJson(live) };
   write(object, managers);
   return { verdict: "applied", object };
 }
 
-function nameOf({ metadata, apiVersion, kind }: KubeObject): string {
-  const name = metadata.namespace === undefined || metadata.namespace === "" ? (metadata.name ?? "") : `${metadata.namespace}/${metadata.name ?? ""}`;
-  return `${name}; ${apiVersion}, Kind=${kind}`;
+function withoutPath(set: FieldSet, path: readonly string[]): FieldSet {
+  const [first, ...rest] = path;
+  const inner = set.children.get(`f:${first ?? ""}`);
+  if (inner === undefined) return set;
+  const children = new Map(set.children);
+  const kept = rest.length === 0 ? emptySet() : withoutPath(inner, rest);
+  if (isEmpty(kept)) children.delete(`f:${first ?? ""}`);
+  else children.set(`f:${first ?? ""}`, kept);
+  return { member: set.member, children };
 }
 
-/** An item of a list map without its key cannot be told apart. */
-function missingKeys(value: unknown, schema: Schema | undefined, path: string): string | undefined {
-  const shape = shapeOf(value, schema);
-  if (shape.kind === "map" && isObject(value)) {
-    for (const key of Object.keys(value)) {
-      const found = missingKeys(value[key], fieldOf(schema, key).schema, `${path}.${key}`);
-      if (found !== undefined) return found;
+/**
+ * What an applied configuration has against its schema, in the words of kubernetes-sigs/structured-merge-diff typed/validate.go
+ * (v6.3). Fields of which the schema knows nothing cannot be owned.
+ */
+function typeProblems(value: unknown, schema: Schema | undefined, path: string): string[] {
+  if (value === null || schema === undefined) return [];
+  const problem = (text: string) => [`${path === "" ? "" : `${path}: `}${text}`];
+  if (schema["x-kubernetes-int-or-string"] === true) return isObject(value) || isList(value) ? problem(`expected any scalar, got ${goPointer(value)}`) : [];
+  switch (schema.type) {
+    case "object": {
+      if (!isObject(value)) return problem(`expected map, got ${goPointer(value)}`);
+      const open = schema["x-kubernetes-preserve-unknown-fields"] === true || schema.additionalProperties === true || schema["x-kubernetes-embedded-resource"] === true;
+      return Object.keys(value)
+        .toSorted()
+        .flatMap((key) => {
+          const field = fieldOf(schema, key);
+          if (field.schema !== undefined) return typeProblems(value[key], field.schema, `${path}.${key}`);
+          return open ? [] : [`${path}.${key}: field not declared in schema`];
+        });
     }
-  } else if (shape.kind === "listMap" && isList(value)) {
-    for (const [index, item] of value.entries()) {
-      for (const key of shape.keys) {
-        if (isObject(item) && (item[key] ?? shape.schema.items?.properties?.[key]?.default) === undefined) {
-          const every = shape.keys.length === 1 ? `key field ${JSON.stringify(key)}` : `key field ${JSON.stringify(key)}`;
-          return `${path}: element ${index}: associative list with keys has an element that omits ${every} (and doesn't have default value)`;
-        }
-      }
-      const found = missingKeys(item, shape.schema.items, `${path}[${index}]`);
-      if (found !== undefined) return found;
-    }
+    case "array":
+      return isList(value) ? itemProblems(value, schema, path, problem) : problem(`expected list, got ${goPointer(value)}`);
+    case "string":
+      return typeof value === "string" ? [] : problem(`expected string, got &value.valueUnstructured{Value:${goValue(value)}}`);
+    case "integer":
+    case "number":
+      return typeof value === "number" ? [] : problem(`expected numeric (int or float), got ${goType(value)}`);
+    case "boolean":
+      return typeof value === "boolean" ? [] : problem(`expected boolean, got ${goPointer(value)}`);
+    default:
+      return [];
   }
-  return undefined;
+}
+
+function itemProblems(value: readonly unknown[], schema: Schema, path: string, problem: (text: string) => string[]): string[] {
+  const shape = shapeOf(value, schema);
+  const found: string[] = [];
+  const seen = new Set<string>();
+  for (const [index, item] of value.entries()) {
+    let element = `[${index}]`;
+    if (shape.kind === "set" || shape.kind === "listMap") {
+      const odd = oddItem(item, shape);
+      if (odd !== undefined) return [...found, ...problem(`element ${index}: ${odd}`)];
+      element = printElement(elementOf(item, shape));
+      if (seen.has(element)) found.push(...problem(`duplicate entries for key ${element}`));
+      seen.add(element);
+    }
+    found.push(...typeProblems(item, schema.items, `${path}${element}`));
+  }
+  return found;
+}
+
+/** Why an item cannot be told from others. */
+function oddItem(item: unknown, shape: Extract<ReturnType<typeof shapeOf>, { kind: "listMap" | "set" }>): string | undefined {
+  if (shape.kind === "set") {
+    if (isObject(item)) return "associative list without keys has an element that's a map type";
+    if (isList(item)) return "not supported: associative list with lists as elements";
+    return item === null ? "associative list without keys has an element that's an explicit null" : undefined;
+  }
+  if (item === null) return "associative list with keys may not have a null element";
+  if (!isObject(item)) return "associative list with keys may not have non-map elements";
+  // Fields of built-in types that are always written have their empty value as default.
+  const { items } = shape.schema;
+  if (shape.keys.some((key) => (item[key] ?? items?.properties?.[key]?.default) !== undefined || items?.[written]?.get(key) === "always")) return undefined;
+  return `associative list with keys has an element that omits all key fields [${shape.keys.map((key) => JSON.stringify(key)).join(" ")}] (and doesn't have default values for any key fields)`;
+}
+
+/** A value as Go prints it: `map[a:1]`, `[1 2]`. */
+function goText(value: unknown): string {
+  if (value === null) return "<nil>";
+  if (isList(value)) return `[${value.map(goText).join(" ")}]`;
+  if (isObject(value)) return `map[${Object.keys(value).toSorted().map((key) => `${key}:${goText(value[key])}`).join(" ")}]`;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function goPointer(value: unknown): string {
+  return `&{${goText(value)}}`;
+}
+
+function goValue(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (isList(value)) return `[]interface {}{${value.map(goValue).join(", ")}}`;
+  if (isObject(value)) return `map[string]interface {}{${Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${goValue(value[key])}`).join(", ")}}`;
+  return String(value);
+}
+
+function goType(value: unknown): string {
+  if (isList(value)) return "[]interface {}";
+  if (isObject(value)) return "map[string]interface {}";
+  return typeof value === "boolean" ? "bool" : "string";
 }
 
 function identity({ manager, operation, apiVersion, subresource }: ManagedFieldsEntry): string {
@@ -231,8 +311,7 @@ function withoutManagedFields(object: KubeObject): KubeObject {
 }
 
 function compareObjects(before: KubeObject | undefined, after: KubeObject, root: Schema): Comparison {
-  const empty = { metadata: {} };
-  const comparison = compareValues(before === undefined ? empty : withoutManagedFields(before), withoutManagedFields(after), root);
+  const comparison = compareValues(before === undefined ? { metadata: {}, ...emptyObject(root) } : withoutManagedFields(before), withoutManagedFields(after), root);
   return { added: withoutMeta(comparison.added), removed: comparison.removed, modified: withoutMeta(comparison.modified) };
 }
 

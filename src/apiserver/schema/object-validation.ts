@@ -102,8 +102,8 @@ export function validateMetadata(object: KubeObject, before: KubeObject | undefi
   errors.push(...validateOwners(object));
   for (const finalizer of metadata.finalizers ?? []) errors.push(...qualifiedNameProblems(finalizer).map((problem) => invalid("metadata.finalizers", finalizer, problem)));
   if (before !== undefined) {
-    for (const field of ["name", "namespace", "uid", "creationTimestamp"] as const) {
-      if (metadata[field] !== undefined && before.metadata[field] !== undefined && metadata[field] !== before.metadata[field]) {
+    for (const field of ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] as const) {
+      if (metadata[field] !== undefined && (before.metadata[field] !== undefined || field.startsWith("deletion")) && metadata[field] !== before.metadata[field]) {
         errors.push(invalid(`metadata.${field}`, metadata[field], "field is immutable"));
       }
     }
@@ -201,15 +201,17 @@ export function validateSelector(selector: unknown, path: string): readonly Fiel
 export function validateWorkload(object: KubeObject, before: KubeObject | undefined, restartPolicies: readonly string[]): readonly FieldError[] {
   const spec = objectAt(object, "spec");
   const selector = spec["selector"];
-  const labels = objectAt(spec, "template", "metadata", "labels");
+  const given = at(spec, "template", "metadata", "labels");
+  const labels = objectAt(given);
   const errors: FieldError[] = [...immutable(object, before, "spec.selector"), ...notNegative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")];
-  if (!isObject(selector)) errors.push(required("spec.selector"), ...(object.kind === "Deployment" ? [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")] : []));
+  const mismatch = () => invalid("spec.template.metadata.labels", given ?? null, "`selector` does not match template `labels`");
+  if (!isObject(selector)) errors.push(required("spec.selector"), ...(object.kind === "Deployment" ? [mismatch()] : []));
   else {
     errors.push(...validateSelector(selector, "spec.selector"));
     if (Object.keys(objectAt(selector, "matchLabels")).length + listAt(selector, "matchExpressions").length === 0) {
       errors.push(invalid("spec.selector", selector, `empty selector is invalid for ${object.kind === "ReplicaSet" ? "deployment" : object.kind.toLowerCase()}`));
     } else if (compileLabelSelector(selector).verdict === "valid" && !labelSelectorMatches(selector, labels as Record<string, string>)) {
-      errors.push(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"));
+      errors.push(mismatch());
     }
   }
   errors.push(...validatePodTemplate(spec["template"], "spec.template", restartPolicies));
@@ -321,14 +323,18 @@ function validateContainer(container: unknown, path: string, volumes: ReadonlySe
 export function validateTaints(taints: readonly unknown[]): readonly FieldError[] {
   const seen = new Set<string>();
   return taints.flatMap((taint, index) => {
-    const path = `spec.taints[${index}]`;
+    // So the real server: `pkg/apis/core/validation/validation.go (v1.34)` ValidateNode.
+    const path = `metadata.taints[${index}]`;
     const [key, effect] = [textAt(taint, "key"), textAt(taint, "effect")];
     const errors = [
       ...qualifiedNameProblems(key).map((problem) => invalid(`${path}.key`, key, problem)),
       ...labelValueProblems(at(taint, "value")).map((problem) => invalid(`${path}.value`, at(taint, "value"), problem)),
       ...validateEffect(effect, `${path}.effect`, false),
     ];
-    if (seen.has(`${effect}/${key}`)) errors.push({ ...duplicate(path, taint), message: `${duplicate(path, taint).message}: taints must be unique by key and effect pair` });
+    if (seen.has(`${effect}/${key}`)) {
+      const problem = duplicate(path, { Key: key, Value: textAt(taint, "value"), Effect: effect, TimeAdded: at(taint, "timeAdded") ?? null });
+      errors.push({ ...problem, message: `${problem.message}: taints must be unique by key and effect pair` });
+    }
     seen.add(`${effect}/${key}`);
     return errors;
   });

@@ -49,14 +49,12 @@ describe("jsonPatch", () => {
     expect(patched(jsonPatch(live, operations))).toEqual(expected);
   });
 
-  test.for<[string, unknown, number, string]>([
-    ["a failed test", [{ op: "test", path: "/spec/replicas", value: 2 }], 422, "testing value /spec/replicas failed: test failed"],
-    ["removal of what is not there", [{ op: "remove", path: "/spec/none" }], 422, 'remove operation does not apply: doc is missing path: "/spec/none": missing value'],
-    ["replacement of what is not there", [{ op: "replace", path: "/spec/none", value: 1 }], 422, "replace operation does not apply: doc is missing key: /spec/none: missing value"],
-  ])("%s is refused with Kubernetes' status", ([, operations, status, cause]) => {
-    const result = jsonPatch(live, operations);
-    expect(result).toMatchObject({ verdict: "refused", status, reason: "Invalid", message: "the server rejected our request due to an error in our request" });
-    expect(result.verdict === "refused" && result.causes?.[0]?.message).toBe(cause);
+  test.for<[string, unknown]>([
+    ["a failed test", [{ op: "test", path: "/spec/replicas", value: 2 }]],
+    ["removal of what is not there", [{ op: "remove", path: "/spec/none" }]],
+    ["replacement of what is not there", [{ op: "replace", path: "/spec/none", value: 1 }]],
+  ])("%s is refused with Kubernetes' status", ([, operations]) => {
+    expect(jsonPatch(live, operations)).toEqual({ verdict: "refused", status: 422, reason: "Invalid", message: "the server rejected our request due to an error in our request" });
   });
 
   test("a patch that is no list is a bad request, one that is too long too large", () => {

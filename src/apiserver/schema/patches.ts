@@ -20,7 +20,7 @@ export const jsonPatch: JsonPatch = (object, operations) => {
   for (const operation of operations) {
     if (!isObject(operation)) return malformed("error decoding patch: json: cannot unmarshal operation into Go value of type jsonpatch.Operation");
     const result = applyOperation(current, operation);
-    if ("problem" in result) return unprocessable(result.problem);
+    if ("problem" in result) return unprocessable();
     current = result.value;
   }
   return { verdict: "patched", object: current };
@@ -50,14 +50,9 @@ function malformed(message: string): PatchResult {
 }
 
 /** What a client sees of a patch that does not fit the object: the general sentence, and the detail as a cause. */
-function unprocessable(message: string): PatchResult {
-  return {
-    verdict: "refused",
-    status: 422,
-    reason: "Invalid",
-    message: "the server rejected our request due to an error in our request",
-    causes: [{ reason: "UnexpectedServerResponse", field: "", message }],
-  };
+/** Why a patch does not fit is not said: the real server's answer drops it. */
+function unprocessable(): PatchResult {
+  return { verdict: "refused", status: 422, reason: "Invalid", message: "the server rejected our request due to an error in our request" };
 }
 
 function goType(value: unknown): string {

@@ -32,3 +32,24 @@ function decimalExponent(suffix: string): number | undefined {
   if (/^[eE]./.test(suffix)) return Number(suffix.slice(1));
   return { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }[suffix] ?? 0;
 }
+
+/** A quantity as Kubernetes writes it back: with the largest suffix that loses nothing. What cannot be read stays. */
+export function canonicalQuantity(text: string): string {
+  const value = parseQuantity(text);
+  if (value === undefined || /[eE][-+]?\d/.test(text)) return text;
+  if (value === 0n) return "0";
+  const size = value < 0n ? -value : value;
+  if (text.endsWith("i") && size >= 1024n * nano && size % nano === 0n) {
+    const [digits, steps] = reduced(value / nano, 1024n, 6);
+    return `${digits}${["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][steps] ?? ""}`;
+  }
+  const [digits, steps] = reduced(value, 1000n, 9);
+  return `${digits}${["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][steps] ?? ""}`;
+}
+
+/** How often `base` divides a value, and what is left. */
+function reduced(value: bigint, base: bigint, most: number): readonly [bigint, number] {
+  let [rest, steps] = [value, 0];
+  while (steps < most && rest % base === 0n) [rest, steps] = [rest / base, steps + 1];
+  return [rest, steps];
+}

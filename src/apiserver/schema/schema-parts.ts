@@ -1,4 +1,4 @@
-import type { Schema } from "./contract.ts";
+import { type Schema, written } from "./contract.ts";
 
 /** Words to write schemas of built-in kinds with. */
 
@@ -77,13 +77,18 @@ export const objectMeta: Schema = object({
   annotations: stringMap,
   ownerReferences: listMap(
     ["uid"],
-    atomic(object({ apiVersion: string, kind: string, name: string, uid: string, controller: boolean, blockOwnerDeletion: boolean })),
+    atomic(
+      object(
+        { apiVersion: string, kind: string, name: string, uid: string, controller: boolean, blockOwnerDeletion: boolean },
+        { [written]: new Map([...["apiVersion", "kind", "name", "uid"].map((field) => [field, "always"] as const), ...["controller", "blockOwnerDeletion"].map((field) => [field, "pointer"] as const)]) },
+      ),
+    ),
   ),
   finalizers: set(string),
   managedFields: list(
     object({ manager: string, operation: string, apiVersion: string, time, fieldsType: string, fieldsV1: anything, subresource: string }),
   ),
-});
+}, { [written]: new Map([["deletionGracePeriodSeconds", "pointer"]]) });
 
 const roots = new WeakMap<Schema, Schema>();
 

@@ -61,7 +61,7 @@ describe("LabelSelector objects", () => {
 });
 
 describe("parseFieldSelector", () => {
-  const pods = { custom: false, selectableFields: { "spec.nodeName": (o: object) => String((o as { spec: { nodeName: string } }).spec.nodeName) } };
+  const pods = { custom: false, namespaced: true, selectableFields: { "spec.nodeName": (o: object) => String((o as { spec: { nodeName: string } }).spec.nodeName) } };
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "a,b" }, spec: { nodeName: "n1" } };
   test.for([
     ["spec.nodeName=n1", true],
@@ -75,7 +75,7 @@ describe("parseFieldSelector", () => {
   });
   test("an unknown field is refused", () => {
     expect(parseFieldSelector("spec.x=1", pods)).toEqual({ verdict: "invalid", message: "field label not supported: spec.x" });
-    expect(parseFieldSelector("spec.x=1", { custom: false, selectableFields: {} })).toEqual({
+    expect(parseFieldSelector("spec.x=1", { custom: false, namespaced: true, selectableFields: {} })).toEqual({
       verdict: "invalid",
       message: '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"',
     });

@@ -83,7 +83,7 @@ export function printLabelSelector(selector: unknown): string {
  */
 export function parseFieldSelector(
   text: string,
-  definition: Pick<ResourceDefinition, "selectableFields" | "custom">,
+  definition: Pick<ResourceDefinition, "custom" | "namespaced" | "selectableFields">,
 ): ParsedSelector<KubeObject> {
   const terms = splitFieldTerms(text);
   if (typeof terms === "string") return { verdict: "invalid", message: terms };
@@ -241,7 +241,7 @@ function splitFieldTerms(text: string): FieldTerm[] | string {
   const terms: FieldTerm[] = [];
   for (const [part] of text.matchAll(/(?:\\.|[^,\\])+/g)) {
     const split = /^((?:\\.|[^=!\\])*)(!=|==|=)((?:\\.|[^\\])*)$/.exec(part);
-    if (split === null) return `invalid selector: ${JSON.stringify(text)}; can't understand ${JSON.stringify(part)}`;
+    if (split === null) return `invalid selector: '${text}'; can't understand '${part}'`;
     const [, field = "", operator = "", value = ""] = split;
     if (/(?<!\\)=/.test(value)) return `invalid field selector: invalid unescaped sequence "="`;
     terms.push({ field: field.trim(), equal: operator !== "!=", value: value.replaceAll(/\\(.)/g, "$1") });
@@ -249,9 +249,9 @@ function splitFieldTerms(text: string): FieldTerm[] | string {
   return terms;
 }
 
-function fieldReader(field: string, definition: Pick<ResourceDefinition, "selectableFields">): ((object: KubeObject) => string) | undefined {
+function fieldReader(field: string, definition: Pick<ResourceDefinition, "selectableFields" | "namespaced">): ((object: KubeObject) => string) | undefined {
   if (field === "metadata.name") return (object) => object.metadata.name ?? "";
-  if (field === "metadata.namespace") return (object) => object.metadata.namespace ?? "";
+  if (field === "metadata.namespace" && definition.namespaced) return (object) => object.metadata.namespace ?? "";
   return Object.hasOwn(definition.selectableFields, field) ? definition.selectableFields[field] : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { compileRules, type CompiledRules } from "./cel.ts";
+import { canonicalise, undecodable } from "./canonicalise.ts";
 import type { CompiledSchema, FieldError, KubeObject, Schema } from "./contract.ts";
 import { duplicate, invalid, notSupported, required, tooLong, tooMany, typeInvalid } from "./field-errors.ts";
 import { formats } from "./formats.ts";
@@ -11,10 +12,16 @@ import { objectMeta, rootSchema } from "./schema-parts.ts";
  * proportion to its own size. The metadata of the object is always that of Kubernetes.
  */
 export function compileSchema(schema: Schema): CompiledSchema {
-  const root = compileNode(rootSchema(schema));
+  const full = rootSchema(schema);
+  const root = compileNode(full);
   return {
     applyDefaults(object) {
+      canonicalise(full, object);
       fillDefaults(root, object);
+    },
+    undecodable(object) {
+      const problem = undecodable(full, object);
+      return problem?.replace("struct field ", `struct field ${object.kind}.`);
     },
     prune(object) {
       const dropped: string[] = [];
@@ -75,7 +82,7 @@ function compileNode(schema: Schema): Node {
     defaults: Object.entries(schema.properties ?? {}).flatMap(([name, property]) => (property.default === undefined ? [] : [{ name, value: property.default }])),
     pattern: schema.pattern === undefined ? undefined : compileExpression(schema.pattern),
     allOf: (schema.allOf ?? []).map(compileNode),
-    anyOf: schema["x-kubernetes-int-or-string"] === true ? [] : (schema.anyOf ?? []).map(compileNode),
+    anyOf: (schema.anyOf ?? []).map(compileNode),
     oneOf: (schema.oneOf ?? []).map(compileNode),
     not: schema.not === undefined ? undefined : compileNode(schema.not),
     rules,
@@ -271,6 +278,7 @@ function check(node: Node, value: unknown, walk: Walk): void {
   if (!hasType(schema, value)) {
     const wanted = schema["x-kubernetes-int-or-string"] === true ? "integer,string" : (schema.type ?? "");
     report(walk, (path) => typeInvalid(path, typeName(value), `${path} in body must be of type ${wanted}: ${JSON.stringify(typeName(value))}`));
+    if (schema["x-kubernetes-int-or-string"] === true) checkCombinations(node, value, walk);
     return;
   }
   if (schema.enum !== undefined && !schema.enum.some((allowed) => equalJson(allowed, value))) {
@@ -409,8 +417,11 @@ function passes(node: Node, value: unknown): boolean {
 
 function checkCombinations(node: Node, value: unknown, walk: Walk): void {
   for (const part of node.allOf) check(part, value, walk);
-  if (node.anyOf.length > 0 && !node.anyOf.some((part) => passes(part, value))) {
-    report(walk, (path) => invalid("<nil>", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`));
+  const [first] = node.anyOf;
+  if (first !== undefined && !node.anyOf.some((part) => passes(part, value))) {
+    report(walk, (path) => ({ ...invalid("", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`), field: "<nil>" }));
+    // The alternative that comes nearest is told; they are alike here.
+    check(first, value, walk);
   }
   if (node.oneOf.length > 0) {
     const valid = node.oneOf.filter((part) => passes(part, value)).length;

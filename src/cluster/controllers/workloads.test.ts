@@ -128,7 +128,7 @@ describe("Deployments", () => {
     await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
     await kube.patch(kubernetes.Deployment, { name: "web", namespace }, { type: "merge", body: { spec: { paused: true, replicas: 3, template: { metadata: { annotations: { turn: "1" } } } } } });
     const paused = await until(kubernetes.Deployment, { name: "web", namespace }, (object) => object?.status?.availableReplicas === 3);
-    expect(paused?.status?.updatedReplicas).toBe(0);
+    expect(paused?.status?.updatedReplicas ?? 0).toBe(0);
     expect(conditionOf(paused?.status?.conditions, "Progressing")).toMatchObject({ status: "Unknown", reason: "DeploymentPaused" });
   });
 });
