@@ -39,8 +39,8 @@ interface KindOptions {
   /** The row of the type table, where it is not called as the kind. */
   readonly type?: string;
   readonly name?: NameRule;
-  /** `never`: the kind has no generation. */
-  readonly generation?: "never";
+  /** `never`: the kind has no generation; `annotations`: they count as well. */
+  readonly generation?: "never" | "annotations";
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void;
   readonly validate?: (object: KubeObject, before: KubeObject | undefined) => readonly FieldError[];
   readonly selectableFields?: ResourceDefinition["selectableFields"];
@@ -76,7 +76,7 @@ function kind(group: string, version: string, name: string, options: KindOptions
     ...(options.scale === true ? { scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas", labelSelectorPath: ".spec.selector" } } : {}),
     schema: typeSchema(options.type ?? name),
     table: builtinTable(name),
-    generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)),
+    generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)) || (options.generation === "annotations" && !equalJson(before.metadata.annotations ?? {}, after.metadata.annotations ?? {})),
     prepare: options.prepare ?? (() => undefined),
     validate: (object, before) => [...validateMetadata(object, before, options.name ?? subdomainName), ...((before === undefined || judgedAnew.has(name)) && !plainMetadata.has(group) ? validateFinalizers(object) : []), ...(options.validate?.(object, before) ?? [])],
     selectableFields: options.selectableFields ?? {},
@@ -660,7 +660,7 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
 
   kind("apps", "v1", "ControllerRevision", { generation: "never", validate: (object, before) => immutable(object, before, "data") }),
   kind("apps", "v1", "DaemonSet", { shortNames: ["ds"], categories: ["all"], status: true, prepare: prepareDaemonSet, validate: (object, before) => validateWorkload(object, before, ["Always"]) }),
-  kind("apps", "v1", "Deployment", { shortNames: ["deploy"], categories: ["all"], status: true, scale: true, prepare: prepareDeployment, validate: validateDeployment }),
+  kind("apps", "v1", "Deployment", { generation: "annotations", shortNames: ["deploy"], categories: ["all"], status: true, scale: true, prepare: prepareDeployment, validate: validateDeployment }),
   kind("apps", "v1", "ReplicaSet", {
     shortNames: ["rs"],
     categories: ["all"],
