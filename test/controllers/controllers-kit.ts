@@ -1,3 +1,4 @@
+import { onTestFinished } from "vitest";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
@@ -197,3 +198,14 @@ export async function addNode(kube: KubeClient, clock: Clock, node: Partial<Node
 export const podIsReady = (pod: Pod): boolean => conditionOf(pod.status?.conditions, "Ready")?.status === "True" && pod.metadata.deletionTimestamp === undefined;
 
 export const template = (app: string, more: object = {}, labels: Record<string, string> = {}) => ({ metadata: { labels: { app, ...labels } }, spec: { containers: [{ name: "main", image: "mco.local/pause:1", ...more }] } });
+
+/** A cluster that ends with the test that starts it. */
+export async function startCluster(...given: Parameters<typeof testCluster>): Promise<TestCluster> {
+  const cluster = await testCluster(...given);
+  onTestFinished(() => cluster.close());
+  return cluster;
+}
+
+/** Where tests of the controllers put what they make. */
+export const namespace = "default";
+export const inDefault = { namespace };

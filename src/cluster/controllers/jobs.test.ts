@@ -1,26 +1,15 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Job, type Pod, kubernetes } from "../../api/kubernetes.ts";
 import { conditionOf } from "../../api/object.ts";
-import { type TestCluster, template, testCluster } from "../../../test/controllers/controllers-kit.ts";
+import { namespace, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
 
-let cluster: TestCluster | undefined;
-const start = async (...given: Parameters<typeof testCluster>): Promise<TestCluster> => {
-  cluster = await testCluster(...given);
-  return cluster;
-};
-afterEach(async () => {
-  await cluster?.close();
-  cluster = undefined;
-});
-
-const namespace = "default";
 const key = { name: "work", namespace };
 const job = (more: Partial<NonNullable<Job["spec"]>> = {}): Job => ({ apiVersion: "batch/v1", kind: "Job", metadata: key, spec: { template: { metadata: {}, spec: { ...template("work").spec, restartPolicy: "Never" } }, ...more } });
 const ended = (type: "Complete" | "Failed") => (object: Job | undefined) => conditionOf(object?.status?.conditions, type)?.status === "True";
 
 describe("Jobs", () => {
   test("a Job runs its completions, no more at a time than it may, and says when it is complete", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     running.exitOf = () => 0;
     await running.kube.create(kubernetes.Job, job({ completions: 5, parallelism: 2 }));
     const done = await running.until(kubernetes.Job, key, ended("Complete"));
@@ -33,7 +22,7 @@ describe("Jobs", () => {
   });
 
   test("failures are tried again with growing delays, up to the limit", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     running.exitOf = () => 1;
     await running.kube.create(kubernetes.Job, job({ backoffLimit: 2 }));
     await running.until(kubernetes.Job, key, (object) => object?.status?.failed === 1);
@@ -43,7 +32,7 @@ describe("Jobs", () => {
   });
 
   test("a Job that takes too long fails and its pods end", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     await running.kube.create(kubernetes.Job, job({ activeDeadlineSeconds: 60 }));
     await running.until(kubernetes.Job, key, (object) => object?.status?.ready === 1);
     const failed = await running.whileTimeFlies(running.until(kubernetes.Job, key, ended("Failed")));
@@ -52,7 +41,7 @@ describe("Jobs", () => {
   });
 
   test("a finished Job goes when its time is over, and its pods with it", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     running.exitOf = () => 0;
     await running.kube.create(kubernetes.Job, job({ ttlSecondsAfterFinished: 100 }));
     await running.until(kubernetes.Job, key, ended("Complete"));
@@ -61,7 +50,7 @@ describe("Jobs", () => {
   });
 
   test("a pod that is deleted while it works counts as failed and is replaced", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     await running.kube.create(kubernetes.Job, job());
     const [first] = await running.untilAll<Pod>(kubernetes.Pod, { namespace }, (pods) => pods.length === 1 && pods[0]?.status?.phase === "Running");
     await running.kube.delete(kubernetes.Pod, first?.metadata ?? { name: "" });
@@ -70,7 +59,7 @@ describe("Jobs", () => {
   });
 
   test("a suspended Job has no pods, and goes on where it was when it is resumed", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     await running.kube.create(kubernetes.Job, job());
     await running.until(kubernetes.Job, key, (object) => object?.status?.ready === 1);
     await running.kube.patch(kubernetes.Job, key, { type: "merge", body: { spec: { suspend: true } } });

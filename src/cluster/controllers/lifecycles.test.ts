@@ -1,23 +1,11 @@
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type ConfigMap, type CustomResourceDefinition, type Deployment, type Pod, type PodDisruptionBudget, kubernetes } from "../../api/kubernetes.ts";
 import { type KubeObject, conditionOf, resource } from "../../api/object.ts";
 import { isTooManyRequests } from "../../kube/kube-error.ts";
-import { type TestCluster, podIsReady, template, testCluster } from "../../../test/controllers/controllers-kit.ts";
+import { type TestCluster, inDefault, namespace, podIsReady, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
 import { budgetFigures } from "./disruption-budget-controller.ts";
 
-let cluster: TestCluster | undefined;
-const start = async (...given: Parameters<typeof testCluster>): Promise<TestCluster> => {
-  cluster = await testCluster(...given);
-  return cluster;
-};
-afterEach(async () => {
-  await cluster?.close();
-  cluster = undefined;
-});
-
-const namespace = "default";
-const inDefault = { namespace };
 const deployment = (name: string, replicas: number): Deployment => ({
   apiVersion: "apps/v1",
   kind: "Deployment",
@@ -39,7 +27,7 @@ const named = (names: readonly string[]) => (maps: readonly ConfigMap[]) =>
 
 describe("garbage", () => {
   test("what a deleted Deployment owns goes with it, down to the pods", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     await until(kubernetes.Deployment, { name: "web", namespace }, (object) => object?.status?.availableReplicas === 3);
     await kube.delete(kubernetes.Deployment, { name: "web", namespace });
@@ -48,7 +36,7 @@ describe("garbage", () => {
   });
 
   test("deleted in the foreground, an owner stays until its dependents are gone", async () => {
-    const { kube, until } = await start({ nodes: [{}] });
+    const { kube, until } = await startCluster({ nodes: [{}] });
     const owner = await kube.create(kubernetes.ConfigMap, configMap("owner"));
     const held = await kube.create(kubernetes.ConfigMap, configMap("held", [owner], { finalizers: ["test/hold"] }));
     await kube.delete(kubernetes.ConfigMap, owner.metadata, { propagation: "Foreground" });
@@ -59,7 +47,7 @@ describe("garbage", () => {
   });
 
   test("orphaned dependents stay and name no owner any more", async () => {
-    const { kube, until } = await start();
+    const { kube, until } = await startCluster();
     const owner = await kube.create(kubernetes.ConfigMap, configMap("owner"));
     const left = await kube.create(kubernetes.ConfigMap, configMap("left", [owner]));
     await until(kubernetes.ConfigMap, left.metadata, (object) => object !== undefined);
@@ -69,7 +57,7 @@ describe("garbage", () => {
   });
 
   test("with two owners the last one decides, and a reference into another namespace is void for its holder alone", async () => {
-    const { kube, until, untilAll } = await start();
+    const { kube, until, untilAll } = await startCluster();
     const [one, two] = [await kube.create(kubernetes.ConfigMap, configMap("one")), await kube.create(kubernetes.ConfigMap, configMap("two"))];
     await kube.create(kubernetes.ConfigMap, configMap("both", [one, two]));
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "other" } });
@@ -82,7 +70,7 @@ describe("garbage", () => {
   });
 
   test("objects of kinds that are defined later are owners and dependents too", async () => {
-    const { kube, until, untilAll } = await start();
+    const { kube, until, untilAll } = await startCluster();
     const schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
     const definition: CustomResourceDefinition = {
       apiVersion: "apiextensions.k8s.io/v1",
@@ -104,7 +92,7 @@ describe("garbage", () => {
 
 describe("namespaces", () => {
   test("a deleted namespace is emptied and goes, and says what it waits for", async () => {
-    const { kube, until } = await start({ nodes: [{}] });
+    const { kube, until } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "doomed" } });
     await kube.create(kubernetes.Deployment, { ...deployment("web", 2), metadata: { name: "web", namespace: "doomed" } });
     const held = await kube.create(kubernetes.ConfigMap, { ...configMap("held"), metadata: { name: "held", namespace: "doomed", finalizers: ["test/hold"] } });
@@ -118,7 +106,7 @@ describe("namespaces", () => {
   });
 
   test("every namespace has its account and the root certificate, also after somebody took them away", async () => {
-    const { kube, until } = await start();
+    const { kube, until } = await startCluster();
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "fresh" } });
     const map = { name: "kube-root-ca.crt", namespace: "fresh" };
     await until(kubernetes.ConfigMap, map, (object) => object?.data?.["ca.crt"] === "the root");
@@ -144,7 +132,7 @@ describe("disruption budgets", () => {
   };
 
   test("evictions go as far as the budget, and on when pods are back", async () => {
-    const running = await start({ nodes: [{}, {}] });
+    const running = await startCluster({ nodes: [{}, {}] });
     const { kube, until, untilAll } = running;
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     await kube.create(kubernetes.PodDisruptionBudget, budget({ maxUnavailable: 1 }));
@@ -165,7 +153,7 @@ describe("disruption budgets", () => {
   });
 
   test("shares count what the controllers ask for, not what happens to be there", async () => {
-    const { kube, until } = await start({ nodes: [{ status: { allocatable: { pods: "2" } } }] });
+    const { kube, until } = await startCluster({ nodes: [{ status: { allocatable: { pods: "2" } } }] });
     await kube.create(kubernetes.Deployment, deployment("web", 4));
     await kube.create(kubernetes.PodDisruptionBudget, budget({ minAvailable: "50%" }));
     const full = await until(kubernetes.PodDisruptionBudget, { name: "web", namespace }, (object) => object?.status?.currentHealthy === 2);

@@ -1,23 +1,11 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Deployment, type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
 import { conditionOf } from "../../api/object.ts";
 import { nodeTaints } from "../../api/names.ts";
-import { type TestCluster, podIsReady, template, testCluster } from "../../../test/controllers/controllers-kit.ts";
+import { type TestCluster, inDefault, namespace, podIsReady, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
 import { evictionTime, wantedTaints } from "./judge-node.ts";
 import { leaseNamespace } from "./node-lifecycle-controller.ts";
 
-let cluster: TestCluster | undefined;
-const start = async (...given: Parameters<typeof testCluster>): Promise<TestCluster> => {
-  cluster = await testCluster(...given);
-  return cluster;
-};
-afterEach(async () => {
-  await cluster?.close();
-  cluster = undefined;
-});
-
-const namespace = "default";
-const inDefault = { namespace };
 const pod = (name: string, spec: Partial<NonNullable<Pod["spec"]>> = {}): Pod => ({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: { ...template("web").spec, ...spec } });
 const taintsOf = (node: Node | undefined) => (node?.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).toSorted();
 const deployment: Deployment = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", namespace }, spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: template("web") } };
@@ -31,7 +19,7 @@ async function renew({ kube, clock }: TestCluster, name: string): Promise<void> 
 
 describe("the life of nodes", () => {
   test("a cordon is followed by its taint, and takes it along", async () => {
-    const { kube, until } = await start({ nodes: [{ spec: { taints: [{ key: "mine", effect: "NoSchedule" }] } }] });
+    const { kube, until } = await startCluster({ nodes: [{ spec: { taints: [{ key: "mine", effect: "NoSchedule" }] } }] });
     await kube.patch(kubernetes.Node, { name: "node-0" }, { type: "merge", body: { spec: { unschedulable: true } } });
     await until(kubernetes.Node, { name: "node-0" }, (node) => taintsOf(node).join() === `mine:NoSchedule,${nodeTaints.unschedulable}:NoSchedule`);
     await kube.patch(kubernetes.Node, { name: "node-0" }, { type: "merge", body: { spec: { unschedulable: null } } });
@@ -39,7 +27,7 @@ describe("the life of nodes", () => {
   });
 
   test("a node that falls silent is unreachable, its pods move after five minutes, and a word from it heals it", async () => {
-    const running = await start({ nodes: [{}, {}], controllers: { nodeMonitorGraceSeconds: 40 } });
+    const running = await startCluster({ nodes: [{}, {}], controllers: { nodeMonitorGraceSeconds: 40 } });
     const { kube, until, untilAll, clock, whileTimeFlies } = running;
     await Promise.all(["node-0", "node-1"].map((name) => renew(running, name)));
     await kube.create(kubernetes.Deployment, deployment);
@@ -61,7 +49,7 @@ describe("the life of nodes", () => {
   });
 
   test("pods of a node that is taken away are removed after a while", async () => {
-    const { kube, until, whileTimeFlies } = await start({ nodes: [{}] });
+    const { kube, until, whileTimeFlies } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Pod, pod("left"));
     await until(kubernetes.Pod, { name: "left", namespace }, (object) => object !== undefined && podIsReady(object));
     await kube.delete(kubernetes.Node, { name: "node-0" });
@@ -69,7 +57,7 @@ describe("the life of nodes", () => {
   });
 
   test("ended pods beyond the bound go, oldest first", async () => {
-    const running = await start({ nodes: [{}], controllers: { endedPods: 2 } });
+    const running = await startCluster({ nodes: [{}], controllers: { endedPods: 2 } });
     running.exitOf = () => 0;
     for (const name of ["a", "b", "c", "d"]) await running.kube.create(kubernetes.Pod, pod(name, { restartPolicy: "Never" }));
     await running.untilAll(kubernetes.Pod, inDefault, (pods) => pods.length === 2 && pods.every(({ status }) => status?.phase === "Succeeded"));

@@ -1,21 +1,10 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type DaemonSet, type Deployment, type Event, type Pod, kubernetes } from "../../api/kubernetes.ts";
 import { conditionOf } from "../../api/object.ts";
 import { workloads } from "../../api/names.ts";
-import { type TestCluster, addNode, podIsReady, template, testCluster } from "../../../test/controllers/controllers-kit.ts";
+import { systemClock } from "../../ports/node/index.ts";
+import { addNode, inDefault, namespace, podIsReady, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
 
-let cluster: TestCluster | undefined;
-const start = async (...given: Parameters<typeof testCluster>): Promise<TestCluster> => {
-  cluster = await testCluster(...given);
-  return cluster;
-};
-afterEach(async () => {
-  await cluster?.close();
-  cluster = undefined;
-});
-
-const namespace = "default";
-const inDefault = { namespace };
 
 const deployment = (name: string, replicas: number, more: Partial<NonNullable<Deployment["spec"]>> = {}): Deployment => ({
   apiVersion: "apps/v1",
@@ -32,7 +21,7 @@ const rolledOut = (object: Deployment | undefined): boolean => {
 
 describe("Deployments", () => {
   test("a Deployment becomes pods that run, and says so", async () => {
-    const { kube, until } = await start({ nodes: [{}, {}] });
+    const { kube, until } = await startCluster({ nodes: [{}, {}] });
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     const done = await until(kubernetes.Deployment, { name: "web", namespace }, (object) => rolledOut(object) && conditionOf(object?.status?.conditions, "Progressing")?.reason === "NewReplicaSetAvailable");
     expect(conditionOf(done?.status?.conditions, "Available")).toMatchObject({ status: "True", reason: "MinimumReplicasAvailable" });
@@ -43,7 +32,7 @@ describe("Deployments", () => {
   });
 
   test("a new template rolls without going below what must be available or above the surge", async () => {
-    const { kube, until, signal } = await start({ nodes: [{}] });
+    const { close, kube, until, signal } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 4, { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } } }));
     await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
     const { items, resourceVersion } = await kube.list(kubernetes.Pod, inDefault);
@@ -75,13 +64,12 @@ describe("Deployments", () => {
     expect(done?.status?.conditions?.find(({ type }) => type === "Available")?.status).toBe("True");
     expect(Math.min(...ready)).toBeGreaterThanOrEqual(3);
     expect(Math.max(...wanted)).toBe(5);
-    await cluster?.close();
-    cluster = undefined;
+    await close();
     await Promise.all([watched, watchedSets]);
   });
 
   test("Recreate starts the new pods when the last old one is gone", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 2, { strategy: { type: "Recreate" } }));
     await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
     const old = new Set((await kube.list(kubernetes.Pod, inDefault)).items.map((pod) => pod.metadata.uid));
@@ -95,10 +83,10 @@ describe("Deployments", () => {
   });
 
   test("a rollout that does not get ready stops at what may be unavailable, and undoing it brings the old set back", async () => {
-    const { kube, until } = await start({ nodes: [{}] });
+    const cluster = await startCluster({ nodes: [{}] });
+    const { kube, until } = cluster;
     await kube.create(kubernetes.Deployment, deployment("web", 3, { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }, progressDeadlineSeconds: 60 }));
     const first = await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
-    if (cluster === undefined) throw new Error("no cluster");
     cluster.neverReady = (pod) => pod.metadata.annotations?.["bad"] !== undefined;
     await kube.patch(kubernetes.Deployment, { name: "web", namespace }, { type: "merge", body: { spec: { template: { metadata: { annotations: { bad: "1" } } } } } });
     const stuck = await until(kubernetes.Deployment, { name: "web", namespace }, (object) => object?.status?.observedGeneration === object?.metadata.generation && object?.status?.updatedReplicas === 1 && object.status.replicas === 4);
@@ -112,7 +100,7 @@ describe("Deployments", () => {
   });
 
   test("old sets beyond the history limit go", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 1, { revisionHistoryLimit: 1 }));
     for (const turn of ["1", "2", "3"]) {
       await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
@@ -123,7 +111,7 @@ describe("Deployments", () => {
   });
 
   test("a paused Deployment is scaled but not rolled", async () => {
-    const { kube, until } = await start({ nodes: [{}] });
+    const { kube, until } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 1));
     await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
     await kube.patch(kubernetes.Deployment, { name: "web", namespace }, { type: "merge", body: { spec: { paused: true, replicas: 3, template: { metadata: { annotations: { turn: "1" } } } } } });
@@ -138,7 +126,7 @@ describe("ReplicaSets", () => {
 
   test("a watch that lags behind never makes a pod twice", async () => {
     // Everything that the controllers hear of pods comes late.
-    const { kube, until, podsMade } = await start({
+    const { kube, until, podsMade } = await startCluster({
       nodes: [{}],
       between: (next) => async (request, signal) => {
         const response = await next(request, signal);
@@ -146,7 +134,7 @@ describe("ReplicaSets", () => {
         const { body } = response;
         const late = async function* () {
           for await (const chunk of body) {
-            await cluster?.clock.sleep(60, signal);
+            await systemClock.sleep(60, signal);
             yield chunk;
           }
         };
@@ -160,7 +148,7 @@ describe("ReplicaSets", () => {
   });
 
   test("pods that match and belong to nobody are adopted, pods that stop matching are let go and replaced", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Pod, { apiVersion: "v1", kind: "Pod", metadata: { name: "stray", namespace, labels: { app: "web" } }, spec: template("web").spec });
     await kube.create(kubernetes.ReplicaSet, replicaSet("web", 2));
     await until(kubernetes.ReplicaSet, { name: "web", namespace }, (set) => set?.status?.readyReplicas === 2);
@@ -171,7 +159,7 @@ describe("ReplicaSets", () => {
   });
 
   test("controllers that start anew go on where the old ones stood", async () => {
-    const running = await start({ nodes: [{}] });
+    const running = await startCluster({ nodes: [{}] });
     const { kube, until } = running;
     await kube.create(kubernetes.ReplicaSet, replicaSet("web", 3));
     await running.restart();
@@ -195,7 +183,7 @@ describe("DaemonSets", () => {
   const nodesOf = (pods: readonly Pod[]) => pods.map((pod) => pod.spec?.nodeName ?? "").toSorted();
 
   test("every eligible node has one pod: tainted ones are left out, cordoned ones are not, and nodes that come get theirs", async () => {
-    const { kube, until, clock } = await start({ nodes: [{}, { spec: { unschedulable: true } }, { spec: { taints: [{ key: "special", effect: "NoSchedule" }] } }] });
+    const { kube, until, clock } = await startCluster({ nodes: [{}, { spec: { unschedulable: true } }, { spec: { taints: [{ key: "special", effect: "NoSchedule" }] } }] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(2));
     await addNode(kube, clock, { metadata: { name: "later" } });
@@ -205,7 +193,7 @@ describe("DaemonSets", () => {
   });
 
   test("a new template is rolled one node at a time, and its revision is kept", async () => {
-    const { kube, until, signal } = await start({ nodes: [{}, {}, {}] });
+    const { close, kube, until, signal } = await startCluster({ nodes: [{}, {}, {}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(3));
     const { items, resourceVersion } = await kube.list(kubernetes.Pod, inDefault);
@@ -223,13 +211,12 @@ describe("DaemonSets", () => {
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(3));
     expect(fewest).toBe(2);
     expect((await kube.list(kubernetes.ControllerRevision, inDefault)).items.map(({ revision }) => revision).toSorted()).toEqual([1, 2]);
-    await cluster?.close();
-    cluster = undefined;
+    await close();
     await watched;
   });
 
   test("OnDelete replaces only what somebody deletes", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{}, {}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{}, {}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent", { updateStrategy: { type: "OnDelete" } }));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(2));
     await kube.patch(kubernetes.DaemonSet, { name: "agent", namespace }, { type: "merge", body: { spec: { template: { metadata: { annotations: { turn: "1" } } } } } });
@@ -241,7 +228,7 @@ describe("DaemonSets", () => {
   });
 
   test("a pod that failed is made anew", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(1));
     const [first] = (await kube.list(kubernetes.Pod, inDefault)).items;
@@ -254,7 +241,7 @@ describe("scheduling", () => {
   const pod = (name: string, spec: Partial<NonNullable<Pod["spec"]>> = {}): Pod => ({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace, labels: { app: "web" } }, spec: { ...template("web").spec, ...spec } });
 
   test("a pod that fits nowhere says why, and is placed as soon as a node lets it", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{ spec: { taints: [{ key: "node-role.kubernetes.io/master", effect: "NoSchedule" }] } }, { spec: { unschedulable: true } }, {}] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{ spec: { taints: [{ key: "node-role.kubernetes.io/master", effect: "NoSchedule" }] } }, { spec: { unschedulable: true } }, {}] });
     await kube.create(kubernetes.Pod, pod("picky", { nodeSelector: { disk: "fast" } }));
     const waiting = await until(kubernetes.Pod, { name: "picky", namespace }, (object) => conditionOf(object?.status?.conditions, "PodScheduled")?.status === "False");
     const message =
@@ -267,7 +254,7 @@ describe("scheduling", () => {
   });
 
   test("pods that repel each other never share a node, however fast they come", async () => {
-    const { kube, untilAll } = await start({ nodes: [{}, {}, {}] });
+    const { kube, untilAll } = await startCluster({ nodes: [{}, {}, {}] });
     const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: { app: "web" } }, topologyKey: "kubernetes.io/hostname" }] } };
     await Promise.all(["a", "b", "c", "d"].map((name) => kube.create(kubernetes.Pod, pod(name, { affinity }))));
     const pods = await untilAll(kubernetes.Pod, inDefault, (all) => all.filter(podIsReady).length === 3 && all.some((one) => conditionOf(one.status?.conditions, "PodScheduled")?.reason === "Unschedulable"));
@@ -275,7 +262,7 @@ describe("scheduling", () => {
   });
 
   test("a full node takes no more, and a place that becomes free is taken", async () => {
-    const { kube, until, untilAll } = await start({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
+    const { kube, until, untilAll } = await startCluster({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
     await kube.create(kubernetes.Pod, pod("first"));
     await until(kubernetes.Pod, { name: "first", namespace }, (object) => object !== undefined && podIsReady(object));
     await kube.create(kubernetes.Pod, pod("second"));
