@@ -1,24 +1,24 @@
 import { type KubeObject, type Resource, controlledBy } from "../../api/object.ts";
-import type { KubeClient } from "../../kube/kube-client.ts";
+import type { Context } from "../../kube/controller.ts";
 import { type Selector, selects, selectsNothingInParticular } from "./selects.ts";
 import { isConflict, isInvalid, isNotFound } from "../../kube/kube-error.ts";
 
 export interface ClaimOptions<O extends KubeObject, T extends KubeObject> {
-  readonly kube: KubeClient;
-  readonly signal: AbortSignal;
   readonly owner: O;
   readonly ownerResource: Resource<O>;
   readonly resource: Resource<T>;
   readonly selector: Selector | undefined;
-  /** What the owner controls by uid. */
-  readonly owned: readonly T[];
-  /** What nobody controls, in the owner's namespace. */
-  readonly orphans: readonly T[];
 }
 
-/** The objects that belong to an owner: adopts orphans that its selector matches, and lets go of what it no longer matches. */
-export async function claim<O extends KubeObject, T extends KubeObject>(options: ClaimOptions<O, T>): Promise<readonly T[]> {
-  const { kube, signal, owner, ownerResource, resource, selector, owned, orphans } = options;
+/**
+ * The objects that belong to an owner: adopts orphans of its namespace that its selector matches, and lets go of what it
+ * no longer matches. Their kind is watched with `ownedIndexes`.
+ */
+export async function claim<O extends KubeObject, T extends KubeObject>(options: ClaimOptions<O, T>, { kube, caches, signal }: Context): Promise<readonly T[]> {
+  const { owner, ownerResource, resource, selector } = options;
+  const cached = caches.of(resource);
+  const owned = cached.byIndex("controller", owner.metadata.uid ?? "");
+  const orphans = cached.byIndex("orphan", owner.metadata.namespace ?? "");
   const mine: T[] = [];
   const deleting = owner.metadata.deletionTimestamp !== undefined;
   for (const object of owned) {

@@ -65,17 +65,7 @@ export function daemonSetController(): Controller {
       const set = caches.of(kubernetes.DaemonSet).get(key);
       if (set === undefined) return settled();
       const uid = set.metadata.uid ?? "";
-      const cached = caches.of(kubernetes.Pod);
-      const pods = await claim({
-        kube,
-        signal,
-        owner: set,
-        ownerResource: kubernetes.DaemonSet,
-        resource: kubernetes.Pod,
-        selector: set.spec?.selector,
-        owned: cached.byIndex("controller", uid),
-        orphans: cached.byIndex("orphan", set.metadata.namespace ?? ""),
-      });
+      const pods = await claim({ owner: set, ownerResource: kubernetes.DaemonSet, resource: kubernetes.Pod, selector: set.spec?.selector }, context);
       const deleting = set.metadata.deletionTimestamp !== undefined;
       const hash = deleting ? "" : await currentRevision(set, pods, context);
       if (hash === undefined) return settled(0.1);

@@ -59,22 +59,12 @@ export function deploymentController(): Controller {
     workers: 4,
 
     async reconcile(key, context): Promise<Outcome> {
-      const { caches, kube, signal, clock } = context;
+      const { caches, clock } = context;
       const deployment = caches.of(kubernetes.Deployment).get(key);
       if (deployment === undefined) return settled();
       const selector = deployment.spec?.selector;
       if (selectsNothingInParticular(selector)) return settled();
-      const cached = caches.of(kubernetes.ReplicaSet);
-      const sets = await claim({
-        kube,
-        signal,
-        owner: deployment,
-        ownerResource: kubernetes.Deployment,
-        resource: kubernetes.ReplicaSet,
-        selector,
-        owned: cached.byIndex("controller", deployment.metadata.uid ?? ""),
-        orphans: cached.byIndex("orphan", deployment.metadata.namespace ?? ""),
-      });
+      const sets = await claim({ owner: deployment, ownerResource: kubernetes.Deployment, resource: kubernetes.ReplicaSet, selector }, context);
       const rollout = new Rollout(deployment, sets, context);
       if (deployment.metadata.deletionTimestamp === undefined) await rollout.advance();
       const again = await rollout.report(clock.now());

@@ -22,26 +22,21 @@ export function availableInMs(pod: Pod, minReadySeconds: number, now: number): n
 
 export const isAvailable = (pod: Pod, minReadySeconds: number, now: number): boolean => availableInMs(pod, minReadySeconds, now) === 0;
 
-/** The indexes that controllers find pods by; every watch of pods declares all of them, because one cache serves all. */
-export const podIndexes = {
-  /** uid of the controller */
-  controller: (pod: Pod): readonly string[] => {
-    const uid = controllerOf(pod)?.uid;
-    return uid === undefined ? [] : [uid];
-  },
-  /** namespace of pods that nobody controls */
-  orphan: (pod: Pod): readonly string[] => (controllerOf(pod) === undefined ? [pod.metadata.namespace ?? ""] : []),
-  namespace: (pod: Pod): readonly string[] => [pod.metadata.namespace ?? ""],
-  /** name of the node; empty for pods without one */
-  node: (pod: Pod): readonly string[] => [pod.spec?.nodeName ?? ""],
-};
-
-/** Finds what a controller controls, and what nobody does. */
+/** The indexes by which controllers find what is controlled. */
 export const ownedIndexes = {
+  /** uid of the controller */
   controller: (object: KubeObject): readonly string[] => {
     const uid = controllerOf(object)?.uid;
     return uid === undefined ? [] : [uid];
   },
+  /** namespace of what nobody controls */
   orphan: (object: KubeObject): readonly string[] => (controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : []),
   namespace: (object: KubeObject): readonly string[] => [object.metadata.namespace ?? ""],
+};
+
+/** Those of pods; every watch of pods declares all of them, because one cache serves all. */
+export const podIndexes = {
+  ...ownedIndexes,
+  /** name of the node; empty for pods without one */
+  node: (pod: Pod): readonly string[] => [pod.spec?.nodeName ?? ""],
 };

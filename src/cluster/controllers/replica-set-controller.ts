@@ -44,21 +44,11 @@ export function replicaSetController(): Controller {
     workers: 4,
 
     async reconcile(key, context): Promise<Outcome> {
-      const { caches, kube, signal, clock } = context;
+      const { caches, clock } = context;
       const set = caches.of(kubernetes.ReplicaSet).get(key);
       if (set === undefined) return settled();
       const uid = set.metadata.uid ?? "";
-      const cachedPods = caches.of(kubernetes.Pod);
-      const claimed = await claim({
-        kube,
-        signal,
-        owner: set,
-        ownerResource: kubernetes.ReplicaSet,
-        resource: kubernetes.Pod,
-        selector: set.spec?.selector,
-        owned: cachedPods.byIndex("controller", uid),
-        orphans: cachedPods.byIndex("orphan", set.metadata.namespace ?? ""),
-      });
+      const claimed = await claim({ owner: set, ownerResource: kubernetes.ReplicaSet, resource: kubernetes.Pod, selector: set.spec?.selector }, context);
       const pods = claimed.filter(isActive);
       const pendingMs = expectations.pendingMs(uid, clock.now());
       const failure = pendingMs === undefined && set.metadata.deletionTimestamp === undefined ? await resize(set, pods, context) : undefined;
