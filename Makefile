@@ -66,7 +66,7 @@ generated: setup
 
 .PHONY: bench
 bench: setup ## measure, print, and write docs/benchmarks.md with its JSON
-	@$(NODE) hack/bench.ts
+	@$(NODE) hack/bench.ts $(ARGS)
 
 .PHONY: soak
 soak: setup ## the long simulation (SEEDS=10000), and random operation lists on both API servers (LISTS=10000)

@@ -45,7 +45,7 @@ async function section<Figures, Key extends Name>(name: Key, measure: () => Prom
 const measured = {
   ...(await section("decisions", () => measureDecisions(quick ? 0.5 : 5))),
   ...(await section("largest", () => measureLargest())),
-  ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 2000, lists: 20, watchers: 100, watchedWrites: 100 }, tell))),
+  ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 5000, lists: 20, watchers: 1000, watchedWrites: 50 }, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
   ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),
 };

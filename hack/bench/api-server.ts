@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
@@ -9,7 +9,10 @@ import { createApiServer } from "../../src/apiserver/server.ts";
 import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
+import type { ClusterRecord } from "../../src/cluster/layout.ts";
+import { kubernetesVersion } from "../../src/cli/kubernetes-binaries.ts";
 import { testAuthority } from "../../test/contract/test-pki.ts";
+import { authorityOf, hasKubernetes, startControlPlane } from "../../test/kubernetes/control-plane.ts";
 import { type Summary, summary } from "./statistics.ts";
 
 /** One way to reach a server: `watch` calls back for every line. */
@@ -22,17 +25,26 @@ interface Paths {
   readonly create: string;
   readonly nodes: string;
   readonly list: string;
+  /** A collection with next to nothing in it, so that a watch begins with news. */
+  readonly watched: string;
   readonly watch: string;
 }
+
+/** Resident memory of a server's processes (VmRSS of proc(5)) in MiB, by name. */
+export type Memory = Readonly<Record<string, number>>;
 
 export interface ApiFigures {
   readonly createsPerSecond: number;
   readonly createMs: Summary;
+  readonly updatesPerSecond: number;
+  readonly updateMs: Summary;
   readonly listMs: Summary;
   readonly listBytes: number;
   readonly eventsPerSecond: number;
   /** From the write to the last watcher's event. */
   readonly fanOutMs: Summary;
+  /** Before the first request, and at the end with everything stored and all watches open; absent where the server is no process of its own. */
+  readonly memory?: { readonly idle: Memory; readonly loaded: Memory };
 }
 
 export interface ApiServerFigures {
@@ -44,6 +56,8 @@ export interface ApiServerFigures {
   readonly watchedWrites: number;
   readonly inProcess: ApiFigures;
   readonly overTls: ApiFigures;
+  /** Kubernetes' own server with its etcd, or that its programs are not there. */
+  readonly kubernetes: { readonly version: string; readonly figures: ApiFigures } | "absent";
   readonly echoOverTls: ApiFigures;
 }
 
@@ -56,10 +70,10 @@ interface Load {
 }
 
 const concurrency = 16;
-const served: Paths = { create: "/api/v1/namespaces/default/configmaps", nodes: "/api/v1/nodes", list: "/api/v1/nodes", watch: "/api/v1/namespaces/default/configmaps?watch=true" };
-const echoed: Paths = { create: "/", nodes: "/", list: "/list", watch: "/watch" };
+const served: Paths = { create: "/api/v1/namespaces/default/configmaps", nodes: "/api/v1/nodes", list: "/api/v1/nodes", watched: "/api/v1/namespaces/kube-node-lease/configmaps", watch: "/api/v1/namespaces/kube-node-lease/configmaps?watch=true" };
+const echoed: Paths = { create: "/", nodes: "/", list: "/list", watched: "/", watch: "/watch" };
 
-const configMap = (name: string) => JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { "settings.yaml": "key: value\n".repeat(90) } });
+const configMap = (name: string, value = "value") => JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { "settings.yaml": `key: ${value}\n`.repeat(90) } });
 
 /** A node as a kubelet and our daemon leave it: labels, annotations, status. */
 function node(index: number): string {
@@ -95,7 +109,8 @@ async function each(count: number, work: (index: number) => Promise<unknown>): P
   return took;
 }
 
-async function measure(reach: Reach, paths: Paths, load: Load): Promise<ApiFigures> {
+async function measure(reach: Reach, paths: Paths, load: Load, memory?: () => Memory): Promise<ApiFigures> {
+  const idle = memory?.();
   const create = async (path: string, body: string) => {
     const { status } = await reach.send("POST", path, body);
     if (status !== 201) throw new Error(`POST ${path} answered ${status}`);
@@ -104,6 +119,14 @@ async function measure(reach: Reach, paths: Paths, load: Load): Promise<ApiFigur
   const began = performance.now();
   const createMs = await each(load.creates, (index) => create(paths.create, configMap(`created-${index}`)));
   const createsPerSecond = Math.round((load.creates * 1000) / (performance.now() - began));
+
+  const updating = performance.now();
+  const updateMs = await each(load.creates, async (index) => {
+    const path = paths === echoed ? paths.create : `${paths.create}/created-${index}`;
+    const { status } = await reach.send("PUT", path, configMap(`created-${index}`, "other"));
+    if (status !== 200) throw new Error(`PUT ${path} answered ${status}`);
+  });
+  const updatesPerSecond = Math.round((load.creates * 1000) / (performance.now() - updating));
 
   await each(load.nodes, (index) => create(paths.nodes, node(index)));
   const listMs: number[] = [];
@@ -127,7 +150,7 @@ async function measure(reach: Reach, paths: Paths, load: Load): Promise<ApiFigur
   for (let index = 0; index < load.watchers; index += 1) stops.push(await reach.watch(paths.watch, onLine));
   // What is there already comes first; a write tells when all of it has come.
   const settle = async (write: number) => {
-    await create(paths.create, configMap(`settle-${write}`));
+    await create(paths.watched, configMap(`settle-${write}`));
     for (let before = -1; before !== lines; ) {
       before = lines;
       await new Promise((resolve) => setTimeout(resolve, 250));
@@ -139,7 +162,7 @@ async function measure(reach: Reach, paths: Paths, load: Load): Promise<ApiFigur
     const all = new Promise<void>((resolve) => (reached = resolve));
     goal = lines + load.watchers;
     const from = performance.now();
-    await create(paths.create, configMap(`watched-${write}`));
+    await create(paths.watched, configMap(`watched-${write}`));
     await all;
     fanOutMs.push(performance.now() - from);
   }
@@ -147,11 +170,16 @@ async function measure(reach: Reach, paths: Paths, load: Load): Promise<ApiFigur
   const events = load.watchers * load.watchedWrites;
   goal = lines + events;
   const from = performance.now();
-  await each(load.watchedWrites, (index) => create(paths.create, configMap(`burst-${index}`)));
+  await each(load.watchedWrites, (index) => create(paths.watched, configMap(`burst-${index}`)));
   await all;
   const eventsPerSecond = Math.round((events * 1000) / (performance.now() - from));
+  const loaded = memory?.();
   for (const stop of stops) stop();
-  return { createsPerSecond, createMs: summary(createMs), listMs: summary(listMs), listBytes, eventsPerSecond, fanOutMs: summary(fanOutMs) };
+  return { createsPerSecond, createMs: summary(createMs), updatesPerSecond, updateMs: summary(updateMs), listMs: summary(listMs), listBytes, eventsPerSecond, fanOutMs: summary(fanOutMs), ...(idle === undefined || loaded === undefined ? {} : { memory: { idle, loaded } }) };
+}
+
+function residentMiB(pid: number): number {
+  return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024);
 }
 
 function inProcess(): Reach {
@@ -182,12 +210,13 @@ function countLines(chunk: string | Uint8Array, onLine: () => void): void {
   for (let at = chunk.indexOf(newline as never); at >= 0; at = chunk.indexOf(newline as never, at + 1)) onLine();
 }
 
-async function overTls(what: "apiserver" | "echo", folder: string, identity: { readonly ca: string; readonly cert: string; readonly key: string }): Promise<{ readonly reach: Reach; readonly close: () => Promise<void> }> {
-  const child: ChildProcess = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), what, folder], { stdio: ["pipe", "pipe", "inherit"] });
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString("utf8").trim()));
-    child.once("exit", (code) => reject(new Error(`${what} ended with ${code}`)));
-  });
+interface Client {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+function reachOverTls(url: string, identity: Client): Reach & { close(): void } {
   const agent = new Agent({ ...identity, keepAlive: true, maxSockets: concurrency });
   const watching = new Agent({ ...identity });
   const open = (method: string, path: string, by: Agent, body?: string) =>
@@ -197,31 +226,71 @@ async function overTls(what: "apiserver" | "echo", folder: string, identity: { r
       call.end(body);
     });
   return {
-    reach: {
-      async send(method, path, body) {
-        const answer = await open(method, path, agent, body);
-        let bytes = 0;
-        for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
-        return { status: answer.statusCode ?? 0, bytes };
-      },
-      async watch(path, onLine) {
-        const answer = await open("GET", path, watching);
-        answer.on("data", (chunk: Buffer) => countLines(chunk, onLine));
-        answer.on("error", () => undefined);
-        return () => answer.destroy();
-      },
+    async send(method, path, body) {
+      const answer = await open(method, path, agent, body);
+      let bytes = 0;
+      for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+      return { status: answer.statusCode ?? 0, bytes };
     },
-    async close() {
+    async watch(path, onLine) {
+      const answer = await open("GET", path, watching);
+      answer.on("data", (chunk: Buffer) => countLines(chunk, onLine));
+      answer.on("error", () => undefined);
+      return () => answer.destroy();
+    },
+    close() {
       agent.destroy();
       watching.destroy();
-      const gone = new Promise((resolve) => child.once("exit", resolve));
-      child.stdin?.end();
-      await gone;
     },
   };
 }
 
-/** The API server under load: without a socket on the memory store, and over TLS with its database in a process of its own. */
+/** Measures a server that `serve.ts` runs in a process of its own. */
+async function measureServed(what: "apiserver" | "echo", folder: string, identity: Client, paths: Paths, load: Load): Promise<ApiFigures> {
+  const child: ChildProcess = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), what, folder], { stdio: ["pipe", "pipe", "inherit"] });
+  const gone = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString("utf8").trim()));
+    void gone.then((code) => reject(new Error(`${what} ended with ${code}`)));
+  });
+  const reach = reachOverTls(url, identity);
+  try {
+    return await measure(reach, paths, load, () => ({ [what]: residentMiB(child.pid ?? 0) }));
+  } finally {
+    reach.close();
+    child.stdin?.end();
+    await gone;
+  }
+}
+
+/** Measures Kubernetes' own API server as `mco up --api-server kubernetes` starts it, without its clients: they would act on the nodes that are stored here. */
+async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernetes"]> {
+  if (!hasKubernetes) return "absent";
+  const controlPlane = await startControlPlane();
+  const { processes } = JSON.parse(readFileSync(join(controlPlane.directory, "cluster.json"), "utf8")) as ClusterRecord;
+  const pidsOf = (...wanted: readonly string[]) => processes.filter(({ name }) => wanted.includes(name));
+  const clients = pidsOf("kube-controller-manager", "kube-scheduler");
+  const tell = (signal: "SIGSTOP" | "SIGCONT") => {
+    for (const { pid } of clients) process.kill(pid, signal);
+  };
+  tell("SIGSTOP");
+  try {
+    const authority = await authorityOf(controlPlane);
+    const admin = await authority.issue({ commonName: "bench", organizations: ["system:masters"], usage: "client" });
+    const reach = reachOverTls(controlPlane.url, { ca: authority.certificate, cert: admin.certificate, key: admin.key });
+    const memory = () => Object.fromEntries(pidsOf("kube-apiserver", "etcd").map(({ name, pid }) => [name, residentMiB(pid)]));
+    try {
+      return { version: kubernetesVersion, figures: await measure(reach, served, load, memory) };
+    } finally {
+      reach.close();
+    }
+  } finally {
+    tell("SIGCONT");
+    await controlPlane.stop();
+  }
+}
+
+/** The API server under load: without a socket on the memory store, over TLS with its database in a process of its own, and Kubernetes' own beside it. */
 export async function measureApiServer(load: Load, tell: (line: string) => void): Promise<ApiServerFigures> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {
@@ -236,14 +305,14 @@ export async function measureApiServer(load: Load, tell: (line: string) => void)
 
     tell("in process");
     const direct = await measure(inProcess(), served, load);
-    tell("over TLS");
-    const api = await overTls("apiserver", folder, identity);
-    const tls = await measure(api.reach, served, load).finally(api.close);
+    tell("embedded, over TLS");
+    const tls = await measureServed("apiserver", folder, identity, served, load);
+    tell(hasKubernetes ? `Kubernetes ${kubernetesVersion}, over TLS` : "Kubernetes: its programs are not built");
+    const kubernetes = await measureKubernetes(load);
     tell("echo over TLS");
     writeFileSync(join(folder, "list.json"), "x".repeat(tls.listBytes));
-    const echo = await overTls("echo", folder, identity);
-    const plain = await measure(echo.reach, echoed, load).finally(echo.close);
-    return { ...load, concurrency, inProcess: direct, overTls: tls, echoOverTls: plain };
+    const plain = await measureServed("echo", folder, identity, echoed, load);
+    return { ...load, concurrency, inProcess: direct, overTls: tls, kubernetes, echoOverTls: plain };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -118,23 +118,33 @@ ${table(["config", "bytes", "outcome", "time", "peak"], figures.rows.map(({ conf
 }
 
 function apiText({ environment, figures }: Section<ApiServerFigures>): string {
-  const columns: readonly ApiFigures[] = [figures.inProcess, figures.overTls, figures.echoOverTls];
-  const row = (what: string, cell: (one: ApiFigures) => string) => [what, ...columns.map(cell)];
+  const { kubernetes } = figures;
+  const columns: readonly (ApiFigures | undefined)[] = [figures.inProcess, figures.overTls, kubernetes === "absent" ? undefined : kubernetes.figures, figures.echoOverTls];
+  const row = (what: string, cell: (one: ApiFigures) => string) => [what, ...columns.map((one) => (one === undefined ? "not built" : cell(one)))];
+  const memory = (moment: "idle" | "loaded") => (one: ApiFigures) => (one.memory === undefined ? "–" : Object.values(one.memory[moment]).map((mib) => `${mib}`).join(" + ") + " MiB");
+  const beside =
+    kubernetes === "absent"
+      ? "Kubernetes: its programs were not built (`hack/kubernetes build`)."
+      : `Kubernetes: etcd and kube-apiserver ${kubernetes.version} as \`mco up --api-server kubernetes\` starts them (audit log of metadata included), controller manager and scheduler held meanwhile; its memory is ${Object.keys(kubernetes.figures.memory?.loaded ?? {}).join(" + ")}. Neither store waits for the disk.`;
   return `## API server
 
-${measuredOn(environment)} In process: memory store, no socket. Over TLS: its own process, SQLite file, client certificate, ${figures.concurrency} requests at a time; client and
-server share the CPUs. Echo: \`node:https\` that returns what it gets (its list is a fixed body of the same size, its watch copies the write), with the same client: what
-TLS and HTTP alone cost here.
+${measuredOn(environment)} In process: memory store, no socket, client in the same process. Embedded: its own process, SQLite file, over TLS with a client
+certificate, ${figures.concurrency} requests at a time; client and server share the CPUs. ${beside}
+Echo: \`node:https\` that returns what it gets (its list is a fixed body of the same size, its watch copies the write), with the same client: what TLS and HTTP alone cost here.
 
 ${table(
-  ["", "in process", "over TLS", "echo over TLS"],
+  ["", "in process", "embedded", "Kubernetes", "echo"],
   [
     row(`creates per second (${thousands(figures.creates)} config maps of 1 KB)`, ({ createsPerSecond }) => thousands(createsPerSecond)),
     row("one create, median / 95 %", ({ createMs }) => `${createMs.median} / ${createMs.p95} ms`),
+    row("updates per second (each of them replaced)", ({ updatesPerSecond }) => thousands(updatesPerSecond)),
+    row("one update, median / 95 %", ({ updateMs }) => `${updateMs.median} / ${updateMs.p95} ms`),
     row(`list of ${thousands(figures.nodes)} nodes, median / worst of ${figures.lists}`, ({ listMs }) => `${listMs.median} / ${listMs.max} ms`),
     row("size of that list", ({ listBytes }) => `${(listBytes / 1e6).toFixed(1)} MB`),
-    row(`one write to ${figures.watchers} watchers, last event, median / 95 %`, ({ fanOutMs }) => `${fanOutMs.median} / ${fanOutMs.p95} ms`),
+    row(`one write to ${thousands(figures.watchers)} watchers, last event, median / 95 %`, ({ fanOutMs }) => `${fanOutMs.median} / ${fanOutMs.p95} ms`),
     row(`events per second in a burst of ${figures.watchedWrites} writes`, ({ eventsPerSecond }) => thousands(eventsPerSecond)),
+    row("memory before the first request", memory("idle")),
+    row("memory with all of this stored and watched", memory("loaded")),
   ],
 )}`;
 }

@@ -49,7 +49,7 @@ if (what === "apiserver") {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const body = Buffer.concat(chunks);
-      response.writeHead(201, { "content-type": "application/json" }).end(body);
+      response.writeHead(request.method === "PUT" ? 200 : 201, { "content-type": "application/json" }).end(body);
       const line = `{"type":"ADDED","object":${body.toString("utf8")}}\n`;
       for (const watcher of watchers) watcher.write(line);
     });
