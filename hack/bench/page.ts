@@ -131,6 +131,7 @@ function apiText({ environment, figures }: Section<ApiServerFigures>): string {
 ${measuredOn(environment)} In process: memory store, no socket, client in the same process. Embedded: its own process, SQLite file, over TLS with a client
 certificate, ${figures.concurrency} requests at a time; client and server share the CPUs. ${beside}
 Echo: \`node:https\` that returns what it gets (its list is a fixed body of the same size, its watch copies the write), with the same client: what TLS and HTTP alone cost here.
+Columns were measured one after the other: what else the machine did meanwhile is in them, and with a load average above 1 they are to be compared with care.
 
 ${table(
   ["", "in process", "embedded", "Kubernetes", "echo"],
