@@ -11,7 +11,8 @@ export interface RightUsed {
   readonly resource: string;
   readonly name: string;
   readonly namespace: string;
-  readonly allowed: boolean;
+  /** `forbidden`: for want of a right; `refused`: the rights were there, and admission said no. */
+  readonly answer: "allowed" | "forbidden" | "refused";
 }
 
 /** What is read of `audit.k8s.io/v1` Event. */
@@ -35,11 +36,11 @@ export function rightsUsed(log: string): readonly RightUsed[] {
     if (!user.username.startsWith(prefix) || objectRef?.resource === undefined) continue;
     const resource = objectRef.subresource === undefined ? objectRef.resource : `${objectRef.resource}/${objectRef.subresource}`;
     const used = { account: user.username.slice(prefix.length), group: objectRef.apiGroup ?? "", resource, name: objectRef.name ?? "", namespace: objectRef.namespace ?? "" };
-    const allowed = annotations?.["authorization.k8s.io/decision"] !== "forbid" && responseStatus?.code !== 403;
+    const answer = annotations?.["authorization.k8s.io/decision"] === "forbid" ? "forbidden" : responseStatus?.code === 403 ? "refused" : "allowed";
     // An apply that made its object needed the right to create as well.
     const verbs = verb === "patch" && responseStatus?.code === 201 ? ["patch", "create"] : [verb];
     for (const each of verbs) {
-      const right = { ...used, verb: each, allowed };
+      const right: RightUsed = { ...used, verb: each, answer };
       found.set(JSON.stringify(right), right);
     }
   }
@@ -51,7 +52,7 @@ export function keepRightsUsed(directory: string, { refusals }: { readonly refus
   const log = join(directory, "logs", "audit.log");
   if (folder === undefined || !existsSync(log)) return;
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, `${basename(directory)}.json`), JSON.stringify(rightsUsed(readFileSync(log, "utf8")).filter(({ allowed }) => allowed || refusals)));
+  writeFileSync(join(folder, `${basename(directory)}.json`), JSON.stringify(rightsUsed(readFileSync(log, "utf8")).filter(({ answer }) => answer === "allowed" || refusals)));
 }
 
 /** What all clusters of this run asked. It is not kept any longer. */

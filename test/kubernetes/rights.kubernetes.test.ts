@@ -35,25 +35,26 @@ const alsoBy = (verb: string): readonly string[] => (verb === "get" ? ["get", "l
 
 const inWords = ({ verb, group, resource, name }: Pick<RightUsed, "verb" | "group" | "resource"> & { readonly name?: string }) => `${verb} ${resource}${group === "" ? "" : `.${group}`}${name === undefined || name === "" ? "" : ` ${name}`}`;
 
+type Grant = (typeof granted)[number];
+
+const covers = (right: Grant, { account, group, resource, name, namespace }: RightUsed): boolean =>
+  right.account === account && right.group === group && right.resource === resource && (right.names === undefined || right.names.includes(name)) && (right.namespace === undefined || right.namespace === namespace);
+
 /** Runs last: it looks at what the components of all scenarios asked of the real API server. */
 describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) => {
+  const asked = used.filter((right) => right.account === account);
+
   test("uses every right that it has", () => {
-    const asked = used.filter((right) => right.account === account && right.allowed);
     const idle = granted.filter(
-      (right) =>
-        right.account === account &&
-        !isAskedWithin(right) &&
-        !isForOtherClusters(right) &&
-        !asked.some(
-          ({ verb, group, resource, name, namespace }) =>
-            alsoBy(right.verb).includes(verb) && group === right.group && resource === right.resource && (right.names === undefined || right.names.includes(name)) && (right.namespace === undefined || right.namespace === namespace),
-        ),
+      (right) => right.account === account && !isAskedWithin(right) && !isForOtherClusters(right) && !asked.some((one) => one.answer === "allowed" && alsoBy(right.verb).includes(one.verb) && covers(right, one)),
     );
     expect(idle.map(inWords)).toEqual([]);
   });
 
   test("is never refused", () => {
-    expect(used.filter((right) => right.account === account && !right.allowed).map(inWords)).toEqual([]);
+    // A server that has just been started forbids for a moment what it has not read the roles for yet: that is no right that lacks.
+    const lacking = asked.filter((one) => one.answer === "refused" || (one.answer === "forbidden" && !granted.some((right) => right.verb === one.verb && covers(right, one))));
+    expect(lacking.map(inWords)).toEqual([]);
   });
 });
 
