@@ -118,5 +118,7 @@ function podGrace(pod: KubeObject, asked: number | undefined): number {
   // Nobody runs it: there is nobody to wait for.
   if (typeof spec["nodeName"] !== "string" || spec["nodeName"] === "" || phase === "Succeeded" || phase === "Failed") return 0;
   const own = spec["terminationGracePeriodSeconds"];
+  // `k8s.io/kubernetes pkg/registry/core/pod/strategy.go (master)`: a negative grace is the shortest.
+  if (asked !== undefined && asked < 0) return 1;
   return asked ?? (typeof own === "number" ? own : defaultPodGraceSeconds);
 }

@@ -1,3 +1,4 @@
+import { splitApiVersion } from "./catalog.ts";
 import type { HttpRequest } from "../ports/http.ts";
 import { keyOf, timestamp } from "./engine.ts";
 import { inVersion } from "./event-conversion.ts";
@@ -6,7 +7,7 @@ import type { KubeObject, PatchResult } from "./schema/contract.ts";
 import { applyServerSide } from "./schema/field-sets.ts";
 import { isObject } from "./schema/json-values.ts";
 import { jsonPatch, mergePatch, strategicMergePatch } from "./schema/patches.ts";
-import { badRequest, conflict, Refusal, tooLarge, unsupportedMediaType } from "./status.ts";
+import { badRequest, conflict, invalid, Refusal, tooLarge, unsupportedMediaType } from "./status.ts";
 import { checkIdentity, createObject, modifyObject, type WriteContext, type Written } from "./writes.ts";
 
 const patchTypes = {
@@ -34,7 +35,7 @@ export function readPatch(context: Pick<WriteContext, "served">, request: HttpRe
   const type = mediaType(request);
   if (type === patchTypes.apply) return "apply";
   const patch = parseText(bodyText(request), "json");
-  if (patch instanceof Refusal) return patch;
+  if (patch instanceof Refusal) return badRequest(`error decoding patch: ${patch.status.message ?? ""}`);
   if (type === patchTypes.json) return (object) => jsonPatch(object, patch);
   if (type === patchTypes.merge) return (object) => mergePatch(object, patch);
   return (object) => strategicMergePatch(object, patch, definition.schema);
@@ -55,7 +56,10 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       const result = patch(live);
       if (result.verdict === "refused") return patchRefusal(result);
       if (!isObject(result.object)) return badRequest("the patched object is no object");
-      return checkIdentity(context, result.object);
+      const object = checkIdentity(context, result.object);
+      // The patch, not the body, made it something else.
+      if (!(object instanceof Refusal) || context.served.definition.custom || object.status.message?.includes("cannot be handled as") !== true) return object;
+      return invalid({ group: "", kind: "" }, "", [{ reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(JSON.stringify(result.object))}: ${object.status.message.replace(/^.*? cannot be handled as an? ?\w+: /, "")}` }]);
     },
     "patched",
   );
@@ -67,7 +71,11 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   const value = parseText(bodyText(request), "yaml");
   if (value instanceof Refusal) return badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
   if (!isObject(value)) return badRequest("the applied configuration must be an object");
-  if (typeof value["apiVersion"] !== "string" || typeof value["kind"] !== "string") return badRequest("apiVersion and kind must be set in an applied configuration");
+  const { apiVersion, kind } = value;
+  if (typeof apiVersion !== "string" || typeof kind !== "string" || (!served.definition.custom && (apiVersion !== served.apiVersion || kind !== served.definition.kind))) {
+    const version = typeof apiVersion === "string" ? splitApiVersion(apiVersion) : { group: "", version: "" };
+    return badRequest(`invalid object type: ${version.group}/${version.version}, Kind=${typeof kind === "string" ? kind : ""}`);
+  }
   const applied = checkIdentity(context, value);
   if (applied instanceof Refusal) return applied;
   const { name } = applied.metadata;

@@ -7,7 +7,7 @@ import { isTrue } from "./request-target.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { cloneJson, isObject } from "./schema/json-values.ts";
 import { labelSelectorMatches } from "./schema/selectors.ts";
-import { badRequest, conflict, internalError, jsonResponse, notFound, Refusal, type Status, tooManyRequests } from "./status.ts";
+import { badRequest, conflict, internalError, jsonResponse, notFound, Refusal, type Status, tooManyRequests, unforeseen } from "./status.ts";
 import { type DeleteOptions, readDeleteOptions } from "./write-options.ts";
 import { modifyObject, type WriteContext } from "./writes.ts";
 
@@ -119,7 +119,7 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
   const to = isObject(body["target"]) ? body["target"] : {};
   const node = to["name"];
   if (typeof node !== "string" || node === "" || (to["kind"] !== undefined && to["kind"] !== "Node" && to["kind"] !== "")) {
-    return new Refusal(422, "Invalid", `Binding "${target.name}" is invalid: target.name: Required value`, { kind: "Binding", name: target.name, causes: [{ reason: "FieldValueRequired", message: "Required value", field: "target.name" }] });
+    return unforeseen("target.name: Required value");
   }
   const written = await modifyObject(
     { ...context, target: { ...target, subresource: "binding" } },

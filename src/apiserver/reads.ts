@@ -8,7 +8,8 @@ import { contentType, negotiate, objectResponse } from "./representation.ts";
 import { isTrue, type ResourceTarget } from "./request-target.ts";
 import { isObject } from "./schema/json-values.ts";
 import { parseFieldSelector, parseLabelSelector } from "./schema/selectors.ts";
-import { badRequest, expired, notFound, Refusal, tooLargeRevision } from "./status.ts";
+import { forbidden } from "./schema/field-errors.ts";
+import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unforeseen } from "./status.ts";
 import { defaultBacklog, WatchStream } from "./watch-stream.ts";
 
 /** GET of one object. */
@@ -18,7 +19,7 @@ export function getObject(engine: Engine, served: Served, target: ResourceTarget
   const live = engine.live.get(keyOf(served, target));
   if (live === undefined) return notFound(served.definition, target.name);
   const asked = revisionOf(target.query.get("resourceVersion"));
-  if (asked instanceof Refusal) return asked;
+  if (asked instanceof Refusal) return unforeseen(asked.status.message ?? "");
   if (asked !== undefined && asked > engine.live.revision()) return tooLargeRevision(asked, engine.live.revision());
   return objectResponse(200, engine.show.object(served, live, format), format);
 }
@@ -69,13 +70,18 @@ export function listObjects(engine: Engine, served: Served, target: ResourceTarg
   const selection = selectionOf(served, target);
   if (selection instanceof Refusal) return selection;
   const asked = revisionOf(query.get("resourceVersion"));
-  if (asked instanceof Refusal) return asked;
+  if (asked instanceof Refusal) return badRequest(`invalid resource version: ${asked.status.message ?? ""}`);
   const match = query.get("resourceVersionMatch");
-  if (match !== null && asked === undefined) return invalidListOptions("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
-  if (match !== null && match !== "Exact" && match !== "NotOlderThan") return invalidListOptions("resourceVersionMatch", `Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`);
+  const problems = [
+    ...(match !== null && asked === undefined ? [forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")] : []),
+    ...(match === "Exact" && asked === 0 ? [forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')] : []),
+    ...(query.get("sendInitialEvents") === null ? [] : [forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]),
+  ];
+  if (problems.length > 0) return invalid({ group: "meta.k8s.io", kind: "ListOptions" }, "", problems);
+  if (match !== null && match !== "Exact" && match !== "NotOlderThan") return invalidListOptions("resourceVersionMatch", "FieldValueNotSupported", `Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`);
 
   const limit = Number(query.get("limit") ?? 0);
-  if (!Number.isSafeInteger(limit) || limit < 0) return badRequest(`invalid limit: ${query.get("limit") ?? ""}`);
+  if (!Number.isSafeInteger(limit) || limit < 0) return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
   const token = query.get("continue") ?? "";
   const from = token === "" ? undefined : readContinue(token);
   if (from instanceof Refusal) return from;
@@ -117,17 +123,17 @@ export function listObjects(engine: Engine, served: Served, target: ResourceTarg
   return objectResponse(200, engine.show.list(served, items, metadata, format), format);
 }
 
-function invalidListOptions(field: string, message: string): Refusal {
+function invalidListOptions(field: string, reason: string, message: string): Refusal {
   return new Refusal(422, "Invalid", `ListOptions.meta.k8s.io "" is invalid: ${field}: ${message}`, {
     group: "meta.k8s.io",
     kind: "ListOptions",
-    causes: [{ reason: "FieldValueForbidden", message, field }],
+    causes: [{ reason, message, field }],
   });
 }
 
 function revisionOf(text: string | null): number | undefined | Refusal {
   if (text === null || text === "") return undefined;
-  if (!/^\d{1,15}$/.test(text)) return badRequest(`Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
+  if (!/^\d{1,15}$/.test(text)) return badRequest(`resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
   return Number(text);
 }
 
@@ -136,7 +142,7 @@ function writeContinue(revision: number, start: string): string {
 }
 
 function readContinue(token: string): { readonly revision: number; readonly start: string } | Refusal {
-  const refused = badRequest("continue key is not valid: illegal base64 data or JSON");
+  const refused = badRequest("invalid continue token: continue key is not valid: it is no JSON in base64");
   const text = decodeBase64Url(token);
   if (text === undefined) return refused;
   try {
@@ -161,11 +167,11 @@ export function watchObjects(engine: Engine, served: Served, target: ResourceTar
   const selection = selectionOf(served, target);
   if (selection instanceof Refusal) return selection;
   const asked = revisionOf(query.get("resourceVersion"));
-  if (asked instanceof Refusal) return asked;
+  if (asked instanceof Refusal) return unforeseen(asked.status.message ?? "");
   const bookmarks = isTrue(query.get("allowWatchBookmarks"));
   const sendInitial = query.get("sendInitialEvents");
   if (sendInitial !== null && query.get("resourceVersionMatch") !== "NotOlderThan") {
-    return invalidListOptions("resourceVersionMatch", "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    return invalidListOptions("resourceVersionMatch", "FieldValueForbidden", "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
   }
   const timeoutSeconds = Number(query.get("timeoutSeconds") ?? 0);
   if (!Number.isFinite(timeoutSeconds) || timeoutSeconds < 0) return badRequest(`invalid timeoutSeconds: ${query.get("timeoutSeconds") ?? ""}`);

@@ -78,7 +78,7 @@ export function representation(now: () => number): Representation {
     const shown = inVersion(object, served.apiVersion);
     return {
       cells: served.definition.table.row(shown, now()),
-      ...(format.rowObject === "None" ? {} : { object: format.rowObject === "Object" ? shown : asMetadata(object) }),
+      ...(format.rowObject === "None" ? { object: null } : { object: format.rowObject === "Object" ? shown : asMetadata(object) }),
     };
   }
 

@@ -1,10 +1,11 @@
 import { type AuthenticationOptions, userOfToken } from "./authentication.ts";
 import { type Authorizer, mastersGroup } from "./authorization.ts";
 import type { RbacIndex } from "./rbac-index.ts";
-import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
+import type { AccessAttributes, FieldError, UserInfo } from "./schema/contract.ts";
 import { isObject } from "./schema/json-values.ts";
 import { rulesReview } from "./schema/rbac.ts";
-import { badRequest, Refusal } from "./status.ts";
+import { invalid } from "./schema/field-errors.ts";
+import { badRequest, invalid as invalidObject, Refusal } from "./status.ts";
 
 export interface ReviewDependencies {
   readonly authorizer: Authorizer;
@@ -35,7 +36,8 @@ export const reviews: Readonly<Record<string, Review>> = {
   "localsubjectaccessreviews.authorization.k8s.io"(body, _user, namespace, { authorizer }) {
     const spec = part(body, "spec");
     const asked = part(spec, "resourceAttributes")["namespace"] ?? namespace;
-    if (asked !== namespace) return badRequest("spec.resourceAttributes.namespace must match metadata.namespace");
+    if (spec["nonResourceAttributes"] !== undefined) return refused(invalid("spec.nonResourceAttributes", asGo(spec["nonResourceAttributes"]), "disallowed on this kind of request"));
+    if (asked !== namespace) return refused(invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"));
     return ofSubject({ ...spec, resourceAttributes: { ...part(spec, "resourceAttributes"), namespace } }, authorizer);
   },
 
@@ -48,10 +50,16 @@ export const reviews: Readonly<Record<string, Review>> = {
   },
 };
 
+/** The real server does not say of which kind it speaks. */
+const refused = (error: FieldError): Refusal => invalidObject({ group: "authorization.k8s.io", kind: "" }, "", [error]);
+
+/** As the real server prints its own struct. */
+const asGo = (attributes: unknown): unknown => (isObject(attributes) ? { Path: attributes["path"] ?? "", Verb: attributes["verb"] ?? "" } : attributes);
+
 function ofSubject(spec: Readonly<Record<string, unknown>>, authorizer: Authorizer): Readonly<Record<string, unknown>> | Refusal {
   const name = typeof spec["user"] === "string" ? spec["user"] : "";
   const groups = texts(spec["groups"]);
-  if (name === "" && groups.length === 0) return badRequest("at least one of user or group must be specified");
+  if (name === "" && groups.length === 0) return refused(invalid("spec.user", "", "at least one of user or group must be specified"));
   const extra: Record<string, readonly string[]> = {};
   for (const [key, value] of Object.entries(part(spec, "extra"))) extra[key] = texts(value);
   return access(spec, { name, groups, ...(Object.keys(extra).length > 0 ? { extra } : {}) }, authorizer);
@@ -61,7 +69,8 @@ function access(spec: Readonly<Record<string, unknown>>, user: UserInfo, authori
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   const resource = spec["resourceAttributes"];
   const path = spec["nonResourceAttributes"];
-  if (isObject(resource) === isObject(path)) return badRequest("exactly one of nonResourceAttributes or resourceAttributes must be specified");
+  if (isObject(resource) && isObject(path)) return refused(invalid("spec.nonResourceAttributes", asGo(path), "cannot be specified in combination with resourceAttributes"));
+  if (!isObject(resource) && !isObject(path)) return refused(invalid("spec.resourceAttributes", null, "exactly one of nonResourceAttributes or resourceAttributes must be specified"));
   const asked = isObject(resource) ? resource : {};
   const attributes: AccessAttributes = {
     user,

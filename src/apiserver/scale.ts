@@ -73,7 +73,7 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
       const replicas = isObject(scale["spec"]) ? (scale["spec"]["replicas"] ?? 0) : 0;
       if (typeof replicas !== "number" || !Number.isInteger(replicas) || replicas < 0) {
         return invalid(scaleKind, target.name, [
-          { reason: "FieldValueInvalid", field: "spec.replicas", message: `Invalid value: ${JSON.stringify(replicas)}: should be a non-negative integer` },
+          { reason: "FieldValueInvalid", field: "spec.replicas", message: `Invalid value: ${JSON.stringify(replicas)}: must be greater than or equal to 0` },
         ]);
       }
       setAt(live, paths.specReplicasPath, replicas);

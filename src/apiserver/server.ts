@@ -30,7 +30,7 @@ import { serveScale } from "./scale.ts";
 import { builtinDefinitions } from "./schema/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./service-account-tokens.ts";
-import { groupResource, internalError, jsonResponse, methodNotAllowed, notFound, notServed, pageNotFound, Refusal, success } from "./status.ts";
+import { badRequest, groupResource, internalError, jsonResponse, methodNotAllowed, notFound, notServed, pageNotFound, Refusal, success, unforeseen } from "./status.ts";
 import type { Store } from "./store.ts";
 import { requestToken } from "./token-request.ts";
 import { readDeleteOptions, readWriteOptions } from "./write-options.ts";
@@ -114,6 +114,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (user instanceof Refusal) return user;
     exchange.user = user;
     const other = impersonated(request);
+    if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-"))) return unforeseen("requested to be somebody else without saying which user");
     if (other !== undefined) {
       for (const attributes of impersonationChecks(user, other)) if (!access.allows(attributes)) return accessDenied(attributes);
       exchange.user = other;
@@ -123,7 +124,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (target.form === "path") {
       const attributes: AccessAttributes = { user: exchange.user, verb: request.method.toLowerCase(), group: "", resource: "", subresource: "", namespace: "", name: "", path: target.path };
       if (!access.allows(attributes)) return accessDenied(attributes);
-      return documents.answer(request, target.path) ?? pageNotFound();
+      return documents.answer(request, target.path) ?? (/^\/(?:api|apis\/[^/]+)\/[^/]+\/?$/.test(target.path) && handledGroup(target.path.startsWith("/api/") ? "" : (target.path.split("/")[2] ?? "")) ? notServed() : pageNotFound());
     }
     const attributes = attributesOf(exchange.user, target);
     if (!access.allows(attributes, selectorValue(target, "spec.nodeName"))) return accessDenied(attributes);
@@ -224,6 +225,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (body instanceof Refusal) return body;
     const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
+    if ((object.metadata.name ?? "") === "") return badRequest(`the name of the object (${target.name} based on URL) was undeterminable: name must be provided`);
     const undecodable = decode(context, object, "body", duplicateFields(request));
     if (undecodable !== undefined) return undecodable;
     const written = await modifyObject(context, () => structuredClone(object), "decoded");

@@ -79,6 +79,11 @@ export function forbidden(resource: Named, name: string, why: string, causes: re
   return new Refusal(403, "Forbidden", `${subject} is forbidden: ${why}`, { ...details(resource, name), ...(causes.length > 0 ? { causes } : {}) });
 }
 
+/** What the real server did not foresee, and answers as it comes. */
+export function unforeseen(message: string): Refusal {
+  return new Refusal(500, "", message);
+}
+
 export function notFound(resource: Named, name: string): Refusal {
   return new Refusal(404, "NotFound", `${groupResource(resource)} "${name}" not found`, details(resource, name));
 }
@@ -97,8 +102,8 @@ export function methodNotAllowed(message = "the server does not allow this metho
   return new Refusal(405, "MethodNotAllowed", message, {});
 }
 
-export function alreadyExists(resource: Named, name: string): Refusal {
-  return new Refusal(409, "AlreadyExists", `${groupResource(resource)} "${name}" already exists`, details(resource, name));
+export function alreadyExists(resource: Named, name: string, state: "stays" | "goes" = "stays"): Refusal {
+  return new Refusal(409, "AlreadyExists", `${state === "goes" ? "object is being deleted: " : ""}${groupResource(resource)} "${name}" already exists`, details(resource, name));
 }
 
 export function conflict(resource: Named, name: string, why = "the object has been modified; please apply your changes to the latest version and try again"): Refusal {

@@ -85,10 +85,10 @@ export function readDeleteOptions(body: Readonly<Record<string, unknown>> | unde
   problems.push(...dryRunProblems(dryRun));
   if (problems.length > 0) return invalidOptions("DeleteOptions", problems);
   const grace = body?.["gracePeriodSeconds"] ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined);
-  if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isInteger(grace))) return badRequest("gracePeriodSeconds must be an integer");
+  if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isInteger(grace))) return badRequest(query.has("gracePeriodSeconds") ? `strconv.ParseInt: parsing ${JSON.stringify(query.get("gracePeriodSeconds"))}: invalid syntax` : "gracePeriodSeconds must be an integer");
   return {
     dryRun: dryRun.length > 0,
-    gracePeriodSeconds: typeof grace === "number" ? Math.max(grace, 0) : undefined,
+    gracePeriodSeconds: typeof grace === "number" ? grace : undefined,
     propagation: propagation ?? (orphan === true ? "Orphan" : orphan === false ? "Background" : undefined),
     uid: precondition("uid"),
     resourceVersion: precondition("resourceVersion"),

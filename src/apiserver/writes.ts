@@ -7,7 +7,7 @@ import type { ResourceTarget } from "./request-target.ts";
 import type { FieldError, KubeObject, ObjectMeta } from "./schema/contract.ts";
 import { trackUpdate } from "./schema/field-sets.ts";
 import { cloneJson, equalJson, isObject } from "./schema/json-values.ts";
-import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound, Refusal } from "./status.ts";
+import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound, Refusal, unforeseen } from "./status.ts";
 import type { WriteOptions } from "./write-options.ts";
 
 /** A write that went through: `created` decides between 201 and 200. */
@@ -167,15 +167,20 @@ export async function createObject(context: WriteContext, incoming: KubeObject, 
     const name = object.metadata.name ?? "";
     const key = keyOf(served, { namespace: target.namespace, name });
     if (options.dryRun) {
-      if (engine.live.get(key) !== undefined) return alreadyExists(definition, name);
+      const there = engine.live.get(key);
+      if (there !== undefined) return taken(definition, name, there);
       return { live: { object, json: JSON.stringify(object) }, effect: "created" };
     }
     const commit = engine.live.create(key, inVersion(object, served.storedApiVersion));
     if (commit.outcome === "written") return { live: commit.live, effect: "created" };
     // A generated name that is taken is not the caller's fault.
-    if ((incoming.metadata.generateName ?? "") === "" || attempt === 7) return alreadyExists(definition, name);
+    if ((incoming.metadata.generateName ?? "") === "" || attempt === 7) return taken(definition, name, engine.live.get(key));
     object.metadata.name = generated(engine, incoming.metadata.generateName ?? "");
   }
+}
+
+function taken(definition: Served["definition"], name: string, there: LiveObject | undefined): Refusal {
+  return alreadyExists(definition, name, there?.object.metadata.deletionTimestamp === undefined ? "stays" : "goes");
 }
 
 function generated(engine: Engine, base: string): string {
@@ -290,6 +295,8 @@ function checkVersion({ definition }: Served, target: ResourceTarget, before: Ku
       // The real server speaks of the resource here, not of the kind.
       return invalid({ group: definition.group, kind: definition.plural }, target.name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }]);
     }
+  } else if (!/^\d+$/.test(resourceVersion ?? "")) {
+    return unforeseen(`strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`);
   } else if (resourceVersion !== before.metadata.resourceVersion) {
     return conflict(definition, target.name);
   }

@@ -78,7 +78,13 @@ function kind(group: string, version: string, name: string, options: KindOptions
     table: builtinTable(name),
     generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)) || (options.generation === "annotations" && !equalJson(before.metadata.annotations ?? {}, after.metadata.annotations ?? {})),
     prepare: options.prepare ?? (() => undefined),
-    validate: (object, before) => [...validateMetadata(object, before, options.name ?? subdomainName), ...((before === undefined || judgedAnew.has(name)) && !plainMetadata.has(group) ? validateFinalizers(object) : []), ...(options.validate?.(object, before) ?? [])],
+    // Of an update the real server checks metadata twice, for all kinds and for this one, and tells both.
+    validate: (object, before) => [
+      ...(before === undefined ? [] : validateMetadata(object, before, options.name ?? subdomainName)),
+      ...validateMetadata(object, before, options.name ?? subdomainName),
+      ...((before === undefined || judgedAnew.has(name)) && !plainMetadata.has(group) ? validateFinalizers(object) : []),
+      ...(options.validate?.(object, before) ?? []),
+    ],
     selectableFields: options.selectableFields ?? {},
   };
 }

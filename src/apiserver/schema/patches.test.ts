@@ -52,9 +52,14 @@ describe("jsonPatch", () => {
   test.for<[string, unknown]>([
     ["a failed test", [{ op: "test", path: "/spec/replicas", value: 2 }]],
     ["removal of what is not there", [{ op: "remove", path: "/spec/none" }]],
-    ["replacement of what is not there", [{ op: "replace", path: "/spec/none", value: 1 }]],
+    ["addition under what is not there", [{ op: "add", path: "/spec/none/a", value: 1 }]],
+    ["replacement behind a list's end", [{ op: "replace", path: "/spec/containers/7", value: 1 }]],
   ])("%s is refused with Kubernetes' status", ([, operations]) => {
     expect(jsonPatch(live, operations)).toEqual({ verdict: "refused", status: 422, reason: "Invalid", message: "the server rejected our request due to an error in our request" });
+  });
+
+  test("replacement of what is not there sets it", () => {
+    expect(patched(jsonPatch(live, [{ op: "replace", path: "/spec/none", value: 1 }]))).toMatchObject({ spec: { none: 1 } });
   });
 
   test("a patch that is no list is a bad request, one that is too long too large", () => {
@@ -103,14 +108,14 @@ describe("strategicMergePatch", () => {
 
   test("adds to and deletes from lists of primitives", () => {
     const result = patched(strategicMergePatch(live, { metadata: { finalizers: ["z", "x"], "$deleteFromPrimitiveList/finalizers": ["y"] } }, schema));
-    expect((result as typeof live).metadata.finalizers).toEqual(["x", "z"]);
+    expect((result as typeof live).metadata.finalizers).toEqual(["z", "x"]);
   });
 
   test("an item without its key is refused", () => {
     expect(strategicMergePatch(live, { spec: { containers: [{ image: "x" }] } }, schema)).toEqual({
       verdict: "refused",
-      status: 400,
-      reason: "BadRequest",
+      status: 500,
+      reason: "",
       message: "map: map[image:x] does not contain declared merge key: name",
     });
   });

@@ -7,7 +7,7 @@ const maxJsonPatchOperations = 10_000;
 
 /** RFC 6902. All operations or none; the object given is not changed. */
 export const jsonPatch: JsonPatch = (object, operations) => {
-  if (!isList(operations)) return malformed(`error decoding patch: json: cannot unmarshal ${goType(operations)} into Go value of type jsonpatch.Patch`);
+  if (!isList(operations)) return malformed(`error decoding patch: json: cannot unmarshal ${goType(operations)} into Go value of type []handlers.jsonPatchOp`);
   if (operations.length > maxJsonPatchOperations) {
     return {
       verdict: "refused",
@@ -40,7 +40,9 @@ export const mergePatch: MergePatch = (object, patch) => {
 export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) => {
   if (!isObject(patch)) return malformed("error decoding patch: a strategic merge patch must be an object");
   const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
-  return "problem" in result ? malformed(result.problem) : { verdict: "patched", object: result.value };
+  if (!("problem" in result)) return { verdict: "patched", object: result.value };
+  // The real server takes an item without its key for a failure of its own.
+  return result.problem.includes("does not contain declared merge key") ? { verdict: "refused", status: 500, reason: "", message: result.problem } : malformed(result.problem);
 };
 
 type Step = { readonly value: unknown } | { readonly problem: string };
@@ -49,7 +51,6 @@ function malformed(message: string): PatchResult {
   return { verdict: "refused", status: 400, reason: "BadRequest", message };
 }
 
-/** What a client sees of a patch that does not fit the object: the general sentence, and the detail as a cause. */
 /** Why a patch does not fit is not said: the real server's answer drops it. */
 function unprocessable(): PatchResult {
   return { verdict: "refused", status: 422, reason: "Invalid", message: "the server rejected our request due to an error in our request" };
@@ -79,7 +80,7 @@ function applyOperation(document: unknown, operation: JsonObject): Step {
       if (!("value" in operation)) return { problem: `add operation does not apply: missing value` };
       return insert(document, steps, cloneJson(operation["value"]), "add", where);
     case "replace":
-      if (lookUp(document, steps) === absent) return { problem: `replace operation does not apply: doc is missing key: ${where}: missing value` };
+      // A field that is not there is set all the same, as the library of the real server does it; a list is not grown.
       return steps.length === 0 ? { value: cloneJson(operation["value"]) } : insert(document, steps, cloneJson(operation["value"]), "replace", where);
     case "remove":
       return remove(document, steps, where);
@@ -251,8 +252,10 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], sche
   if (order !== undefined && !isList(order)) return { problem: "invalid patch format of setElementOrder list" };
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
-    const result = [...original];
-    for (const item of patch) if (!result.some((one) => equalJson(one, item))) result.push(item);
+    // What the patch names comes first, as upstream; with an order of its own that decides.
+    const [first, then] = order === undefined ? [patch, original] : [original, patch];
+    const result = [...first];
+    for (const item of then) if (!result.some((one) => equalJson(one, item))) result.push(item);
     return { value: order === undefined ? result : ordered(result, order, original, (item) => JSON.stringify(item)) };
   }
   const mergeKey = mergeKeyOf(schema);

@@ -18,7 +18,7 @@ interface Requirement {
  */
 export function parseLabelSelector(text: string): ParsedSelector<Labels> {
   const parsed = parseRequirements(text);
-  return typeof parsed === "string" ? { verdict: "invalid", message: `unable to parse requirement: ${parsed}` } : selecting(parsed);
+  return typeof parsed === "string" ? { verdict: "invalid", message: /'end of string'$|after ','$/.test(parsed) ? parsed : `unable to parse requirement: ${parsed}` } : selecting(parsed);
 }
 
 /**
@@ -185,7 +185,7 @@ function readValues(
     if (value !== "") position++;
     else if (word !== undefined && word !== ",") return `found '${word}', expected: identifier`;
     if (operator === ">" || operator === "<") {
-      if (!/^-?\d+$/.test(value)) return `values[0][${operator}]: Invalid value: ${JSON.stringify(value)}: for 'Gt', 'Lt' operators, the value must be an integer`;
+      if (!/^-?\d+$/.test(value)) return `values[0]: Invalid value: ${JSON.stringify(value)}: for 'Gt', 'Lt' operators, the value must be an integer`;
       return { operator: operator === ">" ? "greater" : "less", values: [value], position };
     }
     return { operator: operator === "!=" ? "notIn" : "in", values: [value], position };

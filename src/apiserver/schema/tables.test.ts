@@ -76,7 +76,7 @@ describe("built-in tables", () => {
       {},
       ["60s", "Normal", "Started", "pod/p", "", "kubelet, n", "Started it", "5m", 3, "x"],
     ],
-    ["a secret", "Secret", { type: "Opaque", data: { a: "", b: "" } }, {}, ["x", "Opaque", "2", "5m"]],
+    ["a secret", "Secret", { type: "Opaque", data: { a: "", b: "" } }, {}, ["x", "Opaque", 2, "5m"]],
     ["a disruption budget", "PodDisruptionBudget", { spec: { minAvailable: "50%" }, status: { disruptionsAllowed: 1 } }, {}, ["x", "50%", "N/A", 1, "5m"]],
     ["a role binding", "RoleBinding", { roleRef: { kind: "Role", name: "r" }, subjects: [{ kind: "ServiceAccount", namespace: "n", name: "s" }, { kind: "User", name: "u" }] }, {}, ["x", "Role/r", "5m", "u", "", "n/s"]],
     ["a signing request", "CertificateSigningRequest", { spec: { signerName: "s", username: "u" }, status: { conditions: [{ type: "Approved" }], certificate: "x" } }, {}, ["x", "5m", "s", "u", "<none>", "Approved,Issued"]],

@@ -7,7 +7,7 @@ export const customResourcesCases: readonly ContractCase[] = [
     title: "a definition that is established is served: discovery, objects, columns",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
-      await eventually(async () => expect((await api.get(`/apis/${group}/v1`)).at("resources.0.name")).toBe("widgets"));
+      await eventually(async () => expect((await api.get(`/apis/${group}/v1`)).at("resources")).toContainEqual(expect.objectContaining({ name: "widgets", kind: "Widget", shortNames: ["wd"] })));
       await created(api, path, widget(group, "w"));
       const shown = await api.get(path, { accept: table });
       expect((shown.at("columnDefinitions") as Json[]).map((column) => column["name"])).toEqual(["Name", "Size"]);

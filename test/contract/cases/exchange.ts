@@ -21,6 +21,8 @@ export interface Exchange {
   readonly causes?: readonly string[];
   /** What the answer has, among more. A path with dots leads to its value; `undefined`: it is not there. */
   readonly has?: Json;
+  /** The whole answer, where it is no JSON. */
+  readonly text?: string;
   /** Texts of the Warning headers. */
   readonly warnings?: readonly string[];
 }
@@ -29,7 +31,7 @@ const patchTypes = { merge: "application/merge-patch+json", json: "application/j
 
 /** Cases of a table of requests. */
 export function exchanges(rows: readonly Exchange[]): readonly ContractCase[] {
-  return rows.map(({ title, before = [], call, status, message, causes, has = {}, warnings }) => ({
+  return rows.map(({ title, before = [], call, status, message, causes, has = {}, text, warnings }) => ({
     title,
     async run(api, namespace) {
       for (const one of before) {
@@ -43,6 +45,7 @@ export function exchanges(rows: readonly Exchange[]): readonly ContractCase[] {
       else if (message !== undefined) expect(reply.at("message")).toBe(here(message));
       if (causes !== undefined) expect(causesOf(reply)).toEqual(here(causes));
       for (const [path, value] of Object.entries(has)) expect(reply.at(path), path).toEqual(here(value));
+      if (text !== undefined) expect(reply.text).toBe(text);
       if (warnings !== undefined) expect(warningsOf(reply)).toEqual(here(warnings));
     },
   }));
