@@ -12,6 +12,7 @@ import { fieldRules, mergeOrder } from "../src/core/merge-fields.ts";
 import { fixUps, mergeRules, ruleNameOf } from "../src/ignition/merge-ignition.ts";
 import type { StructShape } from "../src/ignition/shape.ts";
 import { shapesOf3 } from "../src/ignition/spec-3.ts";
+import { differences } from "../test/contract/differences.ts";
 import { installManifests } from "../src/operator/install-manifests.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -115,7 +116,12 @@ function merge(): string {
   ].join("\n\n") + "\n";
 }
 
-const wanted: Record<string, string> = { ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli() };
+function apiServerDifferences(): string {
+  const rows = differences.map(({ name, does, reason }) => `| ${name} | ${does.embedded} | ${does.kubernetes} | ${reason} |`);
+  return `# Where the embedded API server differs\n\nThe contract suite runs the same cases on the embedded API server and on kube-apiserver 1.34. These are the only differences it allows; each has a test on both. Generated from \`test/contract/differences.ts\`.\n\n| what | embedded | kube-apiserver | why |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
+}
+
+const wanted: Record<string, string> = { ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli() };
 const stale: string[] = [];
 for (const [path, text] of Object.entries(wanted)) {
   const file = join(root, path);
