@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { at, type Json } from "../api-target.ts";
-import { configMap, core, created, expectEvents, pod, table, type ContractCase } from "./kit.ts";
+import { configMap, core, created, expectEvents, pod, table, widget, widgetGroup, type ContractCase } from "./kit.ts";
 
 export const watchingCases: readonly ContractCase[] = [
   {
@@ -83,6 +83,101 @@ export const watchingCases: readonly ContractCase[] = [
       const event = await watch.next();
       expect(event?.object).toMatchObject({ kind: "Table" });
       expect((at(event?.object, "rows.0.cells") as unknown[])[0]).toBe("p");
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch resumes where another one ended, and misses nothing",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const made = await created(api, path, configMap("a"));
+      const first = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      await created(api, path, configMap("b"));
+      const [seen] = await expectEvents(first, ["ADDED b"]);
+      await first.close();
+      await api.patch(`${path}/b`, "merge", { data: { key: "2" } });
+      await api.delete(`${path}/a`);
+      const second = await api.watch(`${path}?watch=true&resourceVersion=${String(at(seen, "metadata.resourceVersion"))}`);
+      await expectEvents(second, ["MODIFIED b", "DELETED a"]);
+      await second.close();
+    },
+  },
+  {
+    title: "events of a watch have rising versions, each the object's own",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const made = await created(api, path, configMap("a"));
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const versions: unknown[] = [];
+      for (const key of ["1", "2", "3"]) versions.push((await api.patch(`${path}/a`, "merge", { data: { key } })).at("metadata.resourceVersion"));
+      const events = await expectEvents(watch, ["MODIFIED a", "MODIFIED a", "MODIFIED a"]);
+      expect(events.map((event) => at(event, "metadata.resourceVersion"))).toEqual(versions);
+      expect(versions.map(Number)).toEqual(versions.map(Number).toSorted((a, b) => a - b));
+      await watch.close();
+    },
+  },
+  {
+    title: "a write that changes nothing is no event",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const made = await created(api, path, configMap("a"));
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      await api.patch(`${path}/a`, "merge", { data: { key: "value" } });
+      await api.patch(`${path}/a?dryRun=All`, "merge", { data: { key: "dry" } });
+      await created(api, path, configMap("b"));
+      await expectEvents(watch, ["ADDED b"]);
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch with a selector by field tells what enters and what leaves it",
+    async run(api, namespace) {
+      const path = core(namespace, "pods");
+      const made = await created(api, path, pod("p", { schedulerName: "nobody" }));
+      const watch = await api.watch(`${path}?watch=true&fieldSelector=spec.nodeName%3Dn1&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      await created(api, `${path}/p/binding`, { apiVersion: "v1", kind: "Binding", metadata: { name: "p" }, target: { kind: "Node", name: "n1" } });
+      await expectEvents(watch, ["ADDED p"]);
+      await api.delete(`${path}/p`, { gracePeriodSeconds: 0 });
+      // Controllers may write a bound pod's status meanwhile.
+      let event = await watch.next();
+      while (event?.type === "MODIFIED") event = await watch.next();
+      expect(event?.type).toBe("DELETED");
+      await watch.close();
+    },
+  },
+  {
+    title: "a finalizer's removal is a deletion to those who watch",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps");
+      const made = await created(api, path, configMap("a", {}, { finalizers: ["example.com/hold"] }));
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      await api.delete(`${path}/a`);
+      await api.patch(`${path}/a`, "merge", { metadata: { finalizers: null } });
+      const [marked] = await expectEvents(watch, ["MODIFIED a", "DELETED a"]);
+      expect(at(marked, "metadata.deletionTimestamp")).toBeDefined();
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch of metadata carries metadata",
+    async run(api, namespace) {
+      const path = core(namespace, "secrets");
+      await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "a" } });
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=0`, { accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" });
+      const [seen] = await expectEvents(watch, ["ADDED a"]);
+      expect(seen).toMatchObject({ kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" });
+      expect(seen).not.toHaveProperty("type");
+      await watch.close();
+    },
+  },
+  {
+    title: "a watch of custom objects tells of them in the version that is asked for",
+    async run(api, namespace) {
+      const { group, path } = widgetGroup(namespace);
+      const watch = await api.watch(`${path}?watch=true`);
+      await created(api, path, widget(group, "w", { size: 4 }));
+      const [seen] = await expectEvents(watch, ["ADDED w"]);
+      expect(seen).toMatchObject({ apiVersion: `${group}/v1`, kind: "Widget", spec: { size: 4 } });
       await watch.close();
     },
   },
