@@ -66,7 +66,7 @@ export function apiDocuments(catalog: Catalog): ApiDocuments {
     if (known === undefined) {
       const document = make(served);
       if (document === undefined) return undefined;
-      const text = typeof document === "string" ? document : JSON.stringify(document);
+      const text = typeof document === "string" ? document : `${JSON.stringify(document)}\n`;
       // Of the content, not of a count: clients keep it over restarts of this server.
       known = { text, etag: `"${bytesToHex(sha256(new TextEncoder().encode(text))).toUpperCase()}"` };
       texts.set(key, known);

@@ -15,7 +15,10 @@ export type Kubectl = (args: readonly string[], options?: { readonly input?: str
 
 export const kubectlPath = "/usr/bin/kubectl";
 
-export function kubectlFor(target: TlsTarget): Kubectl {
+/** What a kubectl needs of an API server: an address, whom to trust, who it is, and where its home may be. */
+export type KubectlTarget = Pick<TlsTarget, "folder" | "identity"> & { readonly running: Pick<TlsTarget["running"], "url">; readonly authority: Pick<TlsTarget["authority"], "certificate"> };
+
+export function kubectlFor(target: KubectlTarget, program = kubectlPath): Kubectl {
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const kubeconfig = (user: Exclude<TestUser, "nobody">): string => {
     const home = join(target.folder, `home-${user}`);
@@ -38,7 +41,7 @@ export function kubectlFor(target: TlsTarget): Kubectl {
   return (args, { input, user = "admin", env = {}, onOutput } = {}) =>
     new Promise((resolve, reject) => {
       const file = kubeconfig(user);
-      const child = spawn(kubectlPath, args, { env: { PATH: process.env["PATH"] ?? "", HOME: join(target.folder, `home-${user}`), KUBECONFIG: file, ...env }, stdio: ["pipe", "pipe", "pipe"] });
+      const child = spawn(program, args, { env: { PATH: process.env["PATH"] ?? "", HOME: join(target.folder, `home-${user}`), KUBECONFIG: file, ...env }, stdio: ["pipe", "pipe", "pipe"] });
       let out = "";
       let err = "";
       child.stdout.on("data", (chunk: Buffer) => {
@@ -55,7 +58,7 @@ export function kubectlFor(target: TlsTarget): Kubectl {
 }
 
 /** A script that an EDITOR variable can name: it replaces text in the file. */
-export function editorScript(target: TlsTarget, from: string, to: string): string {
+export function editorScript(target: Pick<TlsTarget, "folder">, from: string, to: string): string {
   const file = join(target.folder, `editor-${from.length}-${to.length}.sh`);
   writeFileSync(file, `#!/bin/sh\nsed -i 's|${from}|${to}|' "$1"\n`);
   chmodSync(file, 0o755);

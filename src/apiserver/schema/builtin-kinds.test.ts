@@ -72,7 +72,7 @@ describe("a Deployment", () => {
   });
   test("merges containers by name in strategic patches", () => {
     const result = strategicMergePatch(deployment, { spec: { template: { spec: { containers: [{ name: "side", image: "s" }] } } } }, definition("Deployment").schema);
-    expect(result.verdict === "patched" && (result.object as typeof deployment).spec.template.spec.containers).toEqual([{ name: "c", image: "i:1" }, { name: "side", image: "s" }]);
+    expect(result.verdict === "patched" && (result.object as typeof deployment).spec.template.spec.containers).toEqual([{ name: "side", image: "s" }, { name: "c", image: "i:1" }]);
   });
 });
 

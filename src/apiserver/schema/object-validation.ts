@@ -203,7 +203,7 @@ export function validateWorkload(object: KubeObject, before: KubeObject | undefi
   const selector = spec["selector"];
   const given = at(spec, "template", "metadata", "labels");
   const labels = objectAt(given);
-  const errors: FieldError[] = [...immutable(object, before, "spec.selector"), ...notNegative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")];
+  const errors: FieldError[] = [...notNegative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")];
   const mismatch = () => invalid("spec.template.metadata.labels", given ?? null, "`selector` does not match template `labels`");
   if (!isObject(selector)) errors.push(required("spec.selector"), ...(object.kind === "Deployment" ? [mismatch()] : []));
   else {
@@ -215,6 +215,7 @@ export function validateWorkload(object: KubeObject, before: KubeObject | undefi
     }
   }
   errors.push(...validatePodTemplate(spec["template"], "spec.template", restartPolicies));
+  errors.push(...immutable(object, before, "spec.selector"));
   return errors;
 }
 

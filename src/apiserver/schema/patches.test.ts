@@ -88,13 +88,13 @@ describe("mergePatch", () => {
 describe("strategicMergePatch", () => {
   test.for<[string, unknown, Record<string, unknown>]>([
     ["merges a list by its key", { spec: { containers: [{ name: "one", image: "i9" }] } }, { containers: [{ ...live.spec.containers[0], image: "i9" }, live.spec.containers[1]] }],
-    ["appends a new item", { spec: { containers: [{ name: "new", image: "n" }] } }, { containers: [...live.spec.containers, { name: "new", image: "n" }] }],
+    ["puts a new item first", { spec: { containers: [{ name: "new", image: "n" }] } }, { containers: [{ name: "new", image: "n" }, ...live.spec.containers] }],
     ["deletes an item", { spec: { containers: [{ name: "side", $patch: "delete" }] } }, { containers: [live.spec.containers[0]] }],
     ["replaces a whole list on demand", { spec: { containers: [{ $patch: "replace" }, { name: "z" }] } }, { containers: [{ name: "z" }] }],
     ["replaces an atomic list", { spec: { taints: [{ key: "u" }] } }, { taints: [{ key: "u" }] }],
     ["removes by null", { spec: { taints: null } }, { taints: undefined }],
     ["merges nested lists", { spec: { containers: [{ name: "one", env: [{ name: "B", value: "2" }] }] } }, {
-      containers: [{ ...live.spec.containers[0], env: [{ name: "A", value: "1" }, { name: "B", value: "2" }] }, live.spec.containers[1]],
+      containers: [{ ...live.spec.containers[0], env: [{ name: "B", value: "2" }, { name: "A", value: "1" }] }, live.spec.containers[1]],
     }],
     ["sorts by setElementOrder", { spec: { "$setElementOrder/containers": [{ name: "side" }, { name: "one" }], containers: [{ name: "one", image: "i3" }] } }, {
       containers: [live.spec.containers[1], { ...live.spec.containers[0], image: "i3" }],

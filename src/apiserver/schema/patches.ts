@@ -38,7 +38,7 @@ export const mergePatch: MergePatch = (object, patch) => {
  * kubernetes/apimachinery pkg/util/strategicpatch/patch.go (master)
  */
 export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) => {
-  if (!isObject(patch)) return malformed("error decoding patch: a strategic merge patch must be an object");
+  if (!isObject(patch)) return malformed(`json: cannot unmarshal ${isList(patch) ? "array" : goType(patch)} into Go value of type map[string]interface {}`);
   const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
   if (!("problem" in result)) return { verdict: "patched", object: result.value };
   // The real server takes an item without its key for a failure of its own.
@@ -252,11 +252,9 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], sche
   if (order !== undefined && !isList(order)) return { problem: "invalid patch format of setElementOrder list" };
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
-    // What the patch names comes first, as upstream; with an order of its own that decides.
-    const [first, then] = order === undefined ? [patch, original] : [original, patch];
-    const result = [...first];
-    for (const item of then) if (!result.some((one) => equalJson(one, item))) result.push(item);
-    return { value: order === undefined ? result : ordered(result, order, original, (item) => JSON.stringify(item)) };
+    const result = [...original];
+    for (const item of patch) if (!result.some((one) => equalJson(one, item))) result.push(item);
+    return { value: ordered(result, order ?? patch, original, (item) => JSON.stringify(item)) };
   }
   const mergeKey = mergeKeyOf(schema);
   if (mergeKey === undefined) return { problem: "this type of list has no merge key" };
@@ -280,7 +278,8 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], sche
     if (index === -1) result.push(step.value);
     else result[index] = step.value;
   }
-  return { value: order === undefined ? result : ordered(result, order, original, keyOf) };
+  // Without an order of its own, a patch has that of its items: new ones come first.
+  return { value: ordered(result, order ?? patch, original, keyOf) };
 }
 
 /** Items that `order` names come in its order; the server's own keep their places among them. */

@@ -1,0 +1,21 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const folder = join(import.meta.dirname, "golden");
+
+/** What a session looks like on a real kube-apiserver. `""` where it was never recorded. */
+export function goldenText(session: string): string {
+  try {
+    return readFileSync(join(folder, `${session}.txt`), "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** `RECORD=1` writes what the real server showed, to be reviewed as any change. */
+export const recording = process.env["RECORD"] === "1";
+
+export function record(session: string, text: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${session}.txt`), text);
+}

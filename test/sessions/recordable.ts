@@ -1,0 +1,32 @@
+/** Text that kubectl printed, without what no two runs have in common: ages, times, ids, versions, addresses. */
+export function recordable(text: string): string {
+  return text
+    .split("\n")
+    // What kubectl's own log says depends on who was faster.
+    .filter((line) => !/^! [IWE]\d{4} \d\d:/.test(line))
+    .map(cleanLine)
+    .join("\n");
+}
+
+const uid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
+const timestamp = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
+const date = /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g;
+/** In tables and descriptions ages stand alone: `5s`, `2m10s`. */
+const age = /(?<=^|\s)(?:\d+h)?(?:\d+m)?\d+s(?=\s|$|,|\))/g;
+
+function cleanLine(line: string): string {
+  // Commands are what the session says, not what was printed.
+  if (/^\s*\$ kubectl/.test(line)) return line;
+  const cleaned = line
+    .replaceAll(uid, "<uid>")
+    .replaceAll(timestamp, (time) => (time.startsWith("2020-") ? time : "<time>"))
+    .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}/g, "<time>")
+    .replaceAll(date, (time) => (time.includes(" 2020 ") ? time : "<time>"))
+    .replaceAll(/https:\/\/127\.\d+\.\d+\.\d+:\d+/g, "<server>")
+    .replaceAll(/127\.\d+\.\d+\.\d+:\d+/g, "<address>")
+    .replaceAll(/(resource ?version"?:? +)"?\d+"?/gi, "$1<version>")
+    .replaceAll(/(\/tmp\/)\S*?(kubectl-edit-|LIVE-|MERGED-)\S*/g, "$1$2<file>")
+    .replaceAll(/X509SHA256=[0-9a-f]+/g, "X509SHA256=<hash>");
+  // What stands behind an age moves with its width.
+  return age.test(cleaned) ? cleaned.replaceAll(age, "<age>").replaceAll(/(?<=\S) {2,}/g, "  ").trimEnd() : cleaned;
+}
