@@ -261,7 +261,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (written instanceof Refusal) return written;
     // Of a pod that went at once the caller still learns what it was: `ReturnDeletedObject` of the real server's pod store.
     if (written.effect === "removed" && served.stored !== "pods") return jsonResponse(200, success(served.definition, target.name, written.live.object.metadata.uid));
-    return answer(served, target, request, written);
+    const shown = answer(served, target, request, written);
+    return deleteOptions.cascades && written.effect !== "removed" && !(shown instanceof Refusal) ? { ...shown, status: 202 } : shown;
   }
 
   async function removeAll(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {

@@ -55,12 +55,14 @@ export interface DeleteOptions {
   readonly dryRun: boolean;
   readonly gracePeriodSeconds: number | undefined;
   readonly propagation: "Background" | "Foreground" | "Orphan" | undefined;
+  /** Asked for in the old way (`orphanDependents: false`): what has to wait is then answered by 202. */
+  readonly cascades: boolean;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
 }
 
 /** Deletion options without anything asked for. */
-export const plainDelete: DeleteOptions = { dryRun: false, gracePeriodSeconds: undefined, propagation: undefined, uid: undefined, resourceVersion: undefined };
+export const plainDelete: DeleteOptions = { dryRun: false, gracePeriodSeconds: undefined, propagation: undefined, cascades: false, uid: undefined, resourceVersion: undefined };
 
 /** From the body (`DeleteOptions`) or, without one, from the query. */
 export function readDeleteOptions(body: Readonly<Record<string, unknown>> | undefined, query: URLSearchParams): DeleteOptions | Refusal {
@@ -90,6 +92,7 @@ export function readDeleteOptions(body: Readonly<Record<string, unknown>> | unde
     dryRun: dryRun.length > 0,
     gracePeriodSeconds: typeof grace === "number" ? grace : undefined,
     propagation: propagation ?? (orphan === true ? "Orphan" : orphan === false ? "Background" : undefined),
+    cascades: orphan === false,
     uid: precondition("uid"),
     resourceVersion: precondition("resourceVersion"),
   };

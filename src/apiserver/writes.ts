@@ -226,8 +226,9 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
   keepSystemFields(before, object);
   const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
   if (source !== "applied") {
+    const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, ...ownMetadata } = object.metadata;
     // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before it cuts.
-    const sent = definition.custom && target.subresource === "status" ? { ...object, metadata: { ...object.metadata, ...sentMetadata } } : object;
+    const sent = definition.custom && target.subresource === "status" ? { ...object, metadata: { ...ownMetadata, ...sentMetadata } } : object;
     trackUpdate(before, sent, definition.schema, by);
     if (sent.metadata.managedFields === undefined) delete object.metadata.managedFields;
     else object.metadata.managedFields = sent.metadata.managedFields;
@@ -327,7 +328,8 @@ function confine(served: Served, subresource: string, before: KubeObject, wanted
       }
       if (managed === undefined) delete metadata.managedFields;
       else metadata.managedFields = managed;
-      return { ...kept, metadata, ...("status" in wanted ? { status: wanted["status"] } : {}) };
+      const status = served.stored === "pods" && isObject(wanted["status"]) && isObject(before["status"]) ? { ...(before["status"]["qosClass"] === undefined ? {} : { qosClass: before["status"]["qosClass"] }), ...wanted["status"] } : wanted["status"];
+      return { ...kept, metadata, ...("status" in wanted ? { status } : {}) };
     }
     case "finalize": {
       const spec = isObject(before["spec"]) ? before["spec"] : {};
