@@ -11,6 +11,7 @@ import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-ope
 import { controllerConfigOf, isCompleted } from "../core/controller-config-of.ts";
 import { mergePolicies } from "../core/disruption-policy.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
+import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isConflict, isPassing } from "../kube/kube-error.ts";
@@ -164,7 +165,7 @@ export function operatorController(options: OperatorOptions): Controller {
     const clusterPolicies = mergePolicies(existing.spec.nodeDisruptionPolicy);
     const observedGeneration = existing.metadata.generation ?? 1;
     const { status } = existing;
-    if (status?.observedGeneration === observedGeneration && JSON.stringify(status.nodeDisruptionPolicyStatus?.clusterPolicies) === JSON.stringify(clusterPolicies)) return done("MachineConfiguration");
+    if (status?.observedGeneration === observedGeneration && equalValues(status.nodeDisruptionPolicyStatus?.clusterPolicies, clusterPolicies)) return done("MachineConfiguration");
     await updateObject(
       context.kube,
       MachineConfiguration,
@@ -297,7 +298,7 @@ export function operatorController(options: OperatorOptions): Controller {
       (live) => {
         const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, pools }, live.status?.conditions ?? [], context.clock.now());
         const status = { conditions, ...(reached === undefined ? {} : { versions: [{ name: "operator", version: reached }] }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
-        const same = JSON.stringify([live.status?.conditions, live.status?.versions, live.status?.relatedObjects]) === JSON.stringify([status.conditions, status.versions, status.relatedObjects]);
+        const same = equalValues([live.status?.conditions, live.status?.versions, live.status?.relatedObjects], [status.conditions, status.versions, status.relatedObjects]);
         return same ? undefined : { status: status as NonNullable<ClusterOperator["status"]> };
       },
       { subresource: "status", owner, signal: context.signal, cached: existing },

@@ -1,4 +1,5 @@
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/kubernetes.ts";
+import { equalValues } from "../../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { retryAfterMs } from "../../kube/kube-error.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -278,7 +279,7 @@ export class PodWorker {
       (pod) => {
         if (pod.metadata.uid !== this.#pod.metadata.uid) return undefined;
         const status = this.#status(pod, hostAddress);
-        return JSON.stringify(status) === JSON.stringify(pod.status) ? undefined : { status };
+        return equalValues(status, pod.status) ? undefined : { status };
       },
       { subresource: "status", owner: "kubelet" },
     );
