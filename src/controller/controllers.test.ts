@@ -7,7 +7,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { annotations, labels, notYetSet, machineConfigNodeConditions, namespace, objects, taints } from "../api/names.ts";
+import { annotations, labels, machineConfigNodeConditions, namespace, notYetSet, objects, taints } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
@@ -86,6 +86,8 @@ class Scene {
     // As the operator does.
     await this.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: made.metadata.uid ?? "" }] }, spec: { node: { name }, pool: { name: role }, configVersion: { desired: notYetSet } } });
     await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } }, { subresource: "status" });
+    // A new node is tainted as not ready; the cluster's node controller takes that away, which does not run here.
+    await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { spec: { taints: null } } });
   }
 
   annotate(name: string, changes: Readonly<Record<string, string | null>>, spec?: object) {
