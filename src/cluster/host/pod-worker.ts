@@ -25,6 +25,8 @@ export interface PodWorkerOptions {
   /** Put into every container's environment. */
   readonly environment: Readonly<Record<string, string>>;
   readonly version: string;
+  /** How often each container was started, by pod uid and name: over boots of the machine, whose cache of pods may lag behind. */
+  readonly starts: Map<string, number>;
 }
 
 /** First wait before a container that ended is started again; doubles up to the last. */
@@ -197,6 +199,9 @@ export class PodWorker {
       const child = processes.spawn(program, args, { env: this.#environment(container), logFile: this.logFile(container.name), lifeline: true, group: true, cwd: this.folder });
       const running = this.#set(container.name, { is: "running", startedAt });
       running.child = child;
+      const { starts } = this.#options;
+      running.restarts = Math.max(running.restarts, starts.get(this.#startsKey(container.name)) ?? 0);
+      starts.set(this.#startsKey(container.name), running.restarts + 1);
       await this.#report();
       const exit = await child.exited;
       running.child = undefined;
@@ -216,6 +221,15 @@ export class PodWorker {
       backoff = Math.min(backoff * 2, lastBackoffMs);
       running.restarts += 1;
     }
+  }
+
+  #startsKey(container: string): string {
+    return `${this.#pod.metadata.uid ?? ""}/${container}`;
+  }
+
+  /** The pod is gone for good. */
+  forget(): void {
+    for (const { name } of this.#pod.spec?.containers ?? []) this.#options.starts.delete(this.#startsKey(name));
   }
 
   #expand(word: string, container: Container): string {

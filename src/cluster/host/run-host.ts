@@ -45,7 +45,7 @@ const apiRetry = { firstMs: 500, lastMs: 5_000, spread: 0.2 };
 export async function runHost(options: HostOptions, signal: AbortSignal): Promise<void> {
   const { kube, clock, random, log, machine, nodeName } = options;
   const podsFolder = `${options.directory}/pods`;
-  const workerOptions: PodWorkerOptions = { ...options, hostAddress: options.address, hostRoot: `${options.directory}/rootfs`, podsFolder };
+  const workerOptions: PodWorkerOptions = { ...options, hostAddress: options.address, hostRoot: `${options.directory}/rootfs`, podsFolder, starts: new Map() };
   const workers = new Map<string, PodWorker>();
   const terminating = new Map<string, Promise<void>>();
   /** `off`: as after a failure; nothing runs and nothing is reported. */
@@ -98,7 +98,10 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
           await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
         }
       }
-    })().finally(() => terminating.delete(uid));
+    })().finally(() => {
+      terminating.delete(uid);
+      worker.forget();
+    });
     terminating.set(uid, work);
   }
 
