@@ -129,7 +129,8 @@ export const accessCases: readonly ContractCase[] = [
       for (const name of ["needed", "other"]) await created(api, core(namespace, "secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name } });
       const made = await created(api, core(namespace, "pods"), pod("p", { nodeName: "node-a", volumes: [{ name: "v", secret: { secretName: "needed" } }] }));
       const node = api.as("node-a");
-      expect((await node.get(core(namespace, "secrets", "needed"))).status).toBe(200);
+      // Who needs what, a real server's authorizer hears a moment after the pod was written.
+      await eventually(async () => expect((await node.get(core(namespace, "secrets", "needed"))).status).toBe(200));
       expect((await node.get(core(namespace, "secrets", "other"))).status).toBe(403);
       expect((await node.get(core(namespace, "secrets"))).status).toBe(403);
       expect((await api.as("node-b").get(core(namespace, "secrets", "needed"))).status).toBe(403);
