@@ -7,6 +7,7 @@ import { type TemplateProgress, templateStatus } from "../core/controller-config
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
+import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
 
 export interface TemplateOptions {
@@ -47,7 +48,7 @@ export function templateController(options: TemplateOptions): Controller {
         await report(config, { at: "completed", version: options.version }, context);
         return settled(lookAgainSeconds);
       } catch (error) {
-        if (!signal.aborted) await report(config, { at: "failing", message: error instanceof Error ? error.message : String(error) }, context).catch((second: unknown) => log.warn({ error: second }, "status not written"));
+        if (!signal.aborted && !isPassing(error)) await report(config, { at: "failing", message: error instanceof Error ? error.message : String(error) }, context).catch((second: unknown) => log.warn({ error: second }, "status not written"));
         throw error;
       }
     },

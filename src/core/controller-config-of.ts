@@ -64,6 +64,13 @@ export function isCompleted(config: ControllerConfig): boolean {
   return status?.observedGeneration === (config.metadata.generation ?? 1) && is(types.completed) === "True" && is(types.running) !== "True" && is(types.failing) !== "True";
 }
 
+/** Why the template controller cannot make the base configurations of the newest generation; `undefined` when nothing says so. */
+export function failureOf(config: ControllerConfig): string | undefined {
+  const { status } = config;
+  const failing = conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, types.failing);
+  return failing?.status === "True" ? (failing.message ?? "") : undefined;
+}
+
 /** Where the template controller stands. */
 export type TemplateProgress = { readonly at: "running" } | { readonly at: "completed"; readonly version: string } | { readonly at: "failing"; readonly message: string };
 

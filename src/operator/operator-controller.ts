@@ -8,7 +8,7 @@ import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, configGroup, fieldManagers, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
-import { controllerConfigOf, isCompleted } from "../core/controller-config-of.ts";
+import { controllerConfigOf, failureOf, isCompleted } from "../core/controller-config-of.ts";
 import { mergePolicies } from "../core/disruption-policy.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -239,6 +239,8 @@ export function operatorController(options: OperatorOptions): Controller {
       context,
       true,
     );
+    const failure = existing === undefined ? undefined : failureOf(existing);
+    if (failure !== undefined) return { task: "ControllerConfig", kind: "failed", message: `the base configurations cannot be made: ${failure}` };
     if (existing === undefined || !isCompleted(existing)) return progressing("ControllerConfig", "waiting for the base configurations");
     return done("ControllerConfig");
   }

@@ -92,6 +92,19 @@ describe("the operator", () => {
     await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
   });
 
+  test("is degraded for as long as the base configurations cannot be made, and says why", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
+    const condition = (status: "True" | "False") => ({ type: "TemplateControllerFailing", status, reason: "", message: "secrets is forbidden", lastTransitionTime: "2030-01-01T00:00:00Z" });
+    const say = (status: "True" | "False") => kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { status: { observedGeneration: 1, conditions: [condition(status)] } } }, { subresource: "status" });
+    await say("True");
+    const degraded = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "True");
+    expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({ reason: "ControllerConfigFailed", message: "ControllerConfig: the base configurations cannot be made: secrets is forbidden" });
+    await say("False");
+    await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False");
+  });
+
   test("keeps the labels of its pools and leaves their spec alone", async () => {
     const { kube } = await start();
     await installed(kube);
