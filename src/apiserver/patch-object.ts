@@ -3,12 +3,14 @@ import type { HttpRequest } from "../ports/http.ts";
 import { keyOf, timestamp } from "./engine.ts";
 import { inVersion } from "./event-conversion.ts";
 import { bodyBytes, bodyLimitBytes, bodyText, mediaType, parseText } from "./request-body.ts";
+import { inconvertible } from "./schema/canonicalise.ts";
 import type { KubeObject, PatchResult } from "./schema/contract.ts";
 import { applyServerSide } from "./schema/field-sets.ts";
-import { isObject } from "./schema/json-values.ts";
+import { goText, isObject } from "./schema/json-values.ts";
 import { jsonPatch, mergePatch, strategicMergePatch } from "./schema/patches.ts";
+import { rootSchema } from "./schema/schema-parts.ts";
 import { badRequest, conflict, invalid, Refusal, tooLarge, unsupportedMediaType } from "./status.ts";
-import { checkIdentity, createObject, modifyObject, type WriteContext, type Written } from "./writes.ts";
+import { checkIdentity, createObject, modifyObject, nameless, type WriteContext, type Written } from "./writes.ts";
 
 const patchTypes = {
   json: "application/json-patch+json",
@@ -18,7 +20,7 @@ const patchTypes = {
 } as const;
 
 /** Changes an object as a patch of any kind says. */
-export type Patch = (object: unknown) => PatchResult;
+export type Patch = (object: unknown) => { readonly object: unknown } | Refusal;
 
 /** 415 for a kind of patch that the kind of object does not have. */
 export function checkPatchType({ definition }: WriteContext["served"], request: HttpRequest): Refusal | undefined {
@@ -36,13 +38,23 @@ export function readPatch(context: Pick<WriteContext, "served">, request: HttpRe
   if (type === patchTypes.apply) return "apply";
   const patch = parseText(bodyText(request), "json");
   if (patch instanceof Refusal) return badRequest(`error decoding patch: ${patch.status.message ?? ""}`);
-  if (type === patchTypes.json) return (object) => jsonPatch(object, patch);
-  if (type === patchTypes.merge) return (object) => mergePatch(object, patch);
-  return (object) => strategicMergePatch(object, patch, definition.schema);
+  if (type === patchTypes.json) return (object) => outcome(jsonPatch(object, patch));
+  if (type === patchTypes.merge) return (object) => outcome(mergePatch(object, patch));
+  return (object) => {
+    const result = strategicMergePatch(object, patch, definition.schema);
+    const problem = result.verdict === "patched" ? inconvertible(rootSchema(definition.schema), result.object) : undefined;
+    return problem === undefined ? outcome(result) : unreadable(goText(patch), problem);
+  };
 }
 
-export function patchRefusal(result: Extract<PatchResult, { verdict: "refused" }>): Refusal {
+function outcome(result: PatchResult): { readonly object: unknown } | Refusal {
+  if (result.verdict === "patched") return result;
   return new Refusal(result.status, result.reason, result.message, result.causes === undefined ? (result.status === 422 ? {} : undefined) : { causes: result.causes });
+}
+
+/** The patch, not the body, made of the object something that is not of its kind. */
+function unreadable(value: string, problem: string): Refusal {
+  return invalid({ group: "", kind: "" }, "", [{ reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(value)}: ${problem}` }]);
 }
 
 /** PATCH of an object or its status. */
@@ -54,12 +66,11 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
     context,
     (live) => {
       const result = patch(live);
-      if (result.verdict === "refused") return patchRefusal(result);
+      if (result instanceof Refusal) return result;
       if (!isObject(result.object)) return badRequest("the patched object is no object");
       const object = checkIdentity(context, result.object);
-      // The patch, not the body, made it something else.
       if (!(object instanceof Refusal) || context.served.definition.custom || object.status.message?.includes("cannot be handled as") !== true) return object;
-      return invalid({ group: "", kind: "" }, "", [{ reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(JSON.stringify(result.object))}: ${object.status.message.replace(/^.*? cannot be handled as an? ?\w+: /, "")}` }]);
+      return unreadable(JSON.stringify(result.object), object.status.message.replace(/^.*? cannot be handled as an? ?\w+: /, ""));
     },
     "patched",
   );
@@ -116,6 +127,7 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
     if (denied !== undefined) return denied;
     const object = merge(undefined);
     if (object instanceof Refusal) return object;
+    if ((name ?? "") === "") return nameless(target);
     const written = await createObject(context, object, "applied");
     // Somebody else created it meanwhile: then this is a change.
     if (!(written instanceof Refusal && written.status.reason === "AlreadyExists" && !options.dryRun)) return written;

@@ -2,7 +2,7 @@ import type { HttpRequest } from "../ports/http.ts";
 import type { Served } from "./catalog.ts";
 import { keyOf } from "./engine.ts";
 import { inVersion } from "./event-conversion.ts";
-import { readPatch, patchRefusal } from "./patch-object.ts";
+import { readPatch } from "./patch-object.ts";
 import { bodyObject } from "./request-body.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { isObject } from "./schema/json-values.ts";
@@ -57,7 +57,7 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
     if (patch === "apply") return badRequest("apply is not supported on scale");
     wanted = (scale) => {
       const result = patch(scale);
-      return result.verdict === "refused" ? patchRefusal(result) : result.object;
+      return result instanceof Refusal ? result : result.object;
     };
   }
 

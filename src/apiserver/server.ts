@@ -30,11 +30,11 @@ import { serveScale } from "./scale.ts";
 import { builtinDefinitions } from "./schema/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./service-account-tokens.ts";
-import { badRequest, groupResource, internalError, jsonResponse, methodNotAllowed, notFound, notServed, pageNotFound, Refusal, success, unforeseen } from "./status.ts";
+import { groupResource, internalError, jsonResponse, methodNotAllowed, notFound, notServed, pageNotFound, Refusal, success, unforeseen } from "./status.ts";
 import type { Store } from "./store.ts";
 import { requestToken } from "./token-request.ts";
 import { readDeleteOptions, readWriteOptions } from "./write-options.ts";
-import { checkIdentity, createObject, decode, mayCreateByUpdate, modifyObject, type WriteContext, type Written } from "./writes.ts";
+import { checkIdentity, createObject, decode, mayCreateByUpdate, modifyObject, nameless, type WriteContext, type Written } from "./writes.ts";
 
 export interface ApiServerOptions {
   readonly store: Store;
@@ -225,7 +225,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (body instanceof Refusal) return body;
     const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
-    if ((object.metadata.name ?? "") === "") return badRequest(`the name of the object (${target.name} based on URL) was undeterminable: name must be provided`);
+    if ((object.metadata.name ?? "") === "") return nameless(target);
     const undecodable = decode(context, object, "body", duplicateFields(request));
     if (undecodable !== undefined) return undecodable;
     const written = await modifyObject(context, () => structuredClone(object), "decoded");

@@ -5,7 +5,7 @@ import { inVersion } from "./event-conversion.ts";
 import type { LiveObject } from "./live-objects.ts";
 import type { ResourceTarget } from "./request-target.ts";
 import type { FieldError, KubeObject, ObjectMeta } from "./schema/contract.ts";
-import { trackUpdate } from "./schema/field-sets.ts";
+import { fitsTypes, trackUpdate } from "./schema/field-sets.ts";
 import { cloneJson, equalJson, isObject } from "./schema/json-values.ts";
 import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound, Refusal, unforeseen } from "./status.ts";
 import type { WriteOptions } from "./write-options.ts";
@@ -214,10 +214,10 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
   const { engine, exchange, served, target, options } = context;
   const { definition } = served;
   const version = wanted.metadata.resourceVersion;
-  const mismatch = checkPreconditions(served, target, before, wanted, source);
-  if (mismatch !== undefined) return mismatch;
   const problem = source === "patched" ? decode(context, wanted, "patch") : undefined;
   if (problem !== undefined) return problem;
+  const mismatch = checkPreconditions(served, target, before, wanted, source);
+  if (mismatch !== undefined) return mismatch;
 
   const { labels, annotations, ownerReferences, finalizers } = wanted.metadata;
   const sentMetadata: ObjectMeta = { ...(labels === undefined ? {} : { labels }), ...(annotations === undefined ? {} : { annotations }), ...(ownerReferences === undefined ? {} : { ownerReferences }), ...(finalizers === undefined ? {} : { finalizers }) };
@@ -229,7 +229,9 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
     const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, ...ownMetadata } = object.metadata;
     // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before it cuts.
     const sent = definition.custom && target.subresource === "status" ? { ...object, metadata: { ...ownMetadata, ...sentMetadata } } : object;
-    trackUpdate(before, sent, definition.schema, by);
+    // What does not fit the schema cannot be tracked; where it is cut off all the same, managers are forgotten.
+    if (definition.custom && target.subresource === "status" && !fitsTypes(wanted, definition.schema)) delete sent.metadata.managedFields;
+    else trackUpdate(before, sent, definition.schema, by);
     if (sent.metadata.managedFields === undefined) delete object.metadata.managedFields;
     else object.metadata.managedFields = sent.metadata.managedFields;
   }
@@ -258,8 +260,8 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
 
   if (isGone(object) && options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "removed" };
   if (isGone(object)) {
-    const commit = engine.live.remove(live.key, live.revision, inVersion(object, served.storedApiVersion));
-    // Who took the last finalizer sees the object as it was, with the version that was there.
+    // Who took the last finalizer sees what was made of the object, with the version that was there; who watches, what was stored.
+    const commit = engine.live.remove(live.key, live.revision, live.object);
     return commit.outcome === "written" ? { live: { object, json: JSON.stringify(object) }, effect: "removed" } : "raced";
   }
   if (sameButTimes(before, object)) {
@@ -271,6 +273,11 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
   return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";
 }
 
+/** 400 for an object that does not say which one it is. */
+export function nameless({ name }: Pick<ResourceTarget, "name">): Refusal {
+  return badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`);
+}
+
 /** Whether PUT may create what is not there. */
 export function mayCreateByUpdate(served: Served): boolean {
   return createdByUpdate.has(served.stored);
@@ -278,10 +285,9 @@ export function mayCreateByUpdate(served: Served): boolean {
 
 function checkPreconditions(served: Served, target: ResourceTarget, before: KubeObject, wanted: KubeObject, source: WriteSource): Refusal | undefined {
   const { definition } = served;
-  const { name, uid } = wanted.metadata;
-  if (name !== undefined && name !== target.name) {
-    return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);
-  }
+  const { name = "", uid } = wanted.metadata;
+  if (name === "") return nameless(target);
+  if (name !== target.name) return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);
   // Another uid in a whole object is a precondition; a patch that says so tries to change it, which is refused later.
   if (source === "decoded" && uid !== undefined && uid !== "" && uid !== before.metadata.uid) {
     return conflict(definition, target.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ""}`);
@@ -370,10 +376,13 @@ export function decode({ served, options, exchange }: WriteContext, object: Kube
   const inBody = (problem: string) => badRequest(`${object.kind} in version ${JSON.stringify(splitApiVersion(object.apiVersion).version)} cannot be handled as a ${object.kind}: ${problem}`);
   const inPatch = (problem: string) => invalid({ group: "", kind: "" }, "", [{ reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(given)}: ${problem}` }]);
   const refused = source === "body" ? inBody : inPatch;
-  const given = source === "patch" && options.fieldValidation === "Strict" ? JSON.stringify(object) : "";
+  let given = source === "patch" && options.fieldValidation === "Strict" ? JSON.stringify(object) : "";
   // Custom objects are read as they are, and judged by their schema later.
   const unreadable = served.definition.custom ? undefined : served.schema.undecodable(object);
-  if (unreadable !== undefined) return refused(unreadable);
+  if (unreadable !== undefined) {
+    given = JSON.stringify(object);
+    return refused(unreadable);
+  }
   const unknown = served.schema.prune(object).map((path) => `unknown field ${JSON.stringify(path)}`);
   const complaints = [...duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`), ...unknown];
   if (complaints.length > 0 && options.fieldValidation === "Strict") {

@@ -1,9 +1,9 @@
 import { type Schema, type Writing, written } from "./contract.ts";
-import { anything, boolean, bytes, integer, intOrString, long, objectMeta, quantity, string, stringMap, time } from "./schema-parts.ts";
+import { anything, boolean, bytes, integer, intOrString, long, microTime, objectMeta, quantity, string, stringMap, time } from "./schema-parts.ts";
 
 /**
  * The types of the built-in kinds, one on a line: `field`, or `field:type`. A field without type is a string. Types:
- * `int long bool time bytes quantity intOrString any meta`, `map` (of strings), `{}T` (map of T), `[]T` (list that is
+ * `int long bool time micro bytes quantity intOrString any meta`, `map` (of strings), `{}T` (map of T), `[]T` (list that is
  * replaced as a whole), `[set]T`, `[key,…]T` (list whose items are told apart by those fields), `T@` (owned as a whole).
  * Associative lists merge in strategic patches unless marked `~none`; `~strategy/key` names something else.
  * A field that is empty is left out, as Go does; one marked `!` is written all the same, one marked `*` if it was given; one marked
@@ -92,11 +92,11 @@ EnvVar: name! value valueFrom*:EnvVarSource
 EnvVarSource: fieldRef*:ObjectFieldSelector resourceFieldRef*:ResourceFieldSelector configMapKeyRef*:ConfigMapKeySelector secretKeyRef*:SecretKeySelector fileKeyRef*:FileKeySelector
 EphemeralContainer: name! image command:[] args:[] workingDir ports:[containerPort,protocol]ContainerPort envFrom:[]EnvFromSource env:[name]EnvVar resources!:ResourceRequirements resizePolicy:[]ContainerResizePolicy restartPolicy* restartPolicyRules:[]ContainerRestartRule volumeMounts:[mountPath]VolumeMount volumeDevices:[devicePath]VolumeDevice livenessProbe*:Probe readinessProbe*:Probe startupProbe*:Probe lifecycle*:Lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext*:SecurityContext stdin:bool stdinOnce:bool tty:bool targetContainerName
 EphemeralVolumeSource: volumeClaimTemplate*:PersistentVolumeClaimTemplate
-Event: metadata!:meta involvedObject!:ObjectReference reason message source!:EventSource firstTimestamp!:time lastTimestamp!:time count:int type eventTime!:time series*:EventSeries action related*:ObjectReference reportingComponent! reportingInstance!
-EventSeries: count:int lastObservedTime!:time
+Event: metadata!:meta involvedObject!:ObjectReference reason message source!:EventSource firstTimestamp!:time lastTimestamp!:time count:int type eventTime!:micro series*:EventSeries action related*:ObjectReference reportingComponent! reportingInstance!
+EventSeries: count:int lastObservedTime!:micro
 EventSource: component host
-EventsEvent: metadata!:meta eventTime!:time series*:EventsEventSeries reportingController reportingInstance action reason regarding!:ObjectReference related*:ObjectReference note type deprecatedSource!:EventSource deprecatedFirstTimestamp!:time deprecatedLastTimestamp!:time deprecatedCount:int
-EventsEventSeries: count!:int lastObservedTime!:time
+EventsEvent: metadata!:meta eventTime!:micro series*:EventsEventSeries reportingController reportingInstance action reason regarding!:ObjectReference related*:ObjectReference note type deprecatedSource!:EventSource deprecatedFirstTimestamp!:time deprecatedLastTimestamp!:time deprecatedCount:int
+EventsEventSeries: count!:int lastObservedTime!:micro
 Eviction: metadata!:meta deleteOptions*:any
 EvictionResponder: name priority:int
 ExecAction: command:[]
@@ -131,7 +131,7 @@ LabelSelector: matchLabels:map matchExpressions:[]LabelSelectorRequirement
 LabelSelectorAttributes: rawSelector requirements:[]LabelSelectorRequirement
 LabelSelectorRequirement: key! operator! values:[]
 Lease: metadata!:meta spec!:LeaseSpec
-LeaseSpec: holderIdentity* leaseDurationSeconds*:int acquireTime*:time renewTime*:time leaseTransitions*:int strategy* preferredHolder*
+LeaseSpec: holderIdentity* leaseDurationSeconds*:int acquireTime*:micro renewTime*:micro leaseTransitions*:int strategy* preferredHolder*
 Lifecycle: postStart*:LifecycleHandler preStop*:LifecycleHandler stopSignal*
 LifecycleHandler: exec*:ExecAction httpGet*:HTTPGetAction tcpSocket*:TCPSocketAction sleep*:SleepAction
 LimitRange: metadata!:meta spec!:LimitRangeSpec
@@ -427,7 +427,7 @@ const defaults: Readonly<Record<string, unknown>> = {
   "ValidatingWebhook.timeoutSeconds": 10,
 };
 
-const words: Readonly<Record<string, Schema>> = { int: integer, long, bool: boolean, time, bytes, quantity, intOrString, any: anything, meta: objectMeta, map: stringMap, "": string, string };
+const words: Readonly<Record<string, Schema>> = { int: integer, long, bool: boolean, time, micro: microTime, bytes, quantity, intOrString, any: anything, meta: objectMeta, map: stringMap, "": string, string };
 
 const writings: Readonly<Record<string, Writing>> = { "!": "always", "*": "pointer", "=": "null" };
 

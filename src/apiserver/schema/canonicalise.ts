@@ -3,7 +3,7 @@ import { formats } from "./formats.ts";
 import { fieldOf } from "./field-set.ts";
 import { isList, isObject, type JsonObject } from "./json-values.ts";
 import { canonicalQuantity, parseQuantity } from "./quantities.ts";
-
+import { microTime } from "./schema-parts.ts";
 
 /**
  * Makes of a value of a built-in type, in place, what Go makes of it by reading and writing it: empty fields go, those that
@@ -56,7 +56,7 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
     case "string":
       if (typeof value !== "string") return wrong("string");
       if (schema.format === "byte" && formats["byte"]?.(value) === false) return "illegal base64 data at input byte 0";
-      return schema.format === "date-time" && value !== "" && Number.isNaN(Date.parse(value)) ? `parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(value)} as "2006"` : undefined;
+      return schema.format === "date-time" && value !== "" && Number.isNaN(Date.parse(value)) ? `parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05${schema === microTime ? ".000000" : ""}Z07:00": cannot parse ${JSON.stringify(value)} as "2006"` : undefined;
     case "boolean":
       return typeof value === "boolean" ? undefined : wrong("bool");
     case "integer":
@@ -75,6 +75,53 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
     default:
       return undefined;
   }
+}
+
+/**
+ * Why the result of a strategic patch is no value of a built-in type: it is not read from JSON, but put into Go's structs field
+ * by field, and that has words of its own. kubernetes/apimachinery pkg/runtime/converter.go (v0.34)
+ */
+export function inconvertible(schema: Schema, value: unknown): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  // These types read themselves.
+  if (schema.format === "quantity" || schema.format === "date-time" || schema["x-kubernetes-int-or-string"] === true) return undecodable(schema, value);
+  if (schema.type === "string" && schema.format === "byte") {
+    if (typeof value !== "string") return `cannot restore slice from ${goKind(value)}`;
+    return formats["byte"]?.(value) === false ? "error decoding from json: illegal base64 data at input byte 0" : undefined;
+  }
+  switch (schema.type) {
+    case "string":
+      if (typeof value === "string") return undefined;
+      return goKind(value) === "int64" ? "cannot convert int64 to string" : "unrecognized type: string";
+    case "boolean":
+      return typeof value === "boolean" ? undefined : "unrecognized type: bool";
+    case "integer": {
+      const type = schema.format ?? "int64";
+      if (typeof value !== "number") return `unrecognized type: ${type}`;
+      return Number.isInteger(value) ? undefined : `cannot convert float64 to ${type}`;
+    }
+    case "array":
+      if (!isList(value)) return `cannot restore slice from ${goKind(value)}`;
+      return schema.items === undefined ? undefined : first(value, (item) => inconvertible(schema.items ?? {}, item));
+    case "object": {
+      if (!isObject(value)) return schema.properties === undefined ? `cannot restore map from ${goKind(value)}` : `cannot restore struct from: ${goKind(value)}`;
+      const fields = schema.properties === undefined ? Object.keys(value) : Object.keys(schema.properties);
+      return first(fields, (field) => inconvertible(fieldOf(schema, field).schema ?? {}, value[field]));
+    }
+    default:
+      return undefined;
+  }
+}
+
+function first<T>(values: readonly T[], find: (value: T) => string | undefined): string | undefined {
+  return values.reduce<string | undefined>((found, value) => found ?? find(value), undefined);
+}
+
+function goKind(value: unknown): string {
+  if (isList(value)) return "slice";
+  if (typeof value === "number") return Number.isInteger(value) ? "int64" : "float64";
+  if (typeof value === "boolean") return "bool";
+  return isObject(value) ? "map" : "string";
 }
 
 function kindOf(value: unknown): string {

@@ -19,7 +19,7 @@ import {
   type Comparison,
   type FieldSet,
 } from "./field-set.ts";
-import { canonicalJson, cloneJson, equalJson, isList, isObject, textAt, type JsonObject } from "./json-values.ts";
+import { canonicalJson, cloneJson, equalJson, goText, isList, isObject, textAt, type JsonObject } from "./json-values.ts";
 import { rootSchema } from "./schema-parts.ts";
 
 /** One writer and its fields. */
@@ -37,13 +37,18 @@ const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
 /**
  * Rewrites `after.metadata.managedFields` for a create, update or patch: what changed now belongs to the writer. The
- * managed fields that the writer sent count when they are readable; `[{}]` resets them.
+ * managed fields that the writer sent count when they are readable; `[]` and `[{}]` reset them.
  */
 export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
   const root = rootSchema(schema);
   const sent = after.metadata.managedFields;
   const live = before?.metadata.managedFields;
   const managers = by.subresource !== undefined && by.subresource !== "" ? decode(live) : decodeSent(sent, live);
+  // An object that has no managers keeps having none until somebody applies it: skipNonAppliedManager in the same place.
+  if (before !== undefined && managers.size === 0) {
+    delete after.metadata.managedFields;
+    return;
+  }
   const comparison = compareObjects(before, after, root);
   takeAway(managers, comparison, undefined);
   const entry = { manager: by.manager, operation: "Update" as const, apiVersion: after.apiVersion, ...(by.subresource === undefined || by.subresource === "" ? {} : { subresource: by.subresource }) };
@@ -56,6 +61,11 @@ export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
   capUpdateManagers(managers);
   write(after, managers);
 };
+
+/** Whether the fields of an object can be told at all: every value is of the type that the schema says. */
+export function fitsTypes(object: KubeObject, schema: Schema): boolean {
+  return typeProblems(object, rootSchema(schema), "", "allowed").length === 0;
+}
 
 /**
  * Merges what the applier wants into the live object and makes it owner of exactly that. Fields that it applied before
@@ -134,7 +144,7 @@ function withoutPath(set: FieldSet, path: readonly string[]): FieldSet {
  * What an applied configuration has against its schema, in the words of kubernetes-sigs/structured-merge-diff typed/validate.go
  * (v6.3). Fields of which the schema knows nothing cannot be owned.
  */
-function typeProblems(value: unknown, schema: Schema | undefined, path: string): string[] {
+function typeProblems(value: unknown, schema: Schema | undefined, path: string, twins: "refused" | "allowed" = "refused"): string[] {
   if (value === null || schema === undefined) return [];
   const problem = (text: string) => [`${path === "" ? "" : `${path}: `}${text}`];
   if (schema["x-kubernetes-int-or-string"] === true) return isObject(value) || isList(value) ? problem(`expected any scalar, got ${goPointer(value)}`) : [];
@@ -146,12 +156,12 @@ function typeProblems(value: unknown, schema: Schema | undefined, path: string):
         .toSorted()
         .flatMap((key) => {
           const field = fieldOf(schema, key);
-          if (field.schema !== undefined) return typeProblems(value[key], field.schema, `${path}.${key}`);
+          if (field.schema !== undefined) return typeProblems(value[key], field.schema, `${path}.${key}`, twins);
           return open ? [] : [`${path}.${key}: field not declared in schema`];
         });
     }
     case "array":
-      return isList(value) ? itemProblems(value, schema, path, problem) : problem(`expected list, got ${goPointer(value)}`);
+      return isList(value) ? itemProblems(value, schema, path, problem, twins) : problem(`expected list, got ${goPointer(value)}`);
     case "string":
       return typeof value === "string" ? [] : problem(`expected string, got &value.valueUnstructured{Value:${goValue(value)}}`);
     case "integer":
@@ -164,7 +174,7 @@ function typeProblems(value: unknown, schema: Schema | undefined, path: string):
   }
 }
 
-function itemProblems(value: readonly unknown[], schema: Schema, path: string, problem: (text: string) => string[]): string[] {
+function itemProblems(value: readonly unknown[], schema: Schema, path: string, problem: (text: string) => string[], twins: "refused" | "allowed"): string[] {
   const shape = shapeOf(value, schema);
   const found: string[] = [];
   const seen = new Set<string>();
@@ -174,10 +184,10 @@ function itemProblems(value: readonly unknown[], schema: Schema, path: string, p
       const odd = oddItem(item, shape);
       if (odd !== undefined) return [...found, ...problem(`element ${index}: ${odd}`)];
       element = printElement(elementOf(item, shape));
-      if (seen.has(element)) found.push(...problem(`duplicate entries for key ${element}`));
+      if (seen.has(element) && twins === "refused") found.push(...problem(`duplicate entries for key ${element}`));
       seen.add(element);
     }
-    found.push(...typeProblems(item, schema.items, `${path}${element}`));
+    found.push(...typeProblems(item, schema.items, `${path}${element}`, twins));
   }
   return found;
 }
@@ -195,14 +205,6 @@ function oddItem(item: unknown, shape: Extract<ReturnType<typeof shapeOf>, { kin
   const { items } = shape.schema;
   if (shape.keys.some((key) => (item[key] ?? items?.properties?.[key]?.default) !== undefined || items?.[written]?.get(key) === "always")) return undefined;
   return `associative list with keys has an element that omits all key fields [${shape.keys.map((key) => JSON.stringify(key)).join(" ")}] (and doesn't have default values for any key fields)`;
-}
-
-/** A value as Go prints it: `map[a:1]`, `[1 2]`. */
-function goText(value: unknown): string {
-  if (value === null) return "<nil>";
-  if (isList(value)) return `[${value.map(goText).join(" ")}]`;
-  if (isObject(value)) return `map[${Object.keys(value).toSorted().map((key) => `${key}:${goText(value[key])}`).join(" ")}]`;
-  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function goPointer(value: unknown): string {
@@ -242,7 +244,7 @@ function decode(entries: readonly ManagedFieldsEntry[] | undefined): Managers {
 /** As kubernetes/apimachinery pkg/util/managedfields/internal/fieldmanager.go (master), decodeLiveOrNew. */
 function decodeSent(sent: readonly ManagedFieldsEntry[] | undefined, live: readonly ManagedFieldsEntry[] | undefined): Managers {
   const [only] = sent ?? [];
-  if (sent?.length === 1 && isObject(only) && Object.keys(only).length === 0) return new Map();
+  if (sent?.length === 0 || (sent?.length === 1 && isObject(only) && Object.keys(only).length === 0)) return new Map();
   const readable = (sent ?? []).every((entry) => isObject(entry) && (entry.operation === "Apply" || entry.operation === "Update") && (entry.fieldsType ?? "FieldsV1") === "FieldsV1");
   const managers = readable ? decode(sent) : new Map<string, Manager>();
   return managers.size > 0 ? managers : decode(live);
@@ -393,30 +395,43 @@ function mergeValues(live: unknown, applied: unknown, schema: Schema | undefined
   return cloneJson(applied);
 }
 
-/** The applied order wins; items that only the live list has stay behind the item they followed. */
+/**
+ * The applied order wins; items that only the live list has stay behind the item they followed, as
+ * kubernetes-sigs/structured-merge-diff typed/merge.go (v6.3), visitListItems, places them.
+ */
 function mergeLists(live: readonly unknown[], applied: readonly unknown[], shape: Parameters<typeof elementOf>[1]): unknown[] {
-  const keysOfLive = live.map((item) => elementOf(item, shape));
-  const byKey = new Map(live.map((item, index) => [keysOfLive[index] ?? "", item]));
-  const keysOfApplied = applied.map((item) => elementOf(item, shape));
-  const wanted = new Set(keysOfApplied);
+  const liveKeys = live.map((item) => elementOf(item, shape));
+  const byKey = new Map<string, unknown>();
+  // What stands there twice is replaced, not merged.
+  for (const [index, key] of liveKeys.entries()) byKey.set(key, byKey.has(key) ? undefined : live[index]);
+  const appliedKeys = applied.map((item) => elementOf(item, shape));
+  const wanted = new Set(appliedKeys);
+  const shared = appliedKeys.filter((key) => byKey.has(key));
   const done = new Set<string>();
   const result: unknown[] = [];
   let l = 0;
   let a = 0;
+  const take = (key: string): void => {
+    result.push(shape.kind === "set" ? cloneJson(applied[a]) : mergeValues(byKey.get(key), applied[a], shape.schema.items));
+    done.add(key);
+    if (shared[0] === key) shared.shift();
+    a++;
+  };
   while (l < live.length || a < applied.length) {
-    const liveKey = keysOfLive[l];
-    if (liveKey !== undefined && !wanted.has(liveKey)) {
+    const liveKey = liveKeys[l];
+    const key = appliedKeys[a];
+    if (liveKey !== undefined && liveKey === key) {
+      take(key);
+      l++;
+    } else if (liveKey !== undefined && !wanted.has(liveKey)) {
       result.push(cloneJson(live[l]));
       l++;
-    } else if (liveKey !== undefined && done.has(liveKey)) l++;
-    else {
-      const key = keysOfApplied[a];
-      if (key === undefined) break;
-      if (!done.has(key)) {
-        result.push(shape.kind === "set" ? cloneJson(applied[a]) : mergeValues(byKey.get(key), applied[a], shape.schema.items));
-        done.add(key);
-      }
-      a++;
+    } else if (liveKey !== undefined && key !== undefined && shared.length > 0 && shared[0] !== liveKey) {
+      // Its turn comes later.
+      l++;
+    } else {
+      if (liveKey !== undefined && (done.has(liveKey) || key === undefined)) l++;
+      if (key !== undefined) take(key);
     }
   }
   return result;

@@ -78,3 +78,11 @@ export function canonicalJson(value: unknown): string {
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
     .join(",")}}`;
 }
+
+/** A value as Go prints it with `%v`: `map[a:1]`, `[1 2]`. */
+export function goText(value: unknown): string {
+  if (value === null) return "<nil>";
+  if (isList(value)) return `[${value.map(goText).join(" ")}]`;
+  if (isObject(value)) return `map[${Object.keys(value).toSorted().map((key) => `${key}:${goText(value[key])}`).join(" ")}]`;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,5 +1,5 @@
 import type { JsonPatch, MergePatch, PatchResult, Schema, StrategicMergePatch } from "./contract.ts";
-import { cloneJson, equalJson, isList, isObject, type JsonObject } from "./json-values.ts";
+import { cloneJson, equalJson, goText, isList, isObject, type JsonObject } from "./json-values.ts";
 import { rootSchema } from "./schema-parts.ts";
 
 /** kubernetes/apiserver pkg/endpoints/handlers/patch.go (master) */
@@ -41,8 +41,8 @@ export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) 
   if (!isObject(patch)) return malformed(`json: cannot unmarshal ${isList(patch) ? "array" : goType(patch)} into Go value of type map[string]interface {}`);
   const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
   if (!("problem" in result)) return { verdict: "patched", object: result.value };
-  // The real server takes an item without its key for a failure of its own.
-  return result.problem.includes("does not contain declared merge key") ? { verdict: "refused", status: 500, reason: "", message: result.problem } : malformed(result.problem);
+  // Whatever else is wrong the real server takes for a failure of its own.
+  return result.problem.startsWith("invalid patch format") ? malformed(result.problem) : { verdict: "refused", status: 500, reason: "", message: result.problem };
 };
 
 type Step = { readonly value: unknown } | { readonly problem: string };
@@ -192,47 +192,31 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
       const { [directive.patch]: _marker, ...rest } = patch;
       return { value: cloneJson(rest) };
     }
-    if (marker === "delete") return { value: {} };
-    if (marker !== "merge") return { problem: `unknown patch type found: ${JSON.stringify(marker)}` };
+    return marker === "delete" ? { value: {} } : { problem: `unknown patch type: ${goText(marker)} in map: ${goText(patch)}` };
   }
   const result: JsonObject = { ...original };
   const retained = patch[directive.retain];
   if (retained !== undefined) {
-    if (!isList(retained)) return { problem: "invalid patch format of retainKeys" };
-    for (const key of Object.keys(result)) if (!retained.includes(key)) delete result[key];
+    const unretained = (key: string) => isList(retained) && !retained.includes(key);
+    const named = Object.keys(patch).filter((key) => patch[key] !== null && key !== directive.retain && !key.startsWith(directive.deletePrimitives) && !key.startsWith(directive.order));
+    if (!isList(retained) || named.some(unretained)) return { problem: "invalid patch format of retainKeys" };
+    for (const key of Object.keys(result)) if (unretained(key)) delete result[key];
   }
   for (const key of Object.keys(patch)) {
-    if (key === directive.patch || key === directive.retain || key === "__proto__" || key.startsWith(directive.order)) continue;
-    if (key.startsWith(directive.deletePrimitives)) {
-      const field = key.slice(directive.deletePrimitives.length);
-      const unwanted = patch[key];
-      if (!isList(unwanted)) return { problem: "invalid patch format of primitive list" };
-      const current = result[field];
-      // Items that the same patch adds are added afterwards.
-      if (isList(current)) result[field] = current.filter((item) => !unwanted.some((one) => equalJson(one, item)));
-    }
+    if (!key.startsWith(directive.deletePrimitives)) continue;
+    const field = key.slice(directive.deletePrimitives.length);
+    const unwanted = patch[key];
+    if (!isList(unwanted)) return { problem: "invalid patch format of primitive list" };
+    const current = result[field];
+    // Items that the same patch adds are added afterwards.
+    if (isList(current)) result[field] = current.filter((item) => !unwanted.some((one) => equalJson(one, item)));
   }
   for (const key of Object.keys(patch)) {
-    if (key.startsWith("$") && (key === directive.patch || key === directive.retain || key.startsWith(directive.order) || key.startsWith(directive.deletePrimitives))) continue;
-    if (key === "__proto__") continue;
-    const value = patch[key];
-    if (value === null) {
-      delete result[key];
-      continue;
-    }
-    const inner = fieldSchema(schema, key);
-    const current = result[key];
-    if (isObject(value)) {
-      // A field that is replaced as a whole says so in its strategy.
-      const step = isObject(current) && !strategies(inner).includes("replace") ? mergeObject(current, value, inner) : mergeObject({}, value, inner);
-      if ("problem" in step) return step;
-      if (value[directive.patch] === "delete") delete result[key];
-      else result[key] = step.value;
-    } else if (isList(value)) {
-      const step = mergeList(isList(current) ? current : [], value, inner, patch[`${directive.order}${key}`]);
-      if ("problem" in step) return step;
-      result[key] = step.value;
-    } else result[key] = value;
+    if (key === directive.retain || key.startsWith(directive.order) || key.startsWith(directive.deletePrimitives) || key === "__proto__") continue;
+    const step = mergeField(result[key], patch[key], fieldSchema(schema, key), patch[`${directive.order}${key}`]);
+    if ("problem" in step) return step;
+    if (step.value === undefined) delete result[key];
+    else result[key] = step.value;
   }
   // An order without a change to the list still sorts it.
   for (const key of Object.keys(patch)) {
@@ -247,8 +231,16 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
   return { value: result };
 }
 
+/** What a patch makes of one field; undefined: nothing is left of it. Only what takes the place of nothing loses its directives. */
+function mergeField(current: unknown, patch: unknown, schema: Schema | undefined, order: unknown): Step {
+  if (patch === null) return { value: undefined };
+  if (isObject(current) && isObject(patch)) return strategies(schema).includes("replace") ? { value: cloneJson(patch) } : mergeObject(current, patch, schema);
+  if (isList(current) && isList(patch)) return strategies(schema).includes("merge") ? mergeList(current, patch, schema, order) : { value: cloneJson(patch) };
+  const fresh = stripDirectives(patch);
+  return isList(fresh) && order !== undefined && strategies(schema).includes("merge") ? mergeList([], fresh, schema, order) : { value: fresh };
+}
+
 function mergeList(original: readonly unknown[], patch: readonly unknown[], schema: Schema | undefined, order: unknown): Step {
-  if (!strategies(schema).includes("merge")) return { value: stripDirectives(patch) };
   if (order !== undefined && !isList(order)) return { problem: "invalid patch format of setElementOrder list" };
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
@@ -259,27 +251,35 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], sche
   const mergeKey = mergeKeyOf(schema);
   if (mergeKey === undefined) return { problem: "this type of list has no merge key" };
   const keyOf = (item: unknown): string => JSON.stringify(isObject(item) ? item[mergeKey] : item) ?? "";
-  if (patch.some((item) => isObject(item) && item[directive.patch] === "replace")) {
-    return { value: stripDirectives(patch.filter((item) => !(isObject(item) && item[directive.patch] === "replace" && Object.keys(item).length === 1))) };
-  }
+  const items: JsonObject[] = [];
   let result: unknown[] = [...original];
+  let replaced = false;
+  // Directives come first, wherever they stand.
   for (const item of patch) {
-    if (!isObject(item)) return { problem: "error when applying patch: list items must be objects" };
-    if (item[mergeKey] === undefined) return { problem: `map: ${printMap(item)} does not contain declared merge key: ${mergeKey}` };
-    const key = keyOf(item);
-    if (item[directive.patch] === "delete") {
-      result = result.filter((one) => keyOf(one) !== key);
+    if (!isObject(item)) return { problem: `list element types are not identical: ${goText([original, patch])}` };
+    const marker = item[directive.patch];
+    if (marker === undefined) items.push(item);
+    else if (marker === "replace") replaced = true;
+    else if (marker !== "delete") return { problem: marker === "merge" ? "merging lists cannot yet be specified in the patch" : `unknown patch type: ${goText(marker)} in map: ${goText(item)}` };
+    else if (item[mergeKey] === undefined) return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
+    else result = result.filter((one) => keyOf(one) !== keyOf(item));
+  }
+  const kept = replaced ? items : result;
+  result = [...kept];
+  for (const item of replaced ? [] : items) {
+    if (item[mergeKey] === undefined) return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
+    const index = result.findIndex((one) => keyOf(one) === keyOf(item));
+    const current = result[index];
+    if (!isObject(current)) {
+      result.push(cloneJson(item));
       continue;
     }
-    const index = result.findIndex((one) => keyOf(one) === key);
-    const current = index === -1 ? {} : result[index];
-    const step = mergeObject(isObject(current) ? current : {}, item, schema?.items);
+    const step = mergeObject(current, item, schema?.items);
     if ("problem" in step) return step;
-    if (index === -1) result.push(step.value);
-    else result[index] = step.value;
+    result[index] = step.value;
   }
   // Without an order of its own, a patch has that of its items: new ones come first.
-  return { value: ordered(result, order ?? patch, original, keyOf) };
+  return { value: ordered(result, order ?? (replaced ? [] : items), kept, keyOf) };
 }
 
 /** Items that `order` names come in its order; the server's own keep their places among them. */
@@ -299,20 +299,15 @@ function ordered(items: readonly unknown[], order: readonly unknown[], original:
   return [...result, ...named.slice(next)];
 }
 
+/** What is left of a patch where nothing was before; undefined: nothing. */
 function stripDirectives(value: unknown): unknown {
-  if (isList(value)) return value.filter((item) => !(isObject(item) && item[directive.patch] === "delete")).map(stripDirectives);
+  if (isList(value)) return value.map(stripDirectives).filter((item) => item !== undefined);
   if (!isObject(value)) return value;
+  if (directive.patch in value) return undefined;
   const result: JsonObject = {};
   for (const key of Object.keys(value)) {
-    if (key === "__proto__" || key === directive.patch || key === directive.retain || key.startsWith(directive.order) || key.startsWith(directive.deletePrimitives)) continue;
-    if (value[key] !== null) result[key] = stripDirectives(value[key]);
+    const inner = key === "__proto__" || value[key] === null ? undefined : stripDirectives(value[key]);
+    if (inner !== undefined) result[key] = inner;
   }
   return result;
-}
-
-function printMap(value: JsonObject): string {
-  return `map[${Object.keys(value)
-    .toSorted()
-    .map((key) => `${key}:${isObject(value[key]) ? printMap(value[key]) : String(value[key])}`)
-    .join(" ")}]`;
 }

@@ -10,6 +10,8 @@ export const intOrString: Schema = { "x-kubernetes-int-or-string": true };
 /** `100m`, `2Gi`, or a number. */
 export const quantity: Schema = { "x-kubernetes-int-or-string": true, format: "quantity" };
 export const time: Schema = { type: "string", format: "date-time", nullable: true };
+/** A time that Go reads with microseconds; published as any other. */
+export const microTime: Schema = { ...time };
 /** base64 */
 export const bytes: Schema = { type: "string", format: "byte" };
 /** An object of which nothing is said. */
@@ -88,7 +90,7 @@ export const objectMeta: Schema = object({
   managedFields: list(
     object({ manager: string, operation: string, apiVersion: string, time, fieldsType: string, fieldsV1: anything, subresource: string }),
   ),
-}, { [written]: new Map([["deletionGracePeriodSeconds", "pointer"]]) });
+}, { [written]: new Map([["deletionGracePeriodSeconds", "pointer"], ["managedFields", "pointer"]]) });
 
 const roots = new WeakMap<Schema, Schema>();
 

@@ -74,4 +74,17 @@ export const applyingCases: readonly ContractCase[] = [
       expect(owners.sort()).toEqual(["hand Update", "robot Update"]);
     },
   },
+  {
+    title: "an applied list comes in its own order, and what others own stays where it stood",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps", "a");
+      const apply = (manager: string, ...finalizers: readonly string[]) => api.patch(`${path}?fieldManager=${manager}`, "apply", { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", finalizers: finalizers.map((one) => `example.com/${one}`) } });
+      const order = (reply: { at(path: string): unknown }) => (reply.at("metadata.finalizers") as string[]).map((one) => one.replace("example.com/", "")).join("");
+      expect(order(await apply("one", "b", "c", "d"))).toBe("bcd");
+      expect(order(await apply("two", "d", "a", "b"))).toBe("cdab");
+      expect(order(await apply("three", "e", "d"))).toBe("cedab");
+      expect(order(await apply("one", "d", "c", "b"))).toBe("edacb");
+      await api.patch(path, "merge", { metadata: { finalizers: null } });
+    },
+  },
 ];

@@ -48,4 +48,68 @@ export const patchingCases: readonly ContractCase[] = [
       expect((await api.patch(`${path}/w`, "merge", { spec: { size: 4 } })).at("spec.size")).toBe(4);
     },
   },
+  {
+    title: "a strategic patch that leaves no name is refused, and so is a merge patch that takes it",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps", "a");
+      await created(api, core(namespace, "configmaps"), configMap("a"));
+      const nameless = "the name of the object (a based on URL) was undeterminable: name must be provided";
+      for (const patch of [{ $patch: "replace", data: { y: "2" } }, { $patch: "delete" }, { $retainKeys: ["data"], data: { y: "2" } }]) {
+        const reply = await api.patch(path, "strategic", patch);
+        expect([reply.status, reply.at("message")]).toEqual([400, nameless]);
+      }
+      expect((await api.patch(path, "merge", { metadata: { name: null } })).at("message")).toBe(nameless);
+      expect((await api.patch(`${core(namespace, "configmaps", "b")}?fieldManager=me`, "apply", { apiVersion: "v1", kind: "ConfigMap" })).at("message")).toBe("the name of the object (b based on URL) was undeterminable: name must be provided");
+      expect((await api.patch(path, "strategic", { $patch: "replace", metadata: { name: "a" }, data: { y: "2" } })).at("data")).toEqual({ y: "2" });
+      expect((await api.patch(path, "strategic", { $retainKeys: ["data"], metadata: { name: "a" } })).at("message")).toBe("invalid patch format of retainKeys");
+    },
+  },
+  {
+    title: "a strategic patch replaces an atomic list as it is, directives included",
+    async run(api, namespace) {
+      const path = apps(namespace, "deployments", "d");
+      await created(api, apps(namespace, "deployments"), deployment("d", 1, { tolerations: [{ key: "k", operator: "Exists" }] }));
+      const reply = await api.patch(path, "strategic", { spec: { template: { spec: { tolerations: [{ key: "k", $patch: "delete" }] } } } });
+      expect(reply.status, reply.text).toBe(200);
+      expect(reply.at("spec.template.spec.tolerations")).toEqual([{ key: "k" }]);
+      await api.patch(path, "strategic", { spec: { template: { spec: { tolerations: null } } } });
+      expect((await api.patch(path, "strategic", { spec: { template: { spec: { tolerations: [{ key: "k", $patch: "delete" }] } } } })).at("spec.template.spec.tolerations")).toBeUndefined();
+    },
+  },
+  {
+    title: "values of a wrong type in a strategic patch are refused in the words of Go's converter",
+    async run(api, namespace) {
+      await created(api, core(namespace, "configmaps"), configMap("a"));
+      for (const [patch, problem] of [
+        [{ data: "text" }, 'Invalid value: "map[data:text]": cannot restore map from string'],
+        [{ data: { x: 1 } }, 'Invalid value: "map[data:map[x:1]]": cannot convert int64 to string'],
+        [{ data: { x: true } }, 'Invalid value: "map[data:map[x:true]]": unrecognized type: string'],
+        [{ metadata: "x" }, 'Invalid value: "map[metadata:x]": cannot restore struct from: string'],
+        [{ metadata: { finalizers: "x" } }, 'Invalid value: "map[metadata:map[finalizers:x]]": cannot restore slice from string'],
+        [{ immutable: "x" }, 'Invalid value: "map[immutable:x]": unrecognized type: bool'],
+      ] as const) {
+        const reply = await api.patch(core(namespace, "configmaps", "a"), "strategic", patch);
+        expect(reply.at("details.causes.0")).toEqual({ reason: "FieldValueInvalid", field: "patch", message: problem });
+      }
+      await created(api, apps(namespace, "deployments"), deployment("d"));
+      const reply = await api.patch(apps(namespace, "deployments", "d"), "strategic", { spec: { replicas: "two" } });
+      expect(reply.at("message")).toBe(' "" is invalid: patch: Invalid value: "map[spec:map[replicas:two]]": unrecognized type: int32');
+    },
+  },
+  {
+    title: "an empty list of managed fields resets them",
+    async run(api, namespace) {
+      await created(api, core(namespace, "configmaps"), configMap("a"));
+      const path = core(namespace, "configmaps", "a");
+      const live = await api.get(path);
+      expect(live.at("metadata.managedFields")).toHaveLength(1);
+      const reset = await api.patch(path, "merge", { metadata: { managedFields: [] } });
+      expect(reset.at("metadata.managedFields")).toBeUndefined();
+      expect(reset.at("metadata.resourceVersion")).not.toBe(live.at("metadata.resourceVersion"));
+      // From now on nobody counts, until somebody applies.
+      expect((await api.patch(path, "merge", { data: { x: "1" } })).at("metadata.managedFields")).toBeUndefined();
+      const applied = await api.patch(`${path}?fieldManager=me`, "apply", configMap("a", { y: "1" }));
+      expect((applied.at("metadata.managedFields") as Json[]).map((entry) => entry["manager"]).toSorted()).toEqual(["before-first-apply", "me"]);
+    },
+  },
 ];
