@@ -49,10 +49,10 @@ interface KindOptions {
 const scaleKind = { group: "autoscaling", version: "v1", kind: "Scale" };
 
 /** Groups that judge metadata by the rules of all kinds alone. */
-const plainMetadata: ReadonlySet<string> = new Set(["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io"]);
+const plainMetadata: ReadonlySet<string> = new Set(["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io", "policy"]);
 
-/** Kinds whose updates are judged as new objects are, too. */
-const judgedAnew: ReadonlySet<string> = new Set(["ConfigMap", "Node", "Secret"]);
+/** Kinds whose updates are judged as new objects are, too: `ValidateXUpdate` in `k8s.io/kubernetes pkg/apis (v1.34)` calls `ValidateX`. */
+const judgedAnew: ReadonlySet<string> = new Set(["ClusterRole", "ClusterRoleBinding", "ConfigMap", "CSINode", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "VolumeAttachment"]);
 
 function kind(group: string, version: string, name: string, options: KindOptions = {}): ResourceDefinition {
   const hasStatus = options.status === true;
@@ -82,7 +82,8 @@ function kind(group: string, version: string, name: string, options: KindOptions
     validate: (object, before) => [
       ...(before === undefined ? [] : validateMetadata(object, before, options.name ?? subdomainName)),
       ...validateMetadata(object, before, options.name ?? subdomainName),
-      ...((before === undefined || judgedAnew.has(name)) && !plainMetadata.has(group) ? validateFinalizers(object) : []),
+      ...(plainMetadata.has(group) ? [] : validateFinalizers(object)),
+      ...(before !== undefined && judgedAnew.has(name) ? [...validateMetadata(object, undefined, options.name ?? subdomainName), ...validateFinalizers(object)] : []),
       ...(options.validate?.(object, before) ?? []),
     ],
     selectableFields: options.selectableFields ?? {},

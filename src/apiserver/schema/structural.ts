@@ -161,6 +161,8 @@ interface Finding {
   readonly error: FieldError;
   /** A rule on the change itself, which an unchanged value does not excuse. */
   readonly transition?: boolean;
+  /** Two of a set or a map. */
+  readonly twin?: boolean;
 }
 
 interface Walk {
@@ -179,7 +181,7 @@ const blocking = new Set(["FieldValueNotSupported", "FieldValueRequired", "Field
 function validateObject(root: Node, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const walk: Walk = { steps: [], findings: [] };
   check(root, object, walk);
-  let findings = ratchet(root, walk.findings, object, before);
+  let findings = [...ratchet(root, walk.findings.filter(({ twin }) => twin !== true), object, before), ...newTwins(root, walk, before)];
   if (root.hasRules) {
     if (findings.some(({ error }) => blocking.has(error.reason))) {
       findings = [
@@ -206,6 +208,18 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
 function ratchet(root: Node, findings: readonly Finding[], object: KubeObject, before: KubeObject | undefined): readonly Finding[] {
   if (before === undefined || findings.length === 0) return findings;
   return findings.filter((finding) => finding.transition === true || !unchangedAt(root, finding.steps, object, before));
+}
+
+/**
+ * Lists are ratcheted by another rule: where the old object had any item twice, anywhere, nothing is said of twins.
+ * kubernetes/apiextensions-apiserver pkg/registry/customresource/strategy.go (v0.34)
+ */
+function newTwins(root: Node, { findings }: Walk, before: KubeObject | undefined): readonly Finding[] {
+  const twins = findings.filter(({ twin }) => twin === true);
+  if (twins.length === 0 || before === undefined) return twins;
+  const old: Walk = { steps: [], findings: [] };
+  check(root, before, old);
+  return old.findings.some(({ twin }) => twin === true) ? [] : twins;
 }
 
 function unchangedAt(root: Node, steps: readonly Step[], object: unknown, before: unknown): boolean {
@@ -352,7 +366,7 @@ function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk):
   const type = schema["x-kubernetes-list-type"];
   if (value.length < 2 || (type !== "set" && type !== "map" && schema.uniqueItems !== true) || (type === "map" && schema.uniqueItems === false)) return;
   const keys = schema["x-kubernetes-list-map-keys"] ?? [];
-  const seen = new Set<string>();
+  const seen = new Map<string, number>();
   value.forEach((item, index) => {
     let identity: unknown = item;
     if (type === "map") {
@@ -362,12 +376,10 @@ function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk):
       identity = key;
     }
     const text = typeof identity === "string" ? identity : canonicalJson(identity);
-    if (seen.has(text)) {
-      walk.steps.push(index);
-      report(walk, (path) => duplicate(path, identity));
-      walk.steps.pop();
-    }
-    seen.add(text);
+    const times = seen.get(text) ?? 0;
+    seen.set(text, times + 1);
+    // The second one is told, and no third.
+    if (times === 1) walk.findings.push({ steps: [...walk.steps, index], error: duplicate(printPath([...walk.steps, index]), identity), twin: true });
   });
 }
 

@@ -121,4 +121,24 @@ export const customResourcesCases: readonly ContractCase[] = [
       expect((await api.get(`/apis/${group}/v1/namespaces/${namespace}/gizmos`)).status).toBe(404);
     },
   },
+  {
+    title: "items that an update makes twins are refused, though each of them was there",
+    async run(api, namespace) {
+      const { group, path } = widgetGroup(namespace);
+      const made = await created(api, path, widget(group, "w", { parts: [{ name: "a", count: 1 }] }));
+      const reply = await api.put(`${path}/w`, { ...made.json, spec: { parts: [{ name: "a", count: 1 }, { name: "a", count: 1 }, { name: "a", count: 1 }] } });
+      expect(reply.at("details.causes")).toEqual([{ reason: "FieldValueDuplicate", field: "spec.parts[1]", message: 'Duplicate value: {"name":"a"}' }]);
+    },
+  },
+  {
+    title: "a value of a wrong type that /status does not write makes it forget the managers",
+    async run(api, namespace) {
+      const { group, path } = widgetGroup(namespace);
+      await created(api, path, widget(group, "w"));
+      const reply = await api.patch(`${path}/w/status`, "merge", { spec: { size: "big" } });
+      expect(reply.status, reply.text).toBe(200);
+      expect(reply.at("spec.size")).toBe(3);
+      expect(reply.at("metadata.managedFields")).toBeUndefined();
+    },
+  },
 ];
