@@ -56,17 +56,24 @@ export async function deleteObject(
     );
     if (objection !== undefined) return objection;
 
-    const after = markDeleted(live, options, engine.clock.now());
-    if (options.dryRun) return { live: after === "remove" || after === "leave" ? live : { object: after, json: JSON.stringify(after) }, effect: after === "remove" ? "removed" : "updated" };
-    if (after === "leave") return { live, effect: "unchanged" };
-    const commit = after === "remove" ? engine.live.remove(live.key, live.revision, live.object) : engine.live.update(live.key, live.revision, after);
-    if (commit.outcome === "written") return { live: commit.live, effect: after === "remove" ? "removed" : "updated" };
+    const { outcome, object } = markDeleted(live, options, engine.clock.now());
+    if (options.dryRun) return { live: outcome === "keep" ? { object, json: JSON.stringify(object) } : live, effect: outcome === "remove" ? "removed" : "updated" };
+    if (outcome === "leave") return { live, effect: "unchanged" };
+    const marked = outcome === "keep" || object !== live.object ? engine.live.update(live.key, live.revision, object) : undefined;
+    if (outcome === "keep" && marked?.outcome === "written") return { live: marked.live, effect: "updated" };
+    if (outcome === "remove" && (marked === undefined || marked.outcome === "written")) {
+      const commit = engine.live.remove(live.key, marked?.live.revision ?? live.revision, object);
+      if (commit.outcome === "written") return { live: commit.live, effect: "removed" };
+    }
     if (attempt === raceAttempts) return conflict(definition, target.name);
   }
 }
 
-/** What deleting makes of an object: nothing left, another state of it, or (asked again) no change. */
-function markDeleted(live: LiveObject, options: DeleteOptions, now: number): KubeObject | "remove" | "leave" {
+/**
+ * What deleting makes of an object: nothing left, another state of it, or (asked again) no change. Kinds with a grace period, which
+ * are pods, are marked before they are removed, also when the period is none.
+ */
+function markDeleted(live: LiveObject, options: DeleteOptions, now: number): { readonly outcome: "remove" | "keep" | "leave"; readonly object: KubeObject } {
   const after = cloneJson(live.object);
   const { metadata } = after;
   const grace = live.key.resource === "pods" ? podGrace(after, options.gracePeriodSeconds) : 0;
@@ -87,21 +94,21 @@ function markDeleted(live: LiveObject, options: DeleteOptions, now: number): Kub
 
   const waits = held.size > 0 || (live.key.resource === "namespaces" && namespaceFinalizers(after).length > 0);
   if (metadata.deletionTimestamp === undefined) {
-    if (grace === 0 && !waits) return "remove";
+    if (live.key.resource !== "pods" && !waits) return { outcome: "remove", object: live.object };
     metadata.deletionTimestamp = timestamp(now + grace * 1_000);
-    if (live.key.resource === "customresourcedefinitions.apiextensions.k8s.io") return ending(after, timestamp(now));
+    if (live.key.resource === "customresourcedefinitions.apiextensions.k8s.io") return { outcome: "keep", object: ending(after, timestamp(now)) };
     metadata.deletionGracePeriodSeconds = grace;
     if (metadata.generation !== undefined) metadata.generation += 1;
     if (live.key.resource === "namespaces") after["status"] = { ...(isObject(after["status"]) ? after["status"] : {}), phase: "Terminating" };
-    return after;
+    return { outcome: grace === 0 && !waits ? "remove" : "keep", object: after };
   }
   const left = metadata.deletionGracePeriodSeconds ?? 0;
-  if (grace === 0 && !waits) return "remove";
-  if (grace >= left) return finalizersChange ? after : "leave";
+  if (left === 0 && !waits) return { outcome: "remove", object: live.object };
+  if (grace >= left) return finalizersChange ? { outcome: "keep", object: after } : { outcome: "leave", object: after };
   // Less patience than before: the time counts from the first deletion.
   metadata.deletionTimestamp = timestamp(Date.parse(metadata.deletionTimestamp) - left * 1_000 + grace * 1_000);
   metadata.deletionGracePeriodSeconds = grace;
-  return after;
+  return { outcome: grace === 0 && !waits ? "remove" : "keep", object: after };
 }
 
 /** `k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go (master)` Delete. */

@@ -80,8 +80,10 @@ export function listObjects(engine: Engine, served: Served, target: ResourceTarg
   if (problems.length > 0) return invalid({ group: "meta.k8s.io", kind: "ListOptions" }, "", problems);
   if (match !== null && match !== "Exact" && match !== "NotOlderThan") return invalidListOptions("resourceVersionMatch", "FieldValueNotSupported", `Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`);
 
-  const limit = Number(query.get("limit") ?? 0);
-  if (!Number.isSafeInteger(limit) || limit < 0) return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
+  const asksFor = Number(query.get("limit") ?? 0);
+  if (!Number.isSafeInteger(asksFor) || asksFor < 0) return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
+  // One object that is named is read alone, and nothing follows it: `k8s.io/apiserver pkg/registry/generic/registry/store.go (v0.34)` ListPredicate.
+  const limit = selection.interest.name !== undefined && (target.namespace !== "" || !served.definition.namespaced) ? 0 : asksFor;
   const token = query.get("continue") ?? "";
   const from = token === "" ? undefined : readContinue(token);
   if (from instanceof Refusal) return from;

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { at } from "../api-target.ts";
 import { apps, configMap, core, created, deployment, names, pod, readyPod, type ContractCase } from "./kit.ts";
 
 export const deletingCases: readonly ContractCase[] = [
@@ -104,6 +105,24 @@ export const deletingCases: readonly ContractCase[] = [
       for (const name of ["default", "kube-system", "kube-node-lease"]) expect((await api.get(core(name, "serviceaccounts", "default"))).status).toBe(200);
       const reply = await api.delete("/api/v1/namespaces/default");
       expect(reply.at("message")).toBe('namespaces "default" is forbidden: this namespace may not be deleted');
+    },
+  },
+  {
+    title: "a pod that goes at once is marked before it goes",
+    async run(api, namespace) {
+      const path = core(namespace, "pods");
+      const made = await created(api, path, pod("p"));
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const gone = await api.delete(`${path}/p`);
+      expect(gone.json).toMatchObject({ metadata: { generation: 2, deletionGracePeriodSeconds: 0, deletionTimestamp: expect.any(String) as string } });
+      const events: unknown[][] = [];
+      while (events.at(-1)?.[0] !== "DELETED") {
+        const event = await watch.next();
+        events.push([event?.type, at(event?.object, "metadata.deletionGracePeriodSeconds")]);
+      }
+      // A scheduler may have had its say before.
+      expect(events.slice(-2)).toEqual([["MODIFIED", 0], ["DELETED", 0]]);
+      await watch.close();
     },
   },
 ];

@@ -116,4 +116,14 @@ export const readingCases: readonly ContractCase[] = [
       expect((await api.get(core(namespace, "configmaps"), { accept: "text/html,application/json" })).status).toBe(200);
     },
   },
+  {
+    title: "a list of one name has one page, whatever the limit",
+    async run(api, namespace) {
+      for (const name of ["a", "b", "c"]) await created(api, core(namespace, "configmaps"), configMap(name));
+      const one = await api.get(`${core(namespace, "configmaps")}?limit=1&fieldSelector=metadata.name%3Da`);
+      expect(names(one.json)).toEqual(["a"]);
+      expect(one.at("metadata.continue")).toBeUndefined();
+      expect((await api.get(`${core(namespace, "configmaps")}?limit=1&fieldSelector=metadata.name%21%3Da`)).at("metadata.continue")).toBeDefined();
+    },
+  },
 ];

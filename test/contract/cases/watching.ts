@@ -181,4 +181,18 @@ export const watchingCases: readonly ContractCase[] = [
       await watch.close();
     },
   },
+  {
+    title: "the end of an object that a finalizer held shows what was stored, its answer what was made of it",
+    async run(api, namespace) {
+      const path = core(namespace, "configmaps", "a");
+      await created(api, core(namespace, "configmaps"), configMap("a", { x: "1" }, { finalizers: ["example.com/hold"] }));
+      const marked = await api.delete(path);
+      const watch = await api.watch(`${core(namespace, "configmaps")}?watch=true&resourceVersion=${String(marked.at("metadata.resourceVersion"))}`);
+      const released = await api.patch(path, "merge", { metadata: { finalizers: null }, data: { x: "2" } });
+      expect([released.at("metadata.finalizers"), released.at("data.x")]).toEqual([undefined, "2"]);
+      const event = await watch.next();
+      expect([event?.type, at(event?.object, "metadata.finalizers"), at(event?.object, "data.x")]).toEqual(["DELETED", ["example.com/hold"], "1"]);
+      await watch.close();
+    },
+  },
 ];
