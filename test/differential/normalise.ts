@@ -25,9 +25,9 @@ export function normaliseRun(run: RawRun): NormalRun {
   const text = (value: string): string =>
     value
       // The whole patched object, in Go's order of fields.
-      .replace(/(patch: |^)Invalid value: (?:".*"|map\[.*\]): (strict decoding error|json: |cannot convert)/s, "$1Invalid value: <patched>: $2")
+      .replace(/(patch: |^)Invalid value: (?:".*"|map\[.*\]): (strict decoding error|json: |cannot convert|parsing time)/s, "$1Invalid value: <patched>: $2")
       // What changed in a pod is shown as a diff of Go's own types.
-      .replace(/(if it was previously negative\))\n.*/s, "$1")
+      .replace(/(if it was previously negative\))\n.*?(?=\]$|$)/s, "$1")
       // Values of a wrong type are refused in the words of Go's decoders.
       .replace(/(?:json: cannot unmarshal|cannot convert) .*/s, "<wrong type>")
       .replaceAll(uidPattern, (uid) => uids.get(uid) ?? uid)
@@ -79,6 +79,9 @@ function ordered(body: unknown): unknown {
   const untyped = typeof message === "string" ? /^failed to create typed patch object \(.*?\): /.exec(message)?.[0] : undefined;
   if (untyped !== undefined) return { ...(body as Json), message: `${untyped}<problems>` };
   if (!Array.isArray(causes) || causes.length === 0 || typeof message !== "string") return body;
+  // Conflicts with several managers come in the order of a Go map, too (kubernetes-sigs/structured-merge-diff merge/conflict.go,
+  // ConflictsFromManagers); their message is sorted.
+  if (at(body, "reason") === "Conflict") return { ...(body as Json), details: { ...(at(body, "details") as Json), causes: causes.toSorted((a, b) => String(at(a, "message")).localeCompare(String(at(b, "message")))) } };
   const texts = [...new Set(causes.map((cause) => `${String(at(cause, "field"))}: ${String(at(cause, "message"))}`))].toSorted();
   if (texts.length === 1) return { ...(body as Json), details: { ...(at(body, "details") as Json), causes: causes.slice(0, 1) } };
   const head = message.slice(0, message.indexOf("[") + 1);
