@@ -1,4 +1,5 @@
-import { type Schema, type Writing, written } from "./contract.ts";
+import { type Schema, type Writing, documentedRequired, written } from "./contract.ts";
+import { requiredFields } from "./required-fields.ts";
 import { anything, boolean, bytes, integer, intOrString, long, microTime, objectMeta, quantity, string, stringMap, time } from "./schema-parts.ts";
 
 /**
@@ -458,7 +459,7 @@ export function typeSchema(name: string): Schema {
     if (fallback !== undefined) schema = { ...schema, default: fallback };
     properties[key] = schema;
   }
-  const schema: Schema = { type: "object", properties, [written]: marks, ...(atomicTypes.has(name) ? { "x-kubernetes-map-type": "atomic" as const } : {}) };
+  const schema: Schema = { type: "object", properties, [written]: marks, [documentedRequired]: requiredFields(name), ...(atomicTypes.has(name) ? { "x-kubernetes-map-type": "atomic" as const } : {}) };
   built.set(name, schema);
   return schema;
 }

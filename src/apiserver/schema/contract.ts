@@ -51,9 +51,13 @@ export type Writing = "always" | "pointer" | "null";
 /** Key of what a schema says of {@link Writing}; a symbol, because it is no part of the schema that is published. */
 export const written = Symbol("written");
 
+/** Key of the fields that documents call required, while the rules of a kind say what is refused. */
+export const documentedRequired = Symbol("documentedRequired");
+
 /** A structural OpenAPI v3 schema with Kubernetes' extensions. */
 export interface Schema {
   [written]?: ReadonlyMap<string, Writing>;
+  [documentedRequired]?: readonly string[];
   type?: "object" | "array" | "string" | "integer" | "number" | "boolean";
   format?: string;
   description?: string;

@@ -1,4 +1,4 @@
-import type { ResourceDefinition, Schema } from "./contract.ts";
+import { type ResourceDefinition, type Schema, documentedRequired } from "./contract.ts";
 import { canonicalJson, isObject, type JsonObject } from "./json-values.ts";
 import { anything, boolean, object, objectMeta, rootSchema, string, stringMap } from "./schema-parts.ts";
 
@@ -87,12 +87,12 @@ function documentOf(definitions: readonly ResourceDefinition[]): JsonObject {
     [`${metaPrefix}.ListMeta`]: publish(object({ continue: string, remainingItemCount: { type: "integer", format: "int64" }, resourceVersion: string, selfLink: string })),
     [`${metaPrefix}.Status`]: publish(object({ apiVersion: string, kind: string, metadata: anything, status: string, message: string, reason: string, details: anything, code: { type: "integer", format: "int32" } })),
     [`${metaPrefix}.DeleteOptions`]: {
-      ...publish(object({ apiVersion: string, kind: string, dryRun: { type: "array", items: string }, gracePeriodSeconds: { type: "integer", format: "int64" }, orphanDependents: boolean, preconditions: object({ resourceVersion: string, uid: string }), propagationPolicy: string })),
+      ...publish(object({ apiVersion: string, kind: string, dryRun: { type: "array", items: string, "x-kubernetes-list-type": "atomic" }, ignoreStoreReadErrorWithClusterBreakingPotential: boolean, gracePeriodSeconds: { type: "integer", format: "int64" }, orphanDependents: boolean, preconditions: object({ resourceVersion: string, uid: string }), propagationPolicy: string })),
       "x-kubernetes-group-version-kind": [{ group: "", kind: "DeleteOptions", version: "v1" }],
     },
     [`${metaPrefix}.Patch`]: { description: "Patch is provided to give a concrete name and type to the Kubernetes PATCH request body.", type: "object" },
     "io.k8s.api.autoscaling.v1.Scale": {
-      ...publish(object({ apiVersion: string, kind: string, metadata: anything, spec: object({ replicas: { type: "integer", format: "int32" } }), status: object({ replicas: { type: "integer", format: "int32" }, selector: string }) })),
+      ...publish(object({ apiVersion: string, kind: string, metadata: objectMeta, spec: object({ replicas: { type: "integer", format: "int32" } }), status: object({ replicas: { type: "integer", format: "int32" }, selector: string }, { [documentedRequired]: ["replicas"] }) })),
       "x-kubernetes-group-version-kind": [{ group: "autoscaling", kind: "Scale", version: "v1" }],
     },
     "io.k8s.api.policy.v1.Eviction": publish(object({ apiVersion: string, kind: string, metadata: object({ name: string, namespace: string, labels: stringMap }), deleteOptions: anything })),
@@ -156,6 +156,8 @@ function publish(schema: Schema): JsonObject {
     else if ((key === "allOf" || key === "anyOf" || key === "oneOf") && Array.isArray(value)) result[key] = value.map((part) => publish(part as Schema));
     else if (key !== "uniqueItems") result[key] = value;
   }
+  const required = schema[documentedRequired] ?? [];
+  if (required.length > 0) result["required"] = required;
   // Clients know a value of either type by its format.
   if (schema["x-kubernetes-int-or-string"] === true && schema.type === undefined) {
     result["oneOf"] ??= [{ type: "integer" }, { type: "string" }];

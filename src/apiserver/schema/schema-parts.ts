@@ -1,4 +1,4 @@
-import { type Schema, written } from "./contract.ts";
+import { type Schema, documentedRequired, written } from "./contract.ts";
 
 /** Words to write schemas of built-in kinds with. */
 
@@ -82,7 +82,7 @@ export const objectMeta: Schema = object({
     atomic(
       object(
         { apiVersion: string, kind: string, name: string, uid: string, controller: boolean, blockOwnerDeletion: boolean },
-        { [written]: new Map([...["apiVersion", "kind", "name", "uid"].map((field) => [field, "always"] as const), ...["controller", "blockOwnerDeletion"].map((field) => [field, "pointer"] as const)]) },
+        { [documentedRequired]: ["apiVersion", "kind", "name", "uid"], [written]: new Map([...["apiVersion", "kind", "name", "uid"].map((field) => [field, "always"] as const), ...["controller", "blockOwnerDeletion"].map((field) => [field, "pointer"] as const)]) },
       ),
     ),
   ),

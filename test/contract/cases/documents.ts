@@ -2,6 +2,61 @@ import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
 import { core, type ContractCase } from "./kit.ts";
 
+interface DocumentedSchema {
+  readonly $ref?: string;
+  readonly allOf?: readonly DocumentedSchema[];
+  readonly type?: string;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, DocumentedSchema>>;
+  readonly items?: DocumentedSchema;
+  readonly "x-kubernetes-list-type"?: string;
+  readonly "x-kubernetes-list-map-keys"?: readonly string[];
+  readonly "x-kubernetes-patch-merge-key"?: string;
+  readonly "x-kubernetes-patch-strategy"?: string;
+}
+type Schemas = Readonly<Record<string, DocumentedSchema>>;
+
+/** A schema with what it refers to; what stands beside the reference counts too. */
+function resolved(schema: DocumentedSchema | undefined, schemas: Schemas): DocumentedSchema | undefined {
+  if (schema?.$ref !== undefined) return resolved(schemas[schema.$ref.split("/").at(-1) ?? ""], schemas);
+  const [only] = schema?.allOf ?? [];
+  return only === undefined ? schema : { ...resolved(only, schemas), ...schema };
+}
+
+/** Type, required fields, list type and keys, merge key and patch strategy of some fields. */
+const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "api/v1": {
+    "Pod.spec": "object containers",
+    "Pod.spec.containers": "array map name name merge",
+    "Pod.spec.containers.[]": "object name",
+    "Pod.spec.containers.[].ports": "array map containerPort protocol containerPort merge",
+    "Pod.spec.containers.[].ports.[]": "object containerPort",
+    "Pod.spec.containers.[].env.[]": "object name",
+    "Pod.spec.containers.[].args": "array atomic",
+    "Pod.spec.tolerations": "array atomic",
+    "Pod.spec.volumes": "array map name name merge,retainKeys",
+    "Pod.status.conditions": "array map type type merge",
+    "Pod.status.conditions.[]": "object status type",
+    "Pod.metadata.ownerReferences": "array map uid uid merge",
+    "Pod.metadata.ownerReferences.[]": "object apiVersion kind name uid",
+    "Pod.metadata.finalizers": "array set merge",
+    "Node.spec.taints.[]": "object effect key",
+    "Node.status.addresses": "array map type type merge",
+    "Secret.data": "object",
+    "Event": "object involvedObject metadata",
+  },
+  "apis/apps/v1": {
+    "Deployment.spec": "object selector template",
+    "Deployment.spec.strategy": "object retainKeys",
+    "Deployment.spec.template.spec": "object containers",
+    "DaemonSet.status": "object currentNumberScheduled desiredNumberScheduled numberMisscheduled numberReady",
+  },
+  "apis/policy/v1": { "PodDisruptionBudget.spec.selector.matchExpressions.[]": "object key operator" },
+  "apis/rbac.authorization.k8s.io/v1": { ClusterRoleBinding: "object roleRef", "ClusterRole.rules.[]": "object verbs" },
+  "apis/coordination.k8s.io/v1": { "Lease.spec.leaseDurationSeconds": "integer" },
+  "apis/admissionregistration.k8s.io/v1": { "ValidatingWebhookConfiguration.webhooks": "array map name name merge", "ValidatingWebhookConfiguration.webhooks.[]": "object admissionReviewVersions clientConfig name sideEffects" },
+};
+
 export const documentsCases: readonly ContractCase[] = [
   {
     title: "version, health and discovery answer",
@@ -39,6 +94,22 @@ export const documentsCases: readonly ContractCase[] = [
       const document = await api.get(url["apis/apps/v1"]?.serverRelativeURL ?? "");
       expect(document.status).toBe(200);
       expect(document.at("openapi")).toMatch(/^3\./);
+    },
+  },
+  {
+    title: "OpenAPI v3 says of fields what kubectl asks: type, whether they are required, and how lists merge",
+    async run(api) {
+      const paths = (await api.get("/openapi/v3")).at("paths") as Record<string, { serverRelativeURL: string }>;
+      for (const [document, rows] of Object.entries(fields)) {
+        const { components } = (await api.get(paths[document]?.serverRelativeURL ?? "")).json as unknown as { readonly components: { readonly schemas: Schemas } };
+        for (const [path, wanted] of Object.entries(rows)) {
+          const [kind = "", ...steps] = path.split(".");
+          let found = Object.entries(components.schemas).find(([name]) => name.endsWith(`.${kind}`))?.[1];
+          for (const step of steps) found = step === "[]" ? resolved(found?.items, components.schemas) : resolved(found?.properties?.[step], components.schemas);
+          const { type, required, "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": keys, "x-kubernetes-patch-merge-key": mergeKey, "x-kubernetes-patch-strategy": strategy } = found ?? {};
+          expect([document, path, type, ...(required ?? []).toSorted(), list, keys, mergeKey, strategy].flat().filter((part) => part !== undefined).join(" ")).toBe(`${document} ${path} ${wanted}`);
+        }
+      }
     },
   },
   {
