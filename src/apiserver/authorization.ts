@@ -1,4 +1,4 @@
-import { nodeNameOf, type NodeAuthorizer } from "./node-access.ts";
+import { nodeNameOf, nodeRefusal, type NodeAuthorizer } from "./node-access.ts";
 import type { RbacIndex } from "./rbac-index.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { authorize } from "./schema/rbac.ts";
@@ -24,14 +24,17 @@ export function authorizer(nodes: NodeAuthorizer, rbac: RbacIndex): Authorizer {
 }
 
 /** 403 in the words of `k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go (master)`. */
-export function accessDenied({ user, verb, group, resource, subresource, namespace, name, path }: AccessAttributes): Refusal {
+export function accessDenied(attributes: AccessAttributes): Refusal {
+  const { user, verb, group, resource, subresource, namespace, name, path } = attributes;
   const who = `User ${JSON.stringify(user.name)}`;
   if (path !== undefined) return new Refusal(403, "Forbidden", `forbidden: ${who} cannot ${verb} path ${JSON.stringify(path)}`, {});
   const what = subresource === "" ? resource : `${resource}/${subresource}`;
   const where = namespace === "" ? "at the cluster scope" : `in the namespace ${JSON.stringify(namespace)}`;
   const qualified = group === "" ? resource : `${resource}.${group}`;
   const subject = name === "" ? qualified : `${qualified} ${JSON.stringify(name)}`;
-  return new Refusal(403, "Forbidden", `${subject} is forbidden: ${who} cannot ${verb} resource ${JSON.stringify(what)} in API group ${JSON.stringify(group)} ${where}`, {
+  const node = nodeNameOf(user);
+  const why = node === undefined ? "" : nodeRefusal(node, attributes);
+  return new Refusal(403, "Forbidden", `${subject} is forbidden: ${who} cannot ${verb} resource ${JSON.stringify(what)} in API group ${JSON.stringify(group)} ${where}${why === "" ? "" : `: ${why}`}`, {
     ...(name === "" ? {} : { name }),
     ...(group === "" ? {} : { group }),
     kind: resource,

@@ -18,7 +18,7 @@ export async function deleteObject(
   engine: Engine,
   exchange: Exchange,
   served: Served,
-  target: Pick<ResourceTarget, "namespace" | "name" | "subresource">,
+  target: Pick<ResourceTarget, "namespace" | "name" | "subresource"> & { readonly inCollection?: true },
   options: DeleteOptions,
 ): Promise<Written | Refusal> {
   const { definition } = served;
@@ -40,7 +40,8 @@ export async function deleteObject(
         served,
         subresource: "",
         namespace: target.namespace,
-        name: target.name,
+        // Of what goes with its collection admission learns no name.
+        name: target.inCollection === true ? "" : target.name,
         object: undefined,
         before: inVersion(live.object, served.apiVersion),
         dryRun: options.dryRun,
@@ -57,7 +58,7 @@ export async function deleteObject(
     if (objection !== undefined) return objection;
 
     const { outcome, object } = markDeleted(live, options, engine.clock.now());
-    if (options.dryRun) return { live: outcome === "keep" ? { object, json: JSON.stringify(object) } : live, effect: outcome === "remove" ? "removed" : "updated" };
+    if (options.dryRun) return { live: outcome === "leave" || object === live.object ? live : { object, json: JSON.stringify(object) }, effect: outcome === "remove" ? "removed" : "updated" };
     if (outcome === "leave") return { live, effect: "unchanged" };
     const marked = outcome === "keep" || object !== live.object ? engine.live.update(live.key, live.revision, object) : undefined;
     if (outcome === "keep" && marked?.outcome === "written") return { live: marked.live, effect: "updated" };

@@ -101,6 +101,46 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
   };
 }
 
+/**
+ * Why a kubelet was refused what is decided object by object, in the words of the real authorizer
+ * (`k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (v1.34)`); empty for everything else.
+ */
+export function nodeRefusal(node: string, { verb, group, resource, subresource, namespace, name }: AccessAttributes): string {
+  const unrelated = name === "" ? "No Object name found" : `no relationship found between node '${node}' and this object`;
+  const reads = verb === "get" || verb === "list" || verb === "watch";
+  const readable = (): string => {
+    if (!reads) return "can only read resources of this type";
+    if (subresource !== "") return "cannot read subresource";
+    return namespace === "" ? "can only read namespaced object of this type" : unrelated;
+  };
+  const gettable = (): string => {
+    if (verb !== "get") return "can only get individual resources of this type";
+    return subresource === "" ? unrelated : "cannot get subresource";
+  };
+  switch (`${group}/${resource}`) {
+    case "/secrets":
+    case "/configmaps":
+      return readable();
+    case "/persistentvolumes":
+      return gettable();
+    case "/persistentvolumeclaims":
+      if (subresource !== "status") return gettable();
+      return verb === "update" || verb === "patch" ? unrelated : "can only get/update/patch this type";
+    case "/serviceaccounts":
+      if (verb === "get" && subresource === "") return readable();
+      if (verb !== "create" || name === "") return "can only create tokens for individual service accounts";
+      return subresource === "token" ? unrelated : "can only create token subresource of serviceaccount";
+    case "/pods":
+      if (subresource !== "" || !reads) return "";
+      return verb === "get" || name !== "" ? unrelated : "can only list/watch pods with spec.nodeName field selector";
+    case "coordination.k8s.io/leases":
+      if (reads && verb !== "get") return "can only get, create, update, patch, or delete a node lease";
+      return namespace === leaseNamespace ? "can only access node lease with the same name as the requesting node" : `can only access leases in the "${leaseNamespace}" system namespace`;
+    default:
+      return "";
+  }
+}
+
 type Needed = "configMap" | "secret" | "serviceAccount";
 
 function boundTo(pod: KubeObject): string | undefined {

@@ -276,7 +276,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (format instanceof Refusal) return format;
     const chosen = live.list(served.stored, served.definition.namespaced ? target.namespace : undefined).filter(selection.matches);
     for (const { key } of chosen) {
-      const written = await deleteObject(engine, exchange, served, { namespace: key.namespace, name: key.name, subresource: "" }, deleteOptions);
+      const written = await deleteObject(engine, exchange, served, { namespace: key.namespace, name: key.name, subresource: "", inCollection: true }, deleteOptions);
       if (written instanceof Refusal && written.code !== 404) return written;
     }
     return objectResponse(200, engine.show.list(served, chosen, { resourceVersion: String(live.revision()) }, format), format);

@@ -226,6 +226,8 @@ async function modifyOnce(context: WriteContext, live: LiveObject, before: KubeO
   keepSystemFields(before, object);
   const by = { manager: options.manager, time: timestamp(engine.clock.now()), ...(target.subresource === "" ? {} : { subresource: target.subresource }) };
   if (source !== "applied") {
+    // Metadata of custom objects is read into Go's type and written out again, which drops what is empty: nothing is reset.
+    if (definition.custom && object.metadata.managedFields?.length === 0) delete object.metadata.managedFields;
     const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, ...ownMetadata } = object.metadata;
     // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before it cuts.
     const sent = definition.custom && target.subresource === "status" ? { ...object, metadata: { ...ownMetadata, ...sentMetadata } } : object;

@@ -49,7 +49,7 @@ export function emptyObject(schema: Schema): JsonObject {
  */
 export function undecodable(schema: Schema, value: unknown, field = ""): string | undefined {
   if (value === null || value === undefined) return undefined;
-  const wrong = (type: string) => `json: cannot unmarshal ${kindOf(value)} into Go struct field ${field} of type ${type}`;
+  const wrong = (type: string, given = kindOf(value)) => `json: cannot unmarshal ${given} into Go struct field ${field} of type ${type}`;
   if (schema.format === "quantity" && parseQuantity(String(value as string | number)) === undefined) return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
   if (schema["x-kubernetes-int-or-string"] === true) return typeof value === "string" || typeof value === "number" ? undefined : wrong("intstr.IntOrString");
   switch (schema.type) {
@@ -60,6 +60,7 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
     case "boolean":
       return typeof value === "boolean" ? undefined : wrong("bool");
     case "integer":
+      if (schema.format === "int32" && typeof value === "number" && Number.isInteger(value) && Math.abs(value + 0.5) > 2 ** 31) return wrong("int32", `number ${value}`);
       return typeof value === "number" && Number.isInteger(value) ? undefined : wrong(schema.format ?? "int64");
     case "array": {
       if (!isList(value)) return wrong("[]interface {}");

@@ -131,8 +131,12 @@ export const accessCases: readonly ContractCase[] = [
       const node = api.as("node-a");
       // Who needs what, a real server's authorizer hears a moment after the pod was written.
       await eventually(async () => expect((await node.get(core(namespace, "secrets", "needed"))).status).toBe(200));
-      expect((await node.get(core(namespace, "secrets", "other"))).status).toBe(403);
-      expect((await node.get(core(namespace, "secrets"))).status).toBe(403);
+      const other = await node.get(core(namespace, "secrets", "other"));
+      expect([other.status, other.at("message")]).toEqual([403, `secrets "other" is forbidden: User "system:node:node-a" cannot get resource "secrets" in API group "" in the namespace "${namespace}": no relationship found between node 'node-a' and this object`]);
+      expect((await node.get(core(namespace, "secrets"))).at("message")).toMatch(/: No Object name found$/);
+      expect((await node.delete(core(namespace, "secrets", "needed"))).at("message")).toMatch(/: can only read resources of this type$/);
+      expect((await node.get(core(namespace, "pods"))).at("message")).toMatch(/: can only list\/watch pods with spec.nodeName field selector$/);
+      expect((await node.get(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/node-a`)).at("message")).toMatch(/: can only access leases in the "kube-node-lease" system namespace$/);
       expect((await api.as("node-b").get(core(namespace, "secrets", "needed"))).status).toBe(403);
       expect((await node.get("/api/v1/pods")).status).toBe(403);
       expect(names((await node.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-a")).json)).toContain("p");

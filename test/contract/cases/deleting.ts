@@ -113,6 +113,7 @@ export const deletingCases: readonly ContractCase[] = [
       const path = core(namespace, "pods");
       const made = await created(api, path, pod("p"));
       const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      expect((await api.delete(`${path}/p?dryRun=All`)).json).toMatchObject({ metadata: { generation: 2, deletionGracePeriodSeconds: 0 } });
       const gone = await api.delete(`${path}/p`);
       expect(gone.json).toMatchObject({ metadata: { generation: 2, deletionGracePeriodSeconds: 0, deletionTimestamp: expect.any(String) as string } });
       const events: unknown[][] = [];

@@ -97,8 +97,11 @@ export const patchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an empty list of managed fields resets them",
+    title: "an empty list of managed fields resets them, but those of a custom object",
     async run(api, namespace) {
+      const { group, path: place } = widgetGroup(namespace);
+      const custom = await created(api, place, widget(group, "w"));
+      expect((await api.patch(`${place}/w`, "merge", { metadata: { managedFields: [] } })).at("metadata.managedFields")).toEqual(custom.at("metadata.managedFields"));
       await created(api, core(namespace, "configmaps"), configMap("a"));
       const path = core(namespace, "configmaps", "a");
       const live = await api.get(path);
