@@ -101,7 +101,7 @@ function decide(policy: Policy, binding: Binding, request: AdmissionRequest, exc
     if (binding.actions.includes("Warn")) exchange.warnings.push(`Validation failed for ValidatingAdmissionPolicy '${policy.name}' with binding '${binding.name}': ${message}`);
     if (!binding.actions.includes("Deny")) return undefined;
     const text = `ValidatingAdmissionPolicy '${policy.name}' with binding '${binding.name}' denied request: ${message}`;
-    const { status } = forbidden(request.served.definition, request.name, text);
+    const { status } = forbidden(request.served.definition, request.name === "" ? "Unknown" : request.name, text);
     return new Refusal(codes[reason] ?? 422, reason, status.message ?? text, { ...status.details, causes: [{ message: text }] });
   };
   const fail = (message: string) => (compiled.failurePolicy === "Ignore" ? undefined : refuse(message));
