@@ -81,7 +81,8 @@ class Emitter {
 
   mapping(value: Readonly<Record<string, unknown>>, indent: number, onLine: boolean): void {
     let fresh = onLine;
-    for (const key of Object.keys(value).toSorted(compareKeys)) {
+    // The library's order goes in a circle for some keys (10 < 1A < 2~ < 10, with ~ for a space): where they begin must not depend on the object.
+    for (const key of Object.keys(value).toSorted().toSorted(compareKeys)) {
       if (!fresh) this.#newLine(indent);
       fresh = false;
       this.#text(folded(key), indent, true);
