@@ -284,7 +284,7 @@ function validateDeployment(deployment: KubeObject, before: KubeObject | undefin
   const type = textAt(strategy, "type");
   if (type === "Recreate" && at(strategy, "rollingUpdate") !== undefined) errors.push(forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"));
   else if (isObject(strategy) && type !== "Recreate" && type !== "RollingUpdate") errors.push(notSupported("spec.strategy", { Type: type, RollingUpdate: strategy["rollingUpdate"] ?? null }, ["Recreate", "RollingUpdate"]));
-  const rolling = at(strategy, "rollingUpdate");
+  const rolling = type === "RollingUpdate" ? at(strategy, "rollingUpdate") : undefined;
   const [deadline, ready] = [at(deployment, "spec", "progressDeadlineSeconds"), at(deployment, "spec", "minReadySeconds") ?? 0];
   if (isZero(at(rolling, "maxUnavailable")) && isZero(at(rolling, "maxSurge"))) errors.push(invalid("spec.strategy.rollingUpdate.maxUnavailable", at(rolling, "maxUnavailable"), "may not be 0 when `maxSurge` is 0"));
   if (before !== undefined && !equalJson(before["status"] ?? {}, deployment["status"] ?? {})) errors.push(...validateReplicaCounts(deployment["status"]));

@@ -115,4 +115,12 @@ export const patchingCases: readonly ContractCase[] = [
       expect((applied.at("metadata.managedFields") as Json[]).map((entry) => entry["manager"]).toSorted()).toEqual(["before-first-apply", "me"]);
     },
   },
+  {
+    title: "a Deployment that is recreated has no word said about its rolling update but that it is one",
+    async run(api, namespace) {
+      const body = deployment("d");
+      const reply = await api.post(apps(namespace, "deployments"), { ...body, spec: { ...body.spec, strategy: { type: "Recreate", rollingUpdate: { maxSurge: 0, maxUnavailable: 0 } } } });
+      expect((reply.at("details.causes") as Json[]).map((cause) => cause["field"])).toEqual(["spec.strategy.rollingUpdate"]);
+    },
+  },
 ];
