@@ -58,8 +58,8 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
       const changes = verb === "update" || verb === "patch";
       switch (what) {
         case "/nodes":
-          // Whose node a POST is about is decided by the admission below.
-          return reads || verb === "create" || (changes && name === node);
+          // Whose node a write is about is decided by the admission below.
+          return verb === "create" || ((reads || changes) && name === node);
         case "/nodes/status":
           return changes && name === node;
         case "/pods":
@@ -136,6 +136,9 @@ export function nodeRefusal(node: string, { verb, group, resource, subresource, 
     case "coordination.k8s.io/leases":
       if (reads && verb !== "get") return "can only get, create, update, patch, or delete a node lease";
       return namespace === leaseNamespace ? "can only access node lease with the same name as the requesting node" : `can only access leases in the "${leaseNamespace}" system namespace`;
+    case "/nodes":
+      if (subresource !== "" || !reads) return "";
+      return name === "" ? `node '${node}' cannot read all nodes, only its own Node object` : `node '${node}' cannot read '${name}', only its own Node object`;
     default:
       return "";
   }

@@ -17,6 +17,9 @@ export function normaliseRun(run: RawRun): NormalRun {
   for (const object of bodies.flatMap(objectsIn)) {
     const version = at(object, "metadata.resourceVersion");
     if (typeof version === "string" && version !== "") versions.add(Number(version));
+    // A version that no answer shows, such as that of a deleted collection's item, may still be named in a refusal.
+    const named = /in record \((\d+)\)/.exec(String(at(object, "message") ?? ""))?.[1];
+    if (named !== undefined) versions.add(Number(named));
     const uid = at(object, "metadata.uid");
     if (typeof uid === "string" && !uids.has(uid)) uids.set(uid, `uid-${uids.size + 1}`);
   }

@@ -119,6 +119,11 @@ export const accessCases: readonly ContractCase[] = [
       expect((await node.patch("/api/v1/nodes/node-a/status", "strategic", { status: { conditions: [{ type: "Ready", status: "True" }] } })).status).toBe(200);
       expect((await api.as("node-b").patch("/api/v1/nodes/node-a/status", "strategic", { status: { phase: "x" } })).status).toBe(403);
       expect((await node.delete("/api/v1/nodes/node-a")).status).toBe(403);
+      for (const [path, allowed] of [["/api/v1/nodes/node-a", true], ["/api/v1/nodes?fieldSelector=metadata.name%3Dnode-a", true], ["/api/v1/nodes/node-b", false], ["/api/v1/nodes", false]] as const) {
+        const reply = await node.get(path);
+        expect(reply.status, path).toBe(allowed ? 200 : 403);
+        if (!allowed) expect(reply.at("message")).toMatch(/node 'node-a' cannot read (all nodes|'node-b'), only its own Node object$/);
+      }
       expect((await node.patch("/api/v1/nodes/node-a", "merge", { metadata: { labels: { "node-role.kubernetes.io/master": "" } } })).status).toBe(403);
       expect((await node.patch("/api/v1/nodes/node-a", "merge", { spec: { taints: [{ key: "a", effect: "NoSchedule" }] } })).status).toBe(403);
     },
