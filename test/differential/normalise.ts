@@ -18,7 +18,8 @@ export function normaliseRun(run: RawRun): NormalRun {
     const version = at(object, "metadata.resourceVersion");
     if (typeof version === "string" && version !== "") versions.add(Number(version));
     // A version that no answer shows, such as that of a deleted collection's item, may still be named in a refusal.
-    const named = /in record \((\d+)\)/.exec(String(at(object, "message") ?? ""))?.[1];
+    const message = at(object, "message");
+    const named = typeof message === "string" ? /in record \((\d+)\)/.exec(message)?.[1] : undefined;
     if (named !== undefined) versions.add(Number(named));
     const uid = at(object, "metadata.uid");
     if (typeof uid === "string" && !uids.has(uid)) uids.set(uid, `uid-${uids.size + 1}`);
