@@ -147,7 +147,8 @@ function withoutPath(set: FieldSet, path: readonly string[]): FieldSet {
 function typeProblems(value: unknown, schema: Schema | undefined, path: string, twins: "refused" | "allowed" = "refused"): string[] {
   if (value === null || schema === undefined) return [];
   const problem = (text: string) => [`${path === "" ? "" : `${path}: `}${text}`];
-  if (schema["x-kubernetes-int-or-string"] === true) return isObject(value) || isList(value) ? problem(`expected any scalar, got ${goPointer(value)}`) : [];
+  // A definition's int-or-string is published without a type, and then anything will do.
+  if (schema["x-kubernetes-int-or-string"] === true) return schema[written] !== undefined && (isObject(value) || isList(value)) ? problem(`expected any scalar, got ${goPointer(value)}`) : [];
   switch (schema.type) {
     case "object": {
       if (!isObject(value)) return problem(`expected map, got ${goPointer(value)}`);

@@ -6,9 +6,9 @@ export const string: Schema = { type: "string" };
 export const integer: Schema = { type: "integer", format: "int32" };
 export const long: Schema = { type: "integer", format: "int64" };
 export const boolean: Schema = { type: "boolean" };
-export const intOrString: Schema = { "x-kubernetes-int-or-string": true };
+export const intOrString: Schema = { "x-kubernetes-int-or-string": true, [written]: new Map() };
 /** `100m`, `2Gi`, or a number. */
-export const quantity: Schema = { "x-kubernetes-int-or-string": true, format: "quantity" };
+export const quantity: Schema = { "x-kubernetes-int-or-string": true, format: "quantity", [written]: new Map() };
 export const time: Schema = { type: "string", format: "date-time", nullable: true };
 /** A time that Go reads with microseconds; published as any other. */
 export const microTime: Schema = { ...time };
