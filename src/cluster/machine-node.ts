@@ -12,7 +12,7 @@ export function roleLabels(pool: string): Readonly<Record<string, string>> {
 }
 
 /** Makes the Node of a machine with its roles before the machine reports itself, as an administrator's tool does. */
-export async function registerMachine(kube: KubeClient, { name, pool }: HostRecord, signal: AbortSignal): Promise<void> {
+export async function registerMachine(kube: KubeClient, { name, pool }: Pick<HostRecord, "name" | "pool">, signal: AbortSignal): Promise<void> {
   const wanted = roleLabels(pool);
   const existing = await kube.get(kubernetes.Node, { name }, { signal });
   if (existing !== undefined) {
@@ -30,6 +30,6 @@ export async function registerMachine(kube: KubeClient, { name, pool }: HostReco
     await kube.create(kubernetes.Node, node, { owner: "mco-up", signal });
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
-    await registerMachine(kube, { name, pool, index: 0 }, signal);
+    await registerMachine(kube, { name, pool }, signal);
   }
 }

@@ -32,6 +32,10 @@ export interface UpOptions extends Ports {
 /** The programs of Kubernetes that the API consists of; the others are its clients. */
 const servers: ReadonlySet<string> = new Set(["etcd", "kube-apiserver"]);
 
+/** Hosts end first, so that they can still tell the API server; it goes last, and its store after it. */
+const stopRanks = ["host", "client", "server", "store"] as const;
+const stopRank = (name: string): (typeof stopRanks)[number] => (name.startsWith("host-") ? "host" : name === "etcd" ? "store" : name === "apiserver" || name === "kube-apiserver" ? "server" : "client");
+
 /** First and last wait before a process that ended is started again. */
 const firstBackoffMs = 250;
 const lastBackoffMs = 10_000;
@@ -62,7 +66,6 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   const live = await runningCluster(files, layout);
   if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
   const earlier = await readRecord(files, layout);
-  const kind = options.apiServer.kind;
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
   let hosts: HostRecord[] = [...(earlier?.hosts ?? hostsFor(options))];
@@ -78,7 +81,7 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     const record: ClusterRecord = {
       v: 1,
       version: options.version,
-      apiServer: kind,
+      apiServer: options.apiServer.kind,
       network: addresses.network,
       supervisor: { pid: options.pid, startTime: (await startTimeOf(files, options.pid)) ?? "" },
       processes: [...supervised].map(([name, { pid }]) => ({ name, pid, startTime: startTimes.get(name) ?? "" })),
@@ -162,11 +165,7 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     await new Promise<void>((resolve) => (stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true })));
   } finally {
     stopping.abort(new Error("the cluster stops"));
-    // Hosts first, so that they can still tell the API server; it goes last, and its store after it.
-    const byName = (wanted: (name: string) => boolean) => [...supervised].filter(([name]) => wanted(name)).map(([, child]) => child);
-    const serves = (name: string) => name === "apiserver" || name === "kube-apiserver";
-    const isHost = (name: string) => name.startsWith("host-");
-    for (const group of [byName(isHost), byName((name) => !isHost(name) && !serves(name) && name !== "etcd"), byName(serves), byName((name) => name === "etcd")]) await stopAll(group, options);
+    for (const rank of stopRanks) await stopAll([...supervised].filter(([name]) => stopRank(name) === rank).map(([, child]) => child), options);
     await Promise.all(loops);
     const last = await readRecord(files, layout);
     if (last !== undefined) await files.write(layout.record, JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2));

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,11 +9,10 @@ import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
 import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
 
 const { annotations, namespace, objects } = names;
 const root = join(import.meta.dirname, "../..");
-const hasKubectl = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "kubectl")));
 const machines = ["master-0", "worker-0"];
 let cluster: TestCluster;
 

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig, MachineConfigNode, MachineConfigPool, kubernetes, names } from "../../src/api/index.ts";
@@ -8,13 +8,12 @@ import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import type { ClusterForecast, NodeForecast } from "../../src/core/plan-cluster.ts";
 import type { UnitModelState } from "../../src/host/unit-model.ts";
 import { lintConditions } from "./lint-conditions.ts";
-import { type CommandResult, TestCluster, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { type CommandResult, TestCluster, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
 
 const { namespace } = names;
 const workers = ["worker-0", "worker-1"];
 const mc = "machineconfig.machineconfiguration.openshift.io";
 const mcp = "machineconfigpool.machineconfiguration.openshift.io";
-const hasKubectl = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "kubectl")));
 
 let cluster: TestCluster;
 

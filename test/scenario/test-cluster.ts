@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
@@ -55,6 +55,9 @@ export const apiServer: ApiServerKind = process.env["MCO_TEST_API_SERVER"] === "
 
 /** `false` where the run's API server cannot be had: its scenarios are then skipped, by name. */
 export const hasApiServer = apiServer === "embedded" || hasKubernetes;
+
+/** `false` where there is no kubectl on the path. */
+export const hasKubectl = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "kubectl")));
 
 /** A whole cluster of real processes, made by `mco up` in a folder of its own. */
 export class TestCluster {
