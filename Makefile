@@ -42,7 +42,7 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
 .PHONY: check
-check: setup types lint generated ## types, lint, generated files and docs
+check: setup types lint generated conforms ## types, lint, generated files and docs
 
 .PHONY: types
 types: setup
@@ -64,12 +64,22 @@ generated: setup
 	@$(NODE) hack/generate.ts --check
 	@echo "generated files: ok"
 
+.PHONY: conforms
+conforms: setup
+	@$(NODE) hack/conformance.ts --check
+	@echo "conformance: ok"
+
+.PHONY: conformance
+conformance: setup ## run the tests that docs/conformance.md names, and write it with their results
+	@$(NODE) hack/conformance.ts
+
 .PHONY: bench
 bench: setup ## measure, print, and write docs/benchmarks.md with its JSON
 	@$(NODE) hack/bench.ts $(ARGS)
 
 .PHONY: soak
-soak: setup ## the long simulation (SEEDS=10000), and random operation lists on both API servers (LISTS=10000)
+soak: setup ## the long simulation (SEEDS=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), and random operation lists on both API servers (LISTS=10000)
 	@SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)
+	@FAULTS=all PAIRS=$${PAIRS:-20000} STATES=$${STATES:-2000} KILLS=$${KILLS:-1000} $(BIN)/vitest run test/crash $(ARGS)
 	@hack/kubernetes build || true
 	@LISTS=$${LISTS:-10000} $(BIN)/vitest run --config vitest.kubernetes.config.ts test/differential $(ARGS)

@@ -1,6 +1,6 @@
 /**
- * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,apiServer` a part of it,
- * `--date YYYY-MM-DD` what the page is dated with. A quick pass prints and writes nothing; a full one writes the page and
+ * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,machines,apiServer` a part of it,
+ * `--date YYYY-MM-DD` what the page is dated with, `--beside TEXT` what else the machine did meanwhile. A quick pass prints and writes nothing; a full one writes the page and
  * its JSON, where sections that were not measured keep what they have.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,10 +11,11 @@ import { measureApiServer } from "./bench/api-server.ts";
 import { measureRollOuts, measureUp } from "./bench/cluster.ts";
 import { measureDecisions } from "./bench/decisions.ts";
 import { measureLargest } from "./bench/largest.ts";
+import { measureMachines } from "./bench/machines.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
 
-const sections = ["up", "rollOuts", "decisions", "largest", "apiServer"] as const;
-const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.join(",") }, date: { type: "string" } } });
+const sections = ["up", "rollOuts", "decisions", "largest", "machines", "apiServer"] as const;
+const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.join(",") }, date: { type: "string" }, beside: { type: "string" } } });
 const wanted = values.only.split(",");
 const unknown = wanted.filter((name) => !sections.some((section) => section === name));
 if (unknown.length > 0) throw new Error(`--only knows ${sections.join(", ")}; not ${unknown.join(", ")}`);
@@ -31,6 +32,7 @@ const environment: Environment = {
   node: process.version,
   os: `${type()} ${release().replace(/-.*/, "")}`,
   date: values.date ?? new Date().toISOString().slice(0, 10),
+  ...(values.beside === undefined ? {} : { beside: values.beside }),
 };
 
 type Name = (typeof sections)[number];
@@ -45,6 +47,7 @@ async function section<Figures, Key extends Name>(name: Key, measure: () => Prom
 const measured = {
   ...(await section("decisions", () => measureDecisions(quick ? 0.5 : 5))),
   ...(await section("largest", () => measureLargest())),
+  ...(await section("machines", () => measureMachines(quick ? { runs: 1, looks: 10, seconds: 0.5, mebibytes: 10, idleSeconds: 5 } : { runs: 5, looks: 200, seconds: 3, mebibytes: 100, idleSeconds: 60 }, tell))),
   ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 5000, lists: 20, watchers: 1000, watchedWrites: 50 }, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
   ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),

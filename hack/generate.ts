@@ -8,6 +8,7 @@ import { commands } from "../src/cli/commands.ts";
 import { version } from "../src/cli/version.ts";
 import { suiteImage } from "../src/cluster/host/pod-worker.ts";
 import { stockOsImage } from "../src/cluster/stock-os.ts";
+import { hostDrivers } from "../src/host/drivers.ts";
 import { fieldRules, mergeOrder } from "../src/core/merge-fields.ts";
 import { fixUps, mergeRules, ruleNameOf } from "../src/ignition/merge-ignition.ts";
 import type { StructShape } from "../src/ignition/shape.ts";
@@ -54,6 +55,11 @@ function errors(): string {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([code, { meaning, remedy }]) => `| \`${code}\` | ${meaning} | ${remedy} |`);
   return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
+}
+
+function drivers(): string {
+  const rows = hostDrivers.map(({ name, proven, machines, note }) => `| \`${name}\` | ${machines} | ${proven ? "yes" : "**no**"} | ${note} |`);
+  return `# Drivers of machines\n\nWhat carries an update out on a machine. One suite of tests (\`src/host/conformance.test.ts\`) holds for all of them. Generated from \`src/host/drivers.ts\`; \`mco version --json\` says the same.\n\n| driver | machines | proven on them | note |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
 interface Node {
@@ -121,7 +127,7 @@ function apiServerDifferences(): string {
   return `# Where the embedded API server differs\n\nThe contract suite runs the same cases on the embedded API server and on kube-apiserver 1.34. These are the only differences it allows; each has a test on both. Generated from \`test/contract/differences.ts\`.\n\n| what | embedded | kube-apiserver | why |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
-const wanted: Record<string, string> = { ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli() };
+const wanted: Record<string, string> = { ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli(), "docs/reference/host-drivers.md": drivers() };
 const stale: string[] = [];
 for (const [path, text] of Object.entries(wanted)) {
   const file = join(root, path);

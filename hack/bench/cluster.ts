@@ -44,7 +44,7 @@ export async function measureUp(runs: number, tell: (line: string) => void): Pro
 }
 
 /** Every process of the cluster in a folder, by what it is. */
-function memoryOf(directory: string): readonly Memory[] {
+export function memoryOf(directory: string): readonly Memory[] {
   const found: Memory[] = [];
   for (const pid of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
     try {

@@ -1,7 +1,8 @@
 import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
-import type { RollOutFigures, UpFigures } from "./cluster.ts";
+import type { Memory, RollOutFigures, UpFigures } from "./cluster.ts";
 import type { DecisionFigures } from "./decisions.ts";
 import type { LargestFigures } from "./largest.ts";
+import type { MachineFigures } from "./machines.ts";
 
 export interface Environment {
   readonly cpus: number;
@@ -13,6 +14,8 @@ export interface Environment {
   readonly date: string;
   /** Of one minute, before the section began: what else the machine was doing. */
   readonly loadAverage?: number;
+  /** What that was, in the words of who measured. */
+  readonly beside?: string;
 }
 
 export interface Section<Figures> {
@@ -27,12 +30,13 @@ export interface Report {
   readonly rollOuts?: Section<RollOutFigures>;
   readonly decisions?: Section<DecisionFigures>;
   readonly largest?: Section<LargestFigures>;
+  readonly machines?: Section<MachineFigures>;
   readonly apiServer?: Section<ApiServerFigures>;
 }
 
 const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]) => [`| ${head.join(" | ")} |`, `| ${head.map((_, column) => (column === 0 ? "---" : "---:")).join(" | ")} |`, ...rows.map((row) => `| ${row.join(" | ")} |`)].join("\n");
 
-const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date, loadAverage }: Environment) => `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}${loadAverage === undefined ? "" : `, load average before ${loadAverage.toFixed(1)}`}.`;
+const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date, loadAverage, beside }: Environment) => `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}${loadAverage === undefined ? "" : `, load average before ${loadAverage.toFixed(1)}`}.${beside === undefined ? "" : ` Meanwhile the machine also did: ${beside}.`}`;
 
 const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
@@ -117,6 +121,41 @@ memory that the process ever had, Node.js included.
 ${table(["config", "bytes", "outcome", "time", "peak"], figures.rows.map(({ config, bytes, outcome, milliseconds, peak }) => [config, thousands(bytes), outcome, `${thousands(milliseconds)} ms`, `${peak} MiB`]))}`;
 }
 
+function machineText({ environment, figures }: Section<MachineFigures>): string {
+  const { files, bytesPerFile, units, update, updateBaseline, look, lookBaseline, pull, pullBaseline, idle } = figures;
+  const seconds = (values: readonly number[]) => `${middle(values).toFixed(2)} / ${Math.max(...values).toFixed(2)} s`;
+  const memory = ({ resident, anonymous }: Memory) => `${resident.toFixed(1)} MiB (${anonymous.toFixed(1)} own)`;
+  return `## One machine
+
+${measuredOn(environment)} A machine in a folder (the \`directory\` driver) on ${figures.fileSystem}, ${files} files of ${thousands(bytesPerFile)} bytes in 10 folders, all in one process with
+nothing between the daemon's own code and the disk: what it asks of the API server is not in it. Updates and pulls took turns with their baselines; the others ran before them.
+
+- *Update*: all files change: observed, planned, the ledger written, everything flushed, the ledger closed; no drain and no reboot. Baseline: the same files one after the other, each
+  with a flush of itself and of its folder, and no ledger: ${((middle(updateBaseline.seconds) * 1000) / updateBaseline.flushes).toFixed(1)} ms per flush, all in all, on this disk; the longer a flush takes, the more it saves to need fewer.
+- *Look*: the machine is read and planned, and nothing is to be done. Baseline: the same files read and hashed one after the other, nothing else.
+- *Plans*: ${files} files and ${units} units, in one thread. Baseline: the target is read from its JSON text for every plan.
+- *Pull*: an image of ${pull.mebibytes} MiB (about half of that compressed) from a registry on loopback, verified, unpacked and flushed, in a process of its own.
+  Baseline: download to a file, \`tar -xzf\`, \`sync -f\`, nothing verified. *Peak* is the most memory that the process ever had, Node.js included.
+- *Rest*: VmRSS and RssAnon of two daemons of one cluster, ${idle.seconds} s after the roll-out.
+
+${table(
+  ["", "ours", "baseline"],
+  [
+    [`update of ${files} files, median / worst of ${update.seconds.length}`, seconds(update.seconds), seconds(updateBaseline.seconds)],
+    ["flushes (fsync) of it", update.flushes, updateBaseline.flushes],
+    [`look at an unchanged machine, median / 95 % of ${look.ms.count}`, `${look.ms.median} / ${look.ms.p95} ms`, `${lookBaseline.ms.median} / ${lookBaseline.ms.p95} ms`],
+    ["processor time of a look", `${look.cpuMs} ms`, `${lookBaseline.cpuMs} ms`],
+    ["processes that all looks started", look.forks, lookBaseline.forks],
+    ["changes of the disk by all looks, and bytes written", `${look.changes}, ${look.writtenBytes}`, `${lookBaseline.changes}, ${lookBaseline.writtenBytes}`],
+    ["plans per second of processor time, nothing changed", thousands(figures.plansPerSecond), "–"],
+    ["plans per second of processor time, everything changed", thousands(figures.plansPerSecondAllChanged), thousands(figures.plansPerSecondBaseline)],
+    [`pull of ${pull.mebibytes} MiB, median / worst of ${pull.seconds.length}`, seconds(pull.seconds), seconds(pullBaseline.seconds)],
+    ["peak of it, and of a pull of 1 KiB", `${pull.peak} MiB`, `${pull.peakOfSmall} MiB`],
+    [`daemon at rest, with these files, and without`, memory(idle.with), memory(idle.without)],
+  ],
+)}`;
+}
+
 function apiText({ environment, figures }: Section<ApiServerFigures>): string {
   const { kubernetes } = figures;
   const columns: readonly (ApiFigures | undefined)[] = [figures.inProcess, figures.overTls, kubernetes === "absent" ? undefined : kubernetes.figures, figures.echoOverTls];
@@ -159,6 +198,7 @@ export function page(report: Report): string {
     report.up === undefined ? undefined : upText(report.up),
     report.decisions === undefined ? undefined : decisionText(report.decisions),
     report.largest === undefined ? undefined : largestText(report.largest),
+    report.machines === undefined ? undefined : machineText(report.machines),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
   ];
   return `${parts.filter((part) => part !== undefined).join("\n\n")}\n`;

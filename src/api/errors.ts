@@ -15,6 +15,30 @@ export const errorCodes = {
     meaning: "A path below /usr belongs to the OS image and cannot be written.",
     remedy: "Put the file below /etc or /var, or into the OS image.",
   },
+  MCO_IMAGE_UNREACHABLE: {
+    meaning: "A registry cannot be reached, or broke off.",
+    remedy: "Check the registry, its name and its certificate (/etc/docker/certs.d); what was fetched so far is kept for the next try.",
+  },
+  MCO_IMAGE_UNAUTHORIZED: {
+    meaning: "A registry does not give the image to this machine.",
+    remedy: "Check the entry for the registry in the pull secret.",
+  },
+  MCO_IMAGE_ABSENT: {
+    meaning: "A registry does not have the image or a part of it.",
+    remedy: "Check the image reference, and that the image was pushed whole.",
+  },
+  MCO_IMAGE_DIGEST_MISMATCH: {
+    meaning: "A registry gave other bytes than the digest asks for.",
+    remedy: "Do not use that registry or mirror until it is known why; push the image again.",
+  },
+  MCO_IMAGE_REFUSED: {
+    meaning: "The machine's own policy (policy.json, registries.conf) forbids the image.",
+    remedy: "Read the scope and the requirement that are named; sign the image, or change the policy.",
+  },
+  MCO_IMAGE_INVALID: {
+    meaning: "What an image is made of, or called by, cannot be used.",
+    remedy: "Read the problem that is named; build the image again, or correct its reference.",
+  },
   MCO_KUBE_REQUEST_FAILED: {
     meaning: "The API server refused a request or could not be reached.",
     remedy: "Read the reason and the message that come with it; the request is tried again where that can help.",
@@ -58,6 +82,18 @@ export const errorCodes = {
   MCO_LEDGER_NEWER: {
     meaning: "A newer version of the daemon wrote this machine's ledger.",
     remedy: "Run that version or a newer one on the machine; this one touches nothing.",
+  },
+  MCO_LEDGER_UNREADABLE: {
+    meaning: "A document that the daemon keeps on its machine cannot be read.",
+    remedy: "Look at the file that is named below /var/lib/machine-config-daemon; without ledger.json the daemon plans from what it observes, without previous.json it takes the machine over anew.",
+  },
+  MCO_PACKAGES_MISSING: {
+    meaning: "The machine runs without packages of an extension that it should have.",
+    remedy: "Check that the extensions image holds the packages; `rpm -q` on the machine shows what is there.",
+  },
+  MCO_SERVICE_FAILED: {
+    meaning: "A service was reloaded or restarted and has failed.",
+    remedy: "Look at the unit on the machine (systemctl status, its journal); the daemon tries again, and what is on the disk stays.",
   },
   MCO_OWNER_UNKNOWN: {
     meaning: "A file is to belong to a user or group that the machine does not have.",

@@ -24,6 +24,9 @@ export const annotations = {
   desiredDrain: `${prefix}desiredDrain`,
   lastAppliedDrain: `${prefix}lastAppliedDrain`,
   controlPlaneTopology: `${prefix}controlPlaneTopology`,
+  firstPivotConfig: `${prefix}firstPivotConfig`,
+  /** Why the last shutdown could not finalise the system that was staged; gone when one was finalised. */
+  finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
   /** Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the cordon is ours. */
   cordonedFor: `${prefix}cordonedFor`,
   // on MachineConfigs and ControllerConfig
@@ -39,6 +42,8 @@ export const annotations = {
   // on MachineConfigNodes
   /** Ours: JSON list of {config, image, reason, at} that this node went back from. */
   refusedTargets: `${prefix}refusedTargets`,
+  /** Ours: time of the refusal that the node's pool knows of. */
+  quarantineTold: `${prefix}quarantine-told`,
 } as const;
 
 export const labels = {
@@ -82,6 +87,9 @@ export const machineConfigNodeConditions = {
   cordoned: "Cordoned",
   drained: "Drained",
   appliedFilesAndOS: "AppliedFilesAndOS",
+  appliedFiles: "AppliedFiles",
+  appliedOSImage: "AppliedOSImage",
+  imagePulledFromRegistry: "ImagePulledFromRegistry",
   updatePostActionComplete: "UpdatePostActionComplete",
   rebootedNode: "RebootedNode",
   updateComplete: "UpdateComplete",
@@ -121,7 +129,20 @@ export const fieldManagers = {
 export const hostPaths = {
   currentConfig: "/etc/machine-config-daemon/currentconfig",
   currentImage: "/etc/machine-config-daemon/currentimage",
+  /** Annotations that the config server gives a machine on its way; there until the daemon has taken the machine over. */
   nodeAnnotations: "/etc/machine-config-daemon/node-annotations.json",
+  nodeAnnotationsDone: "/etc/machine-config-daemon/node-annotation.json.bak",
+  /** The MachineConfig of a first boot, its Ignition part emptied; there until what Ignition could not do is done. */
+  encapsulated: "/etc/ignition-machine-config-encapsulated.json",
+  encapsulatedDone: "/etc/ignition-machine-config-encapsulated.json.bak",
+  /** The MachineConfig that the machine was first served, whole. */
+  servedConfig: "/etc/mcs-machine-config-content.json",
+  /** Presets that Ignition leaves: later ones are the vendor's. */
+  ignitionPreset: "/etc/systemd/system-preset/20-ignition.preset",
+  /** What the reference's daemon kept of files that it replaced, or did not find. */
+  referenceOriginals: "/etc/machine-config-daemon/orig",
+  referenceNoOriginals: "/etc/machine-config-daemon/noorig",
+  kubeconfig: "/etc/kubernetes/kubeconfig",
   /** Any content: the next look applies the target again and reboots. */
   force: "/run/machine-config-daemon-force",
   stateFolder: "/var/lib/machine-config-daemon",

@@ -1,11 +1,10 @@
-import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { Files } from "../ports/files.ts";
+import { type FileTree, packTree } from "../registry/pack-tree.ts";
 
 /** The operating system that directory hosts are born with: small, generated, the same bytes everywhere. */
 const service = (description: string, exec: string) => `[Unit]\nDescription=${description}\n\n[Service]\nExecStart=${exec}\n\n[Install]\nWantedBy=multi-user.target\n`;
 
-const tree: Readonly<Record<string, { readonly contents: string; readonly mode?: number }>> = {
+const tree: FileTree = {
   "/usr/lib/os-release": { contents: 'NAME="MCO stock OS"\nID=mco\nVERSION_ID=1\nPRETTY_NAME="MCO stock OS 1"\nVARIANT_ID=coreos\n' },
   "/usr/etc/os-release": { contents: 'NAME="MCO stock OS"\nID=mco\nVERSION_ID=1\nPRETTY_NAME="MCO stock OS 1"\nVARIANT_ID=coreos\n' },
   "/usr/etc/passwd": { contents: "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:CoreOS Admin:/home/core:/bin/bash\n" },
@@ -25,17 +24,21 @@ const tree: Readonly<Record<string, { readonly contents: string; readonly mode?:
   "/usr/lib/systemd/system-preset/90-default.preset": { contents: "enable chronyd.service\nenable crio.service\nenable kubelet.service\nenable NetworkManager.service\nenable sshd.service\n" },
 };
 
-const digest = bytesToHex(sha256(utf8ToBytes(JSON.stringify(tree))));
+/**
+ * The stock OS as an image, to build others on. There is nothing in it that depends on an architecture; a name must be
+ * given all the same.
+ */
+export const packedStockOs = packTree(tree, "amd64");
 
 /** Pullspec of the stock OS, by digest. */
-export const stockOsImage = `mco.local/os/stock@sha256:${digest}`;
+export const stockOsImage = `mco.local/os/stock@${packedStockOs.manifest.digest}`;
 
 /** Arguments that a machine with the stock OS boots with before anyone adds some. */
 export const stockKernelArguments = ["root=LABEL=root", "rw"] as const;
 
 /** Lays the tree of the stock OS down below `folder` (once) and returns where. */
 export async function writeStockOs(files: Files, folder: string): Promise<string> {
-  const target = `${folder}/sha256-${digest}`;
+  const target = `${folder}/${packedStockOs.manifest.digest.replace(":", "-")}`;
   if ((await files.stat(`${target}.complete`)) !== undefined) return target;
   for (const [path, { contents, mode }] of Object.entries(tree)) await files.write(`${target}${path}`, contents, { mode: mode ?? 0o644 });
   await files.write(`${target}.complete`, "");

@@ -33,7 +33,7 @@ class Scene {
 
   static async make(): Promise<Scene> {
     const kernel = new Kernel(7);
-    const scene = new Scene(kernel, await settle(kernel, inProcessCluster(kernel)));
+    const scene = new Scene(kernel, await kernel.complete(inProcessCluster(kernel), 60_000));
     const { kube } = scene;
     await scene.act(async () => {
       await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
@@ -53,7 +53,7 @@ class Scene {
   }
 
   act<T>(work: () => Promise<T>): Promise<T> {
-    return settle(this.kernel, work());
+    return this.kernel.complete(work(), 60_000);
   }
 
   pass(ms: number) {
@@ -129,22 +129,6 @@ class Scene {
     const { items } = await this.act(() => this.kube.list(kubernetes.Event));
     return items.filter((event) => event.reason === reason).map(({ message }) => message ?? "");
   }
-}
-
-async function settle<T>(kernel: Kernel, work: Promise<T>): Promise<T> {
-  let outcome: { value: T } | { error: unknown } | undefined;
-  work.then(
-    (value) => {
-      outcome = { value };
-    },
-    (error: unknown) => {
-      outcome = { error };
-    },
-  );
-  await kernel.run({ until: () => outcome !== undefined, maxMs: 60_000 });
-  if (outcome === undefined) throw new Error("it did not end");
-  if ("error" in outcome) throw outcome.error;
-  return outcome.value;
 }
 
 /** A worker pool with machines that have its first configuration. */

@@ -9,7 +9,8 @@ import { isControlPlane, isJoining, kubeletVerdict, memberFacts } from "../core/
 import { type PoolOfNode, poolOfNode } from "../core/pool-of-node.ts";
 import { poolStatus } from "../core/pool-status.ts";
 import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
-import { type NodeSelection, quarantinedTargets, selectNodes } from "../core/select-nodes.ts";
+import { quarantinedTargets, quarantineStep } from "../core/quarantine.ts";
+import { type NodeSelection, selectNodes } from "../core/select-nodes.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -81,7 +82,7 @@ export function nodeController(): Controller {
       watching({
         resource: MachineConfigNode,
         concerns: ({ key, before, after }, caches) => {
-          if (before !== undefined && after !== undefined && equalValues(before.spec, after.spec) && equalValues(before.status?.conditions, after.status?.conditions)) return [];
+          if (before !== undefined && after !== undefined && equalValues(before.spec, after.spec) && equalValues(before.status?.conditions, after.status?.conditions) && equalValues(before.metadata.annotations, after.metadata.annotations)) return [];
           const node = caches.of(kubernetes.Node).get(key);
           const member = node === undefined ? undefined : membership(node, caches.of(MachineConfigPool).list());
           return member?.verdict === "member" ? [member.pool] : [];
@@ -89,7 +90,7 @@ export function nodeController(): Controller {
       }),
       watching({ resource: MachineConfig, concerns: () => [] }),
     ],
-    owns: ["Node.metadata.annotations/desired", "Node.spec.taints/UpdateInProgress", "MachineConfigPool.status", "MachineConfigNode.spec"],
+    owns: ["Node.metadata.annotations/desired", "Node.spec.taints/UpdateInProgress", "MachineConfigPool.status", "MachineConfigPool.metadata.annotations/quarantined", "MachineConfigNode.spec"],
     // One at a time: the rule of the control plane looks over all pools.
     workers: 1,
 
@@ -115,17 +116,18 @@ export function nodeController(): Controller {
         const isMember = new Set(members);
         return { members, controlPlane: nodes.filter(isControlPlane), otherControlPlane: nodes.filter((node) => !isMember.has(node) && isControlPlane(node)) };
       };
+      const seen = observe();
+      const refused = await keepQuarantine(pool, seen.members, target, context);
       const select = ({ members, otherControlPlane }: ReturnType<typeof observe>) =>
         selectNodes({
           target,
           paused: pool.spec.paused === true || pool.metadata.deletionTimestamp !== undefined,
           maxUnavailable: pool.spec.maxUnavailable,
-          quarantined: quarantinedTargets(pool),
+          quarantined: refused ? [target] : quarantinedTargets(pool),
           members: members.map(memberFacts),
           otherControlPlane: otherControlPlane.map(memberFacts),
         });
 
-      const seen = observe();
       const topology = seen.controlPlane.length === 1 ? "SingleReplica" : "HighlyAvailable";
       const selection = select(seen);
       const byName = new Map(seen.members.map((node) => [node.metadata.name, node]));
@@ -150,6 +152,27 @@ export function nodeController(): Controller {
       return after.members.some((node) => isJoining(memberFacts(node))) ? settled(joiningLookSeconds) : settled();
     },
   };
+
+  /** @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet. */
+  async function keepQuarantine(pool: MachineConfigPool, members: readonly Node[], target: string, { caches, kube, events, log, scribe, signal }: Context): Promise<boolean> {
+    const { name } = pool.metadata;
+    const machines = members.flatMap(({ metadata }) => caches.of(MachineConfigNode).get(metadata.name) ?? []);
+    const step = quarantineStep(target, pool, machines);
+    const annotate = (node: string, changes: Readonly<Record<string, string | null>>) => kube.patch(MachineConfigNode, { name: node }, { type: "merge", body: { metadata: { annotations: changes } } }, { owner: fieldManagers.node, signal });
+    if (step.annotation !== undefined) await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: step.annotation } } } }, { owner: fieldManagers.node, signal });
+    // The pool first: a machine is noted as told only once the pool knows.
+    for (const [node, at] of step.tell) {
+      await annotate(node, { [annotations.quarantineTold]: at });
+      log.info({ pool: name, node, target }, "target quarantined");
+      events.event(pool, { type: "Warning", reason: "TargetQuarantined", message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed` });
+      scribe.line({ book: `pool/${name}`, chapter: "RollOut", run: target, path: "Blocked", mark: "note", level: "boundary", reason: "TargetQuarantined", message: `${node} went back from ${target}` });
+    }
+    for (const node of step.lift) {
+      await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineTold]: null });
+      log.info({ pool: name, node, target }, "quarantine lifted");
+    }
+    return step.tell.size > 0;
+  }
 
   async function writeStatus(pool: MachineConfigPool, { members }: { readonly members: readonly Node[] }, selection: NodeSelection, { caches, kube, clock, events, signal }: Context): Promise<void> {
     const at = new Map<string, { phase: Phase; message: string }>();

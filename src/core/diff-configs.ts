@@ -5,6 +5,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import { contentsReader, textOf } from "../ignition/data-url.ts";
 import { readIgnition } from "../ignition/parse-ignition.ts";
 import { type File, type IgnitionConfig, type Owner, type Unit, emptyIgnition } from "../ignition/types.ts";
+import { sameBag } from "./bag.ts";
 import type { Change, Op, StorageSection } from "./change.ts";
 import { splitKernelArguments } from "./node-config.ts";
 import { ignitionOf } from "./validate-machine-config.ts";
@@ -58,7 +59,7 @@ type Config = Pick<MachineConfig, "metadata" | "spec">;
 
 /**
  * What is different for a machine between two configurations, in the order files, units, accounts, kernel and OS, each by
- * name; storage that only new machines follow comes last. Decoded contents are compared: compression, form of data URLs, order of files and units, `overwrite`, spelled-out defaults
+ * name; storage that only new machines follow comes last. Decoded contents are compared: compression, form of data URLs, order of files, units and kernel arguments, `overwrite`, spelled-out defaults
  * and duplicates make no difference. Equal configurations give an empty list.
  *
  * A configuration that cannot be read counts as one without an Ignition config; validate it first.
@@ -71,7 +72,7 @@ export function diffConfigs(from: Config | undefined, to: Config | undefined): r
   const kernel = (type: string | undefined) => (type === "realtime" || type === "64k-pages" ? type : "default");
   const changes: ConfigChange[] = [...fileChanges(before, after), ...unitChanges(before, after), ...accountChanges(before, after)];
   const [fromArguments, toArguments] = [words(a.kernelArguments), words(b.kernelArguments)];
-  if (!equalValues(fromArguments, toArguments)) changes.push({ kind: "kernelArguments", from: fromArguments, to: toArguments });
+  if (!sameBag(fromArguments, toArguments)) changes.push({ kind: "kernelArguments", from: fromArguments, to: toArguments });
   const [fromImage, toImage] = [a.osImageURL ?? "", b.osImageURL ?? ""];
   // An empty image says nothing about the OS, so it changes nothing.
   if (fromImage !== toImage && toImage !== "") changes.push({ kind: "osImage", from: fromImage, to: toImage });

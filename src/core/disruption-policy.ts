@@ -1,6 +1,7 @@
 import type { ClusterPolicies, MachineConfiguration } from "../api/machine-configuration.ts";
 import { cleanPath } from "../ignition/clean-path.ts";
 import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "./change.ts";
+import { parseRegistriesConf } from "./registries-conf.ts";
 
 export type FilePolicy = NonNullable<ClusterPolicies["files"]>[number];
 export type UnitPolicy = NonNullable<ClusterPolicies["units"]>[number];
@@ -187,31 +188,14 @@ export const needsDrain = (actions: readonly Consequence[]): boolean => actions.
 /** Whether a change of registries.conf needs the machine's pods to leave. */
 export type RegistriesDrain = { readonly verdict: "safe" } | { readonly verdict: "drain"; readonly why: string };
 
-interface Mirror {
-  readonly location: string;
-  readonly pullFromMirror: string;
-}
-interface Registry {
-  readonly prefix: string;
-  readonly location: string;
-  readonly blocked: boolean;
-  readonly insecure: boolean;
-  readonly mirrorByDigestOnly: boolean;
-  readonly mirrors: readonly Mirror[];
-}
-interface Registries {
-  readonly unqualifiedSearch: readonly string[];
-  readonly registries: ReadonlyMap<string, Registry>;
-}
-
 /**
  * Decides whether images that running pods name can come to mean something else: then the pods must leave before the
  * container runtime reads the file again. `undefined`: the file is absent, which counts as empty.
  * Source of the rule: openshift/machine-config-operator pkg/daemon/drain.go (main).
  */
 export function registriesDrain(before: string | undefined, after: string | undefined): RegistriesDrain {
-  const old = readRegistries(before ?? "");
-  const next = readRegistries(after ?? "");
+  const old = parseRegistriesConf(before ?? "");
+  const next = parseRegistriesConf(after ?? "");
   const drain = (why: string): RegistriesDrain => ({ verdict: "drain", why });
   if (old === undefined || next === undefined) return drain("registries.conf cannot be read");
   if (old.unqualifiedSearch.some((registry, i) => next.unqualifiedSearch[i] !== registry)) return drain("the search order of short image names changes");
@@ -233,126 +217,4 @@ export function registriesDrain(before: string | undefined, after: string | unde
     }
   }
   return { verdict: "safe" };
-}
-
-/**
- * Reads as much TOML as registries.conf has: comments, tables, arrays of tables, strings, booleans, numbers, arrays of
- * those. `undefined` for anything else, which is then never called safe.
- */
-function readRegistries(text: string): Registries | undefined {
-  const unqualifiedSearch: string[] = [];
-  const list: Record<string, unknown>[] = [];
-  const mirrorsOf = new Map<Record<string, unknown>, Record<string, unknown>[]>();
-  const top: Record<string, unknown> = {};
-  let target: Record<string, unknown> = top;
-  const lines = joinedLines(text);
-  if (lines === undefined) return undefined;
-  for (const line of lines) {
-    if (line === "") continue;
-    // One quantifier each: blanks around the name would make a hostile line cost its length cubed.
-    const heading = /^\[\[([A-Za-z0-9_.\-\s]+)\]\]$/.exec(line) ?? /^\[([A-Za-z0-9_.\-\s"]+)\]$/.exec(line);
-    if (heading !== null) {
-      const name = (heading[1] ?? "").replaceAll(/\s/g, "");
-      target = {};
-      if (!line.startsWith("[[")) continue;
-      if (name === "registry") list.push(target);
-      else if (name === "registry.mirror") {
-        const registry = list.at(-1);
-        if (registry === undefined) return undefined;
-        const mirrors = mirrorsOf.get(registry) ?? [];
-        mirrors.push(target);
-        mirrorsOf.set(registry, mirrors);
-      }
-      continue;
-    }
-    const pair = /^(?:"([^"\\]*)"|([A-Za-z0-9_-]+))\s*=\s*(.*)$/s.exec(line);
-    if (pair === null) return undefined;
-    const value = readValue(pair[3] ?? "");
-    if (value === undefined) return undefined;
-    target[pair[1] ?? pair[2] ?? ""] = value;
-  }
-  const search = top["unqualified-search-registries"] ?? [];
-  if (!Array.isArray(search)) return undefined;
-  for (const registry of search) {
-    if (typeof registry !== "string") return undefined;
-    unqualifiedSearch.push(registry);
-  }
-  const registries = new Map<string, Registry>();
-  for (const raw of list) {
-    const { prefix = "", location = "", blocked = false, insecure = false, "mirror-by-digest-only": mirrorByDigestOnly = false } = raw;
-    if (typeof prefix !== "string" || typeof location !== "string" || typeof blocked !== "boolean" || typeof insecure !== "boolean" || typeof mirrorByDigestOnly !== "boolean") return undefined;
-    const mirrors: Mirror[] = [];
-    for (const { location: where = "", "pull-from-mirror": pullFromMirror = "" } of mirrorsOf.get(raw) ?? []) {
-      if (typeof where !== "string" || typeof pullFromMirror !== "string") return undefined;
-      mirrors.push({ location: where, pullFromMirror });
-    }
-    registries.set(prefix === "" ? location : prefix, { prefix, location, blocked, insecure, mirrorByDigestOnly, mirrors });
-  }
-  return { unqualifiedSearch, registries };
-}
-
-/** Lines without comments; an array that goes on over several lines becomes one. */
-function joinedLines(text: string): readonly string[] | undefined {
-  const lines: string[] = [];
-  let line = "";
-  let depth = 0;
-  let quote = "";
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i] ?? "";
-    if (quote !== "") {
-      if (char === "\n") return undefined;
-      if (char === "\\" && quote === '"') line += char + (text[++i] ?? "");
-      else {
-        if (char === quote) quote = "";
-        line += char;
-      }
-    } else if (char === "#") {
-      const end = text.indexOf("\n", i);
-      i = (end < 0 ? text.length : end) - 1;
-    } else if (char === "\n" && depth === 0) {
-      lines.push(line.trim());
-      line = "";
-    } else {
-      if (char === '"' || char === "'") {
-        if (text.startsWith(char.repeat(3), i)) return undefined;
-        quote = char;
-      }
-      if (char === "[" && line.includes("=")) depth += 1;
-      if (char === "]" && depth > 0) depth -= 1;
-      line += char === "\n" ? " " : char;
-    }
-  }
-  if (quote !== "" || depth > 0) return undefined;
-  lines.push(line.trim());
-  return lines;
-}
-
-function readValue(text: string): unknown {
-  const value = text.trim();
-  if (value === "true" || value === "false") return value === "true";
-  if (/^[-+]?[0-9_]+$/.test(value)) return Number(value.replaceAll("_", ""));
-  const string = readString(value);
-  if (string !== undefined) return string;
-  if (!value.startsWith("[") || !value.endsWith("]")) return undefined;
-  const items: string[] = [];
-  const item = /\s*("(?:[^"\\]|\\.)*"|'[^']*')\s*(,|$)/sy;
-  const inner = value.slice(1, -1).trim();
-  while (item.lastIndex < inner.length) {
-    const found = item.exec(inner);
-    const read = found === null ? undefined : readString(found[1] ?? "");
-    if (read === undefined) return undefined;
-    items.push(read);
-  }
-  return items;
-}
-
-function readString(text: string): string | undefined {
-  if (/^'[^']*'$/.test(text)) return text.slice(1, -1);
-  if (!/^"(?:[^"\\]|\\.)*"$/s.test(text)) return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "string" ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -4,7 +4,9 @@ import type { MachineConfig } from "../api/machine-config.ts";
 import { hostPaths } from "../api/names.ts";
 import { contentsReader } from "../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Unit } from "../ignition/types.ts";
+import { sameBag } from "./bag.ts";
 import type { Change, Op } from "./change.ts";
+import type { KernelType } from "./deployment.ts";
 
 /**
  * What one machine should be, in the terms of a machine: entries on its disk, enablement of units, accounts, kernel
@@ -24,8 +26,30 @@ export interface NodeConfig {
   /** Pullspec; empty when the config names none. */
   readonly osImage: string;
   readonly extensions: readonly string[];
-  readonly kernelType: string;
+  /** Image that packages and kernels come from; empty when the config names none. */
+  readonly extensionsImage: string;
+  readonly kernelType: KernelType;
   readonly fips: boolean;
+  /** What only a machine that starts with this configuration follows: later nobody looks at it. */
+  readonly atBirth: AtBirth;
+}
+
+export interface AtBirth {
+  readonly folders: ReadonlyMap<string, FolderOwner>;
+  /** Path → target of a symbolic link. */
+  readonly links: ReadonlyMap<string, string>;
+  /** Path → what is added behind what the machine has there. */
+  readonly appends: ReadonlyMap<string, Appended>;
+  /** What this suite does not carry out, in words for people. */
+  readonly ignored: readonly string[];
+}
+
+export interface Appended {
+  readonly contents: Uint8Array;
+  /** `undefined`: what the file has, 0644 for a new one. */
+  readonly mode: number | undefined;
+  readonly user: Owner;
+  readonly group: Owner;
 }
 
 export type WantedEntry = { readonly origin: Origin } & (
@@ -109,11 +133,22 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
   const entries = new Map<string, WantedEntry>();
   const enablement = new Map<string, WantedEnablement>();
   const passwords = new Map<string, string>();
+  const appends = new Map<string, Appended>();
 
   const read = contentsReader();
   for (const [index, wanted] of (ignition?.storage?.files ?? []).entries()) {
     const contents = read(wanted.contents);
     if (contents.verdict === "refused") return { verdict: "refused", path: `spec.config.storage.files[${index}].contents`, reason: `${wanted.path}: ${contents.reason}` };
+    if ((wanted.append ?? []).length > 0) {
+      const parts = [contents.bytes];
+      for (const [k, part] of (wanted.append ?? []).entries()) {
+        const more = read(part);
+        if (more.verdict === "refused") return { verdict: "refused", path: `spec.config.storage.files[${index}].append[${k}]`, reason: `${wanted.path}: ${more.reason}` };
+        parts.push(more.bytes);
+      }
+      appends.set(wanted.path, { contents: joined(parts), mode: wanted.mode, user: wanted.user ?? rootOwner, group: wanted.group ?? rootOwner });
+      continue;
+    }
     entries.set(wanted.path, file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, wanted.user ?? rootOwner, wanted.group ?? rootOwner));
   }
   for (const unit of ignition?.systemd?.units ?? []) {
@@ -144,10 +179,38 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
       kernelArguments: (spec.kernelArguments ?? []).flatMap(splitKernelArguments),
       osImage: spec.osImageURL ?? "",
       extensions: [...new Set(spec.extensions ?? [])].sort(),
+      extensionsImage: spec.baseOSExtensionsContainerImage ?? "",
       kernelType: spec.kernelType === "realtime" || spec.kernelType === "64k-pages" ? spec.kernelType : "default",
       fips: spec.fips === true,
+      atBirth: {
+        folders: new Map((ignition?.storage?.directories ?? []).map(({ path, mode, user, group }) => [path, { mode: mode ?? 0o755, user: user ?? rootOwner, group: group ?? rootOwner }])),
+        links: new Map((ignition?.storage?.links ?? []).flatMap(({ path, target, hard }) => (hard === true ? [] : [[path, target ?? ""]]))),
+        appends,
+        ignored: ignoredParts(ignition),
+      },
     },
   };
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** Sections that need Ignition itself, before there is a system that runs. */
+function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
+  const { storage, passwd } = ignition ?? {};
+  return [
+    ...(["disks", "filesystems", "raid", "luks"] as const).flatMap((section) => ((storage?.[section] ?? []).length > 0 ? [`storage.${section}`] : [])),
+    ...(storage?.links ?? []).flatMap(({ path, hard }) => (hard === true ? [`the hard link ${path}`] : [])),
+    ...(passwd?.users ?? []).flatMap(({ name }) => (name === "core" ? [] : [`the user ${name}`])),
+    ...((passwd?.groups ?? []).length > 0 ? ["passwd.groups"] : []),
+  ];
 }
 
 /** What a machine has before it was given anything. */
@@ -159,8 +222,10 @@ export const emptyNodeConfig: NodeConfig = {
   kernelArguments: [],
   osImage: "",
   extensions: [],
+  extensionsImage: "",
   kernelType: "default",
   fips: false,
+  atBirth: { folders: new Map(), links: new Map(), appends: new Map(), ignored: [] },
 };
 
 export function sameWanted(a: WantedEntry | undefined, b: WantedEntry | undefined): boolean {
@@ -218,10 +283,10 @@ function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<stri
   return users.flatMap((user): Change[] => (from.get(user) === to.get(user) ? [] : [{ kind: "password", user, op: opOf(from.has(user), to.has(user)) }]));
 }
 
-/** Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change. */
+/** Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another order of the same kernel arguments, which no deployment would follow. */
 export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
   return [
-    ...(sameList(from.kernelArguments, to.kernelArguments) ? [] : [{ kind: "kernelArguments", from: from.kernelArguments, to: to.kernelArguments } as const]),
+    ...(sameBag(from.kernelArguments, to.kernelArguments) ? [] : [{ kind: "kernelArguments", from: from.kernelArguments, to: to.kernelArguments } as const]),
     ...(from.osImage === to.osImage || to.osImage === "" ? [] : [{ kind: "osImage", from: from.osImage, to: to.osImage } as const]),
     ...(sameList(from.extensions, to.extensions) ? [] : [{ kind: "extensions", from: from.extensions, to: to.extensions } as const]),
     ...(from.kernelType === to.kernelType ? [] : [{ kind: "kernelType", from: from.kernelType, to: to.kernelType } as const]),

@@ -6,6 +6,7 @@ import type { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, labels } from "../api/names.ts";
 import { selectorMatches } from "../api/object.ts";
 import { type Because, describeConsequence } from "./change.ts";
+import { packagesOf } from "./deployment.ts";
 import { type ConfigChange, diffConfigs } from "./diff-configs.ts";
 import { mergePolicies } from "./disruption-policy.ts";
 import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
@@ -14,7 +15,7 @@ import { poolOfNode } from "./pool-of-node.ts";
 import { type Irreconcilable, reconcile } from "./reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
 import { type Refusal, type RenderInputs, type RenderWarning } from "./render-pool.ts";
-import { ignitionOf, validateMachineConfig } from "./validate-machine-config.ts";
+import { ignitionOf, kernelTypes, validateMachineConfig } from "./validate-machine-config.ts";
 
 /** The objects that decide what machines should be. */
 export interface ClusterObjects {
@@ -69,8 +70,10 @@ export function observedAs(config: NodeConfig, machine: { readonly image: string
   }
   return {
     bootId: "",
-    booted: { image: machine.image, kernelArguments: config.kernelArguments },
+    booted: { image: machine.image, kernelArguments: config.kernelArguments, packages: packagesOf(config.extensions), kernelType: config.kernelType },
     staged: undefined,
+    can: { images: true, kernelArguments: true, packages: true, kernelTypes: [...kernelTypes] },
+    fips: config.fips,
     entries,
     enablement: new Map([...config.enablement].map(([name, { enabled, installable }]) => [name, !installable ? "static" : enabled === false ? "disabled" : "enabled"])),
     passwords: config.passwords,
@@ -79,6 +82,7 @@ export function observedAs(config: NodeConfig, machine: { readonly image: string
     originals: { paths: Object.fromEntries([...config.entries.keys()].map((path) => [path, null])), enablement: Object.fromEntries([...config.enablement.keys()].map((name) => [name, "absent"])), passwords: {}, kernelArguments: [], ownKernelArguments: [...config.kernelArguments] },
     ledger: undefined,
     previous: config,
+    inService: true,
     forced: false,
     onlyControlPlane: machine.onlyControlPlane,
   };

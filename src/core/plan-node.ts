@@ -1,7 +1,10 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
 import type { ClusterPolicies } from "../api/machine-configuration.ts";
-import { textOf } from "../ignition/data-url.ts";
+import { decodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import { type Because, type Change, type Consequence, type Op, describeChange, sameConsequence } from "./change.ts";
+import { type Deployment, type OsAbilities, deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
 import { type EffectivePolicies, consequencesOf, defaultPolicies, registriesConf } from "./disruption-policy.ts";
 import { type NodeConfig, type WantedEntry, changesOf, compareNodeConfigs, emptyNodeConfig } from "./node-config.ts";
 
@@ -9,7 +12,7 @@ import { type NodeConfig, type WantedEntry, changesOf, compareNodeConfigs, empty
 export type ObservedEntry =
   | { readonly kind: "file"; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
   | { readonly kind: "link"; readonly target: string }
-  | { readonly kind: "folder" };
+  | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
 /** What was there before this suite first managed something, so that removal can restore it. */
 export interface Originals {
@@ -39,13 +42,21 @@ export interface Ledger {
   readonly owes: readonly Consequence[];
   /** RFC 3339. */
   readonly openedAt: string;
+  /** Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever. */
+  readonly rebootsAsked?: readonly string[];
 }
+
+/** Reboots that a target gets to boot what was staged for it. */
+export const mostReboots = 3;
 
 /** The machine as observed: nothing here is what we believe we wrote. */
 export interface ObservedNode {
   readonly bootId: string;
-  readonly booted: { readonly image: string; readonly kernelArguments: readonly string[] };
-  readonly staged: { readonly image: string; readonly kernelArguments: readonly string[] } | undefined;
+  readonly booted: Deployment;
+  readonly staged: Deployment | undefined;
+  readonly can: OsAbilities;
+  /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
+  readonly fips: boolean | undefined;
   /** Every path that the previous config, the target or the originals name; absent ones are missing. */
   readonly entries: ReadonlyMap<string, ObservedEntry>;
   readonly enablement: ReadonlyMap<string, string>;
@@ -54,8 +65,10 @@ export interface ObservedNode {
   readonly groups: ReadonlyMap<string, number>;
   readonly originals: Originals;
   readonly ledger: Ledger | undefined;
-  /** The configuration that the machine was last proven to have; `undefined` on one that has just joined. */
+  /** The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither. */
   readonly previous: NodeConfig | undefined;
+  /** It has been in service with a configuration of ours: then it is drained before it is disrupted. */
+  readonly inService: boolean;
   /** Somebody asked to apply everything again (the force file). */
   readonly forced: boolean;
   /** The only control-plane machine: its pods have nowhere to go. */
@@ -63,14 +76,17 @@ export interface ObservedNode {
 }
 
 export type Step =
+  /** Fetches and verifies what the machine does not hold yet, while nothing has changed. */
+  | { readonly do: "prefetch"; readonly images: readonly string[] }
   | { readonly do: "drain" }
   /** Remembers what is at `paths`, and writes down what the machine will be owed. */
   | { readonly do: "openLedger"; readonly owes: readonly Consequence[]; readonly paths: readonly string[]; readonly units: readonly string[]; readonly users: readonly string[] }
-  | { readonly do: "stageOs"; readonly image: string; readonly kernelArguments: readonly string[] }
+  | { readonly do: "stageOs"; readonly deployment: Deployment; readonly packagesFrom: string | undefined }
   | { readonly do: "discardStaged" }
-  | { readonly do: "writeEntry"; readonly path: string }
+  | { readonly do: "makeFolder"; readonly path: string }
+  | { readonly do: "writeEntries"; readonly paths: readonly string[] }
   /** Puts back what was there before us, or removes. */
-  | { readonly do: "restoreEntry"; readonly path: string }
+  | { readonly do: "restoreEntries"; readonly paths: readonly string[] }
   | { readonly do: "enableUnit" | "disableUnit" | "presetUnit"; readonly unit: string }
   | { readonly do: "setPassword"; readonly user: string }
   | { readonly do: "daemonReload" }
@@ -81,6 +97,8 @@ export type Step =
 
 export type NodePlan =
   | { readonly verdict: "inSync" }
+  /** The machine was rebooted for its target `tried` times and still boots something else. */
+  | { readonly verdict: "bootFails"; readonly tried: number; readonly booted: Deployment; readonly wanted: Deployment }
   | {
       readonly verdict: "change";
       readonly changes: readonly Change[];
@@ -108,6 +126,8 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
   const wanted = consequencesOf(changes, policies ?? defaultPolicies, { registries }).because;
   const because = group([...debts, ...force, ...wanted]);
 
+  const tried = (node.ledger?.target === target.name ? (node.ledger.rebootsAsked ?? []) : []).filter((bootId) => bootId !== node.bootId).length;
+  if (gap.deployment !== undefined && tried >= mostReboots && !node.forced) return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
   if (changes.length === 0 && because.length === 0 && node.ledger === undefined && node.staged === undefined && node.previous?.name === target.name) {
     return { verdict: "inSync" };
   }
@@ -115,17 +135,24 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
   const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
   const reboots = owes.some(({ kind }) => kind === "reboot");
   // A machine that has just joined has never been in service; the only control-plane machine's pods have nowhere to go.
-  const inService = node.previous !== undefined && !node.onlyControlPlane;
-  const drains = inService && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
+  const drains = node.inService && !node.onlyControlPlane && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
   const steps: Step[] = [
+    ...gap.prefetch,
     ...(drains ? [{ do: "drain" } as const] : []),
-    ...(changes.length === 0 && owes.length === 0 ? [] : [{ do: "openLedger", owes, paths: gap.paths, units: gap.units, users: gap.users } as const]),
+    ...(isOpen(node, target, owes, gap) ? [] : [{ do: "openLedger", owes, paths: gap.paths, units: gap.units, users: gap.users } as const]),
     ...gap.system,
     ...gap.steps,
     ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
     { do: "closeLedger" },
   ];
   return { verdict: "change", changes, drift, because, steps };
+}
+
+/** Whether the ledger says already what this plan would write into it. */
+function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: readonly Consequence[], gap: Gap): boolean {
+  if (owes.length === 0 && gap.changes.length === 0) return true;
+  if (ledger?.target !== target.name || ledger.bootId !== bootId || gap.paths.length + gap.units.length + gap.users.length > 0) return false;
+  return owes.length === ledger.owes.length && owes.every((consequence) => ledger.owes.some((other) => sameConsequence(other, consequence)));
 }
 
 function textAt(config: NodeConfig | undefined, path: string): string | undefined {
@@ -145,11 +172,18 @@ function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
  */
 function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
   if (node.ledger?.target === target.name) return [];
-  return compareNodeConfigs(node.previous ?? emptyNodeConfig, target).filter((change) => node.previous !== undefined || change.kind !== "osImage" || change.to !== node.booted.image);
+  const asked = compareNodeConfigs(node.previous ?? emptyNodeConfig, target);
+  // What a machine without a history boots says itself what it has; and one whose OS somebody else keeps is not asked.
+  return asked.filter(({ kind }) => !isSystem(kind) || (node.previous !== undefined && (kind !== "osImage" || node.can.images)));
 }
+
+const isSystem = (kind: Change["kind"]) => kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType" || kind === "fips";
 
 interface Gap {
   readonly changes: readonly Change[];
+  /** What the next boot should be, where this one is something else. */
+  readonly deployment: Deployment | undefined;
+  readonly prefetch: readonly Step[];
   readonly system: readonly Step[];
   readonly steps: readonly Step[];
   /** What is touched, so that it is remembered first. */
@@ -160,16 +194,16 @@ interface Gap {
 
 /** What has to be done so that the machine holds the target. */
 function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
-  const restore: Step[] = [];
-  const write: Step[] = [];
+  const restore: string[] = [];
+  const write: string[] = [];
   const touched: { path: string; origin: WantedEntry["origin"]; op: Op }[] = [];
 
   for (const path of Object.keys(node.originals.paths).sort()) {
-    if (target.entries.has(path)) continue;
+    if (target.entries.has(path) || target.atBirth.links.has(path) || target.atBirth.appends.has(path)) continue;
     const origin = node.previous?.entries.get(path)?.origin ?? originOfPath(path);
     if (isOriginal(node.entries.get(path), node.originals.paths[path])) continue;
     touched.push({ path, origin, op: "delete" });
-    restore.push({ do: "restoreEntry", path });
+    restore.push(path);
   }
   for (const [path, wanted] of target.entries) {
     const observed = node.entries.get(path);
@@ -177,13 +211,17 @@ function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
       // Only "not masked" is asked for: what an earlier configuration put there is taken back.
       if (isOriginal(observed, node.originals.paths[path])) continue;
       touched.push({ path, origin: wanted.origin, op: "delete" });
-      restore.push({ do: "restoreEntry", path });
+      restore.push(path);
       continue;
     }
     if (isAsWanted(observed, wanted, node)) continue;
     touched.push({ path, origin: wanted.origin, op: observed === undefined ? "create" : "update" });
-    write.push({ do: "writeEntry", path });
+    write.push(path);
   }
+
+  const born = birthGap(node, target);
+  touched.push(...born.touched);
+  write.push(...born.write);
 
   const unitPath = (name: string) => `/etc/systemd/system/${name}`;
   const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
@@ -237,54 +275,71 @@ function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
     users.push({ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" });
   }
 
-  const { changes: systemChanges, steps: system } = systemGap(node, target);
-  const pathsToRemember = [...target.entries.keys()].filter((path) => !(path in node.originals.paths));
+  const system = systemGap(node, target);
+  const pathsToRemember = [...target.entries.keys(), ...born.write].filter((path) => !(path in node.originals.paths));
   return {
-    changes: [...changesOf(touched, units), ...users, ...systemChanges],
-    system,
-    steps: [...before, ...restore, ...write, ...after, ...passwords],
+    ...system,
+    changes: [...changesOf(touched, units), ...users, ...system.changes],
+    steps: [
+      ...before,
+      ...(restore.length === 0 ? [] : [{ do: "restoreEntries", paths: restore } as const]),
+      ...born.folders.map((path) => ({ do: "makeFolder", path }) as const),
+      ...(write.length === 0 ? [] : [{ do: "writeEntries", paths: write } as const]),
+      ...after,
+      ...passwords,
+    ],
     paths: pathsToRemember,
     units: [...target.enablement.keys()].filter((name) => !(name in node.originals.enablement)),
     users: [...target.passwords.keys()].filter((user) => !(user in node.originals.passwords)),
   };
 }
 
-/** Kernel and OS: what the next boot should be, if it is not what this one is. */
-function systemGap(node: ObservedNode, target: NodeConfig): { readonly changes: readonly Change[]; readonly steps: readonly Step[] } {
-  const image = target.osImage === "" ? node.booted.image : target.osImage;
-  const kernelArguments = wantedKernelArguments(node, target);
-  const changes: Change[] = [];
-  if (image !== node.booted.image) changes.push({ kind: "osImage", from: node.booted.image, to: image });
-  if (!sameBag(kernelArguments, node.booted.kernelArguments)) changes.push({ kind: "kernelArguments", from: node.booted.kernelArguments, to: kernelArguments });
-  if (changes.length === 0) return { changes, steps: node.staged === undefined ? [] : [{ do: "discardStaged" }] };
-  const isStaged = node.staged?.image === image && sameBag(node.staged.kernelArguments, kernelArguments);
-  return { changes, steps: isStaged ? [] : [{ do: "stageOs", image, kernelArguments }] };
-}
-
-/**
- * The command line that the machine should boot with: what it was born with, what somebody else added, and the target's
- * own arguments. Only what a configuration of ours brought is taken away.
- */
-function wantedKernelArguments(node: ObservedNode, target: NodeConfig): readonly string[] {
-  const { booted, originals } = node;
-  const own = new Set([...(node.previous?.kernelArguments ?? []), ...originals.ownKernelArguments, ...target.kernelArguments]);
-  const base = withoutBag(originals.kernelArguments, withoutBag(originals.kernelArguments, booted.kernelArguments));
-  const extras = withoutBag(booted.kernelArguments, base).filter((word) => !own.has(word));
-  return [...base, ...extras, ...target.kernelArguments];
-}
-
-/** `bag` without one occurrence for each of `taken`. */
-function withoutBag(bag: readonly string[], taken: readonly string[]): readonly string[] {
-  const counts = new Map<string, number>();
-  for (const word of taken) counts.set(word, (counts.get(word) ?? 0) + 1);
-  return bag.filter((word) => {
-    const count = counts.get(word) ?? 0;
-    if (count > 0) counts.set(word, count - 1);
-    return count === 0;
+/** Folders, links and appended files of a machine that starts with this configuration and has met no Ignition. */
+function birthGap(node: ObservedNode, { atBirth }: NodeConfig): { readonly folders: readonly string[]; readonly write: readonly string[]; readonly touched: readonly { path: string; origin: WantedEntry["origin"]; op: Op }[] } {
+  if (node.previous !== undefined) return { folders: [], write: [], touched: [] };
+  const folders = [...atBirth.folders].flatMap(([path, { mode, user, group }]) => {
+    const is = node.entries.get(path);
+    return is?.kind === "folder" && is.mode === mode && is.uid === idOf(user, node.users) && is.gid === idOf(group, node.groups) ? [] : [path];
   });
+  const links = [...atBirth.links].flatMap(([path, to]) => {
+    const is = node.entries.get(path);
+    return is?.kind === "link" && is.target === to ? [] : [path];
+  });
+  const appends = [...atBirth.appends.keys()].filter((path) => {
+    const is = node.entries.get(path);
+    const whole = appendedTo(node.originals, target(path), path);
+    return whole === undefined || is?.kind !== "file" || is.digest !== bytesToHex(sha256(whole));
+  });
+  const write = [...links, ...appends];
+  return { folders, write, touched: [...folders, ...write].map((path) => ({ path, origin: { kind: "file" }, op: node.entries.has(path) ? "update" : "create" })) };
+
+  function target(path: string): Uint8Array {
+    return atBirth.appends.get(path)?.contents ?? new Uint8Array();
+  }
 }
 
-const sameBag = (a: readonly string[], b: readonly string[]) => a.length === b.length && withoutBag(a, b).length === 0;
+/** What was there before with `more` behind it, however often this is asked; `undefined` while nobody has remembered what was there. */
+export function appendedTo(originals: Originals, more: Uint8Array, path: string): Uint8Array | undefined {
+  const original = originals.paths[path];
+  if (original === undefined) return undefined;
+  const before = original?.kind === "file" ? decodeBase64(original.contents) : new Uint8Array();
+  const whole = new Uint8Array(before.length + more.length);
+  whole.set(before);
+  whole.set(more, before.length);
+  return whole;
+}
+
+/** Kernel and OS: what the next boot should be, if it is not what this one is. */
+function systemGap(node: ObservedNode, target: NodeConfig): Pick<Gap, "changes" | "deployment" | "prefetch" | "system"> {
+  const wanted = wantedDeployment(node, target);
+  const changes = deploymentChanges(node.booted, wanted);
+  if (changes.length === 0) return { changes, deployment: undefined, prefetch: [], system: node.staged === undefined ? [] : [{ do: "discardStaged" }] };
+  if (node.staged !== undefined && sameDeployment(node.staged, wanted)) return { changes, deployment: wanted, prefetch: [], system: [] };
+  const hasPackages = wanted.packages.length > 0 || wanted.kernelType !== "default";
+  const packagesFrom = hasPackages && target.extensionsImage !== "" ? target.extensionsImage : undefined;
+  const images = [...(wanted.image === node.booted.image ? [] : [wanted.image]), ...(packagesFrom === undefined ? [] : [packagesFrom])];
+  return { changes, deployment: wanted, prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }], system: [{ do: "stageOs", deployment: wanted, packagesFrom }] };
+}
 
 function isAsWanted(observed: ObservedEntry | undefined, wanted: WantedEntry, node: Pick<ObservedNode, "users" | "groups">): boolean {
   switch (wanted.kind) {
@@ -318,10 +373,13 @@ function originOfPath(path: string): WantedEntry["origin"] {
   return match?.[1] === undefined ? { kind: "file" } : { kind: "unit", name: match[1], part: match[2] ?? "contents" };
 }
 
-/** Where a machine that owes nothing differs from the configuration that it was proven to have. */
+/**
+ * Where a machine that owes nothing differs from the configuration that it was proven to have. A machine that runs another
+ * system than that is no drift: it was booted into the wrong one, which a plan can put right.
+ */
 export function driftOf(node: ObservedNode): readonly Change[] {
   const { previous } = node;
-  if (previous === undefined || node.ledger !== undefined) return [];
+  if (previous === undefined || node.ledger !== undefined || systemGap(node, previous).changes.length > 0) return [];
   const paths = [];
   for (const [path, wanted] of previous.entries) {
     const observed = node.entries.get(path);
@@ -332,7 +390,7 @@ export function driftOf(node: ObservedNode): readonly Change[] {
     const is = node.enablement.get(name) ?? "absent";
     if ((enabled === true && installable && (is === "disabled" || is === "masked")) || (enabled === false && is === "enabled")) enablement.push({ name, op: "update" as const });
   }
-  return [...changesOf(paths, enablement), ...systemGap(node, previous).changes];
+  return changesOf(paths, enablement);
 }
 
 /** Asked-for and observed differences as one list, each thing once. */

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MemberFacts, isInOurHands, isOutOfService } from "./member-facts.ts";
-import { type RolloutFacts, budgetOf, quarantinedTargets, selectNodes } from "./select-nodes.ts";
+import { quarantinedTargets } from "./quarantine.ts";
+import { type RolloutFacts, budgetOf, selectNodes } from "./select-nodes.ts";
 
 const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
   name,

@@ -1,4 +1,3 @@
-import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations } from "../api/names.ts";
 import { type MemberFacts, isFailing, isInOurHands, isJoining, isOutOfService, whyOutOfService } from "./member-facts.ts";
 
@@ -45,23 +44,6 @@ export function budgetOf(maxUnavailable: number | string | undefined, members: n
   const percent = /^(\d+)%$/.exec(text)?.[1];
   const count = percent === undefined ? Number(text) : Math.floor((Number(percent) * members) / 100);
   return Number.isInteger(count) && count > 0 ? count : 1;
-}
-
-/** Targets that a pool's `quarantined` annotation names: a JSON list of `{config}` objects or of names. What cannot be read quarantines nothing. */
-export function quarantinedTargets(pool: Pick<MachineConfigPool, "metadata">): readonly string[] {
-  const text = pool.metadata.annotations?.[annotations.quarantined];
-  if (text === undefined || text === "") return [];
-  try {
-    const list: unknown = JSON.parse(text);
-    if (!Array.isArray(list)) return [];
-    return list.flatMap((entry: unknown) => {
-      if (typeof entry === "string") return [entry];
-      const config: unknown = typeof entry === "object" && entry !== null && "config" in entry ? entry.config : undefined;
-      return typeof config === "string" ? [config] : [];
-    });
-  } catch {
-    return [];
-  }
 }
 
 /**

@@ -8,19 +8,19 @@ const drained = (status: "True" | "False" | "Unknown", reason: string) => ({ typ
 describe("withPhases", () => {
   test("creates every condition at once, and changes nothing when nothing is new", () => {
     const first = withPhases([], [], t0);
-    expect(first.length).toBe(12);
+    expect(first.length).toBe(15);
     expect(withPhases(first, [], t0 + 1000)).toBe(first);
   });
 
   test("a parent follows from its children", () => {
     const working = withPhases([], [drained("Unknown", "UpdateExecutedDrained")], t0);
     expect(conditionOf(working, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
-    const done = withPhases(working, [drained("True", "UpdateExecutedDrained"), { type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" }, { type: "AppliedFilesAndOS", status: "True", reason: "UpdateExecutedAppliedFilesAndOS", message: "" }], t0);
+    const done = withPhases(working, [drained("True", "UpdateExecutedDrained"), { type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" }, { type: "AppliedFiles", status: "True", reason: "AppliedFilesAndOSAppliedFiles", message: "" }, { type: "AppliedOSImage", status: "False", reason: "NotRequired", message: "" }], t0);
     expect(conditionOf(done, "UpdateExecuted")).toMatchObject({ status: "True", reason: "UpdateExecuted" });
   });
 
   test("a child that is not required does not keep its parent back", () => {
-    const done = withPhases([], [drained("False", "NotRequired"), { type: "Cordoned", status: "False", reason: "NotRequired", message: "" }, { type: "AppliedFilesAndOS", status: "True", reason: "X", message: "" }], t0);
+    const done = withPhases([], [drained("False", "NotRequired"), { type: "Cordoned", status: "False", reason: "NotRequired", message: "" }, { type: "AppliedFiles", status: "True", reason: "X", message: "" }, { type: "AppliedOSImage", status: "False", reason: "NotRequired", message: "" }], t0);
     expect(conditionOf(done, "UpdateExecuted")?.status).toBe("True");
   });
 

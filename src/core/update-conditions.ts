@@ -9,8 +9,9 @@ export interface PhaseReport {
   readonly message: string;
 }
 
-/** Parent → children, in the order of an update. A parent without children speaks for itself. */
+/** Parent → children, in the order of an update; one that is a child itself comes before its parent. A parent without children speaks for itself. */
 const childrenOf: Readonly<Record<string, readonly string[]>> = {
+  [types.appliedFilesAndOS]: [types.appliedFiles, types.appliedOSImage],
   [types.updateExecuted]: [types.cordoned, types.drained, types.appliedFilesAndOS],
   [types.updateComplete]: [types.uncordoned],
 };

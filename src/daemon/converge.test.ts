@@ -80,20 +80,21 @@ async function live(host: MemoryHost, target: ReturnType<typeof wanted>, survive
   let drained = 0;
   for (let round = 0; round < 6; round += 1) {
     const known = await documents.load(signal);
-    const previous = known.previous === undefined ? undefined : wanted(known.previous.metadata.name, contents.get(known.previous.metadata.name) ?? nothing).config;
-    const observed = await observeHost(host, known, { previous, target: target.config, onlyControlPlane: false }, signal);
+    const previous = known.previous === undefined ? undefined : wanted(known.previous.config.metadata.name, contents.get(known.previous.config.metadata.name) ?? nothing).config;
+    const observed = await observeHost(host, known, { previous, target: target.config, inService: previous !== undefined, onlyControlPlane: false }, signal);
     const plan = planNode(observed, target.config, policies);
     plans.push(plan);
-    if (plan.verdict === "inSync") return { plans, drained };
-    const site: Worksite = { host, documents, clock: systemClock, observed, target, originals: observed.originals };
+    if (plan.verdict !== "change") return { plans, drained };
+    const site: Worksite = { host, documents, clock: systemClock, observed, target, originals: observed.originals, ledger: observed.ledger };
     for (const step of plan.steps) {
       if (left === 0) return { plans, drained };
       left -= 1;
       if (step.do === "drain") drained += 1;
-      else if (step.do === "reboot") {
+      else await performStep(step, site, signal);
+      if (step.do === "reboot") {
         await host.boot({ orderly: true });
         break;
-      } else await performStep(step, site, signal);
+      }
     }
   }
   throw new Error(`no end: ${JSON.stringify(plans.at(-1))}`);
@@ -179,7 +180,7 @@ describe("a daemon on a machine", () => {
 
   test("restores a file that somebody had before it was managed", async () => {
     const host = await newHost();
-    await host.files.write("/etc/mine", { kind: "file", contents: new TextEncoder().encode("mine"), mode: 0o640, uid: 7, gid: 8 }, {}, signal);
+    await host.files.write([{ path: "/etc/mine", entry: { kind: "file", contents: new TextEncoder().encode("mine"), mode: 0o640, uid: 7, gid: 8 } }], signal);
     const before = files(host);
     await live(host, named({ ...nothing, files: { "/etc/mine": "theirs" } }), Infinity);
     expect(host.snapshot().get("/etc/mine")).toBe("644 0:0 theirs");

@@ -3,66 +3,57 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { annotations, hostPaths, labels, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
-import { type Because, describeChange, describeConsequence } from "../core/change.ts";
-import { type NodeConfig, nodeConfigOf } from "../core/node-config.ts";
-import { type NodePlan, type Originals, driftOf, planNode } from "../core/plan-node.ts";
+import { type Because, type Consequence, describeChange, describeConsequence } from "../core/change.ts";
+import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/deployment.ts";
+import { type MachineFacts, describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
+import { type IrreconcilableChange, irreconcilableChanges } from "../core/irreconcilable-changes.ts";
+import type { NodeConfig } from "../core/node-config.ts";
+import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/plan-node.ts";
 import { reconcile } from "../core/reconcilable.ts";
+import { storageOverridesOf } from "../core/render-for-pool.ts";
 import { childReason, notRequired, phasesAtEnd, phasesAtStart } from "../core/update-conditions.ts";
-import { ignitionOf } from "../core/validate-machine-config.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
-import { isPassing } from "../kube/kube-error.ts";
+import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
-import { type MachineDocuments, documentStore } from "./machine-documents.ts";
+import type { StoryLine } from "../ports/scribe.ts";
+import { adoptMachine, machineConfigAt, moveAside, servedAnnotations, tidyAfterBoot } from "./adopt-machine.ts";
+import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
+import { type MachineDocuments, type RefusedTarget, documentStore } from "./machine-documents.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
-import { encodeBase64 } from "../ignition/data-url.ts";
-import { digestOf, noOriginals, observeHost } from "./observe-host.ts";
-import { type LocalStep, type Worksite, performStep, unknownOwners, watchedPaths } from "./perform-step.ts";
+import { observeHost } from "./observe-host.ts";
+import { type LocalStep, type Worksite, currentConfigOf, performStep, watchedPaths } from "./perform-step.ts";
+import { type Wanted, readConfig } from "./read-config.ts";
 
 export interface DaemonOptions {
   readonly host: Host;
   readonly nodeName: string;
   /** How long to wait for the machine to go down before it is asked again. */
   readonly rebootPatienceSeconds?: number;
+  /** Where figures are kept for those who ask. */
+  readonly facts?: DaemonFacts;
 }
 
 /** A full look at the disk, also when nothing was heard of: watches can miss things. */
 const sweepSeconds = 300;
+/** How soon a machine that went back finds out that somebody wants it tried again. */
+const liftedSweepSeconds = 30;
+/** How long the operator may take to merge disruption policies before somebody is told. */
+const policiesPatienceMs = 120_000;
 
-interface Wanted {
-  readonly machineConfig: MachineConfig;
-  readonly config: NodeConfig;
-}
-
-type Read = { readonly verdict: "read"; readonly wanted: Wanted } | { readonly verdict: "refused"; readonly reason: string };
-
-/** Decoded configurations by object, so that a look at an unchanged machine parses nothing. */
-const decoded = new WeakMap<MachineConfig, Read>();
-
-function readConfig(machineConfig: MachineConfig): Read {
-  const known = decoded.get(machineConfig);
-  if (known !== undefined) return known;
-  const result = ((): Read => {
-    const ignition = ignitionOf(machineConfig);
-    if (ignition?.verdict === "invalid") {
-      const [problem] = ignition.problems;
-      return { verdict: "refused", reason: `${machineConfig.metadata.name}: spec.config${problem?.path === "" ? "" : `.${problem?.path}`}: ${problem?.reason}` };
-    }
-    const config = nodeConfigOf(machineConfig, ignition?.config);
-    if (config.verdict === "refused") return { verdict: "refused", reason: `${config.path}: ${config.reason}` };
-    return { verdict: "read", wanted: { machineConfig, config: config.config } };
-  })();
-  decoded.set(machineConfig, result);
-  return result;
-}
+type Change = NodePlan & { readonly verdict: "change" };
 
 const sentence = (because: readonly Because[]) => because.map(({ consequence, why }) => `${describeConsequence(consequence)} because ${why}`).join("; ");
 
-/** What concerns the daemon of its Node: not the kubelet's heartbeats. */
-function concernsUs(before: Node | undefined, after: Node | undefined): boolean {
+/** What concerns the daemon of its Node: not the kubelet's heartbeats, and not what it has just written itself, which would undo every back-off. */
+function concernsUs(before: Node | undefined, after: Node | undefined, reporter: NodeReporter | undefined): boolean {
   if (before === undefined || after === undefined) return true;
-  return JSON.stringify([before.metadata.annotations, before.metadata.labels, before.spec]) !== JSON.stringify([after.metadata.annotations, after.metadata.labels, after.spec]);
+  if (JSON.stringify([before.metadata.labels, before.spec, before.metadata.deletionTimestamp]) !== JSON.stringify([after.metadata.labels, after.spec, after.metadata.deletionTimestamp])) return true;
+  const [was, is] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
+  return [...new Set([...Object.keys(was), ...Object.keys(is)])].some((key) => was[key] !== is[key] && reporter?.hasWritten(key, is[key]) !== true);
 }
+
+const policiesOf = (configuration: MachineConfiguration | undefined) => [configuration?.metadata.generation, configuration?.status?.observedGeneration, configuration?.status?.nodeDisruptionPolicyStatus];
 
 /**
  * Keeps one machine on its target. Each look observes the machine, plans, and carries the plan out as far as it goes
@@ -70,61 +61,59 @@ function concernsUs(before: Node | undefined, after: Node | undefined): boolean 
  */
 export function daemonController(options: DaemonOptions): Controller {
   const { host, nodeName } = options;
+  const facts = options.facts ?? newDaemonFacts();
   const documents = documentStore(host.ledger);
-  const field = `metadata.name=${nodeName}`;
+  const rebootPatienceSeconds = options.rebootPatienceSeconds ?? 120;
   let loaded: MachineDocuments | undefined;
   let reporter: NodeReporter | undefined;
   let targets: MachineConfig[] = [];
   let rebootAsked: { readonly bootId: string; readonly at: number } | undefined;
   let watched: { readonly of: NodeConfig; readonly stop: () => void } | undefined;
   let add: (key: string) => void = () => undefined;
-  let lastBootId: string | undefined;
+  /** The boot that this process has tidied up after; the first look of a boot tells more than later ones. */
+  let tidied: string | undefined;
+  let resumed: string | undefined;
+  /** Images that this process has seen fetched, so that waiting for a drain does not ask for them again and again. */
+  const fetched = new Set<string>();
+  let policiesAwaitedSince: number | undefined;
+  /** The target whose update has been told of, and the one whose last try failed. */
+  let announced: string | undefined;
+  /** Where the machine differs for good from a configuration; `undefined` on one that nobody served its first. */
+  let compared: { readonly of: MachineConfig; readonly changes: readonly IrreconcilableChange[] | undefined } | undefined;
+  let failing: string | undefined;
 
-  async function targetNamed(name: string, context: Context): Promise<MachineConfig | undefined> {
-    const known = targets.find((config) => config.metadata.name === name);
+  async function configNamed(name: string, context: Context): Promise<MachineConfig | undefined> {
+    const known = [...targets, ...(loaded?.previous === undefined ? [] : [loaded.previous.config])].find((config) => config.metadata.name === name);
     if (known !== undefined) return known;
-    const fetched = await context.kube.get(MachineConfig, { name }, { signal: context.signal });
+    const read = await context.kube.get(MachineConfig, { name }, { signal: context.signal });
     // A rendered configuration never changes; the last two are the ones that matter.
-    if (fetched !== undefined) targets = [fetched, ...targets].slice(0, 2);
-    return fetched;
+    if (read !== undefined) targets = [read, ...targets].slice(0, 2);
+    return read;
   }
 
-  function watchForDrift(config: NodeConfig): void {
+  function watchForDrift(config: NodeConfig, node: Node, context: Context): void {
     if (watched?.of === config) return;
+    if (watched === undefined) context.events.event(node, { type: "Normal", reason: "ConfigDriftMonitorStarted", message: `Watching the files of ${config.name}` });
     watched?.stop();
     watched = { of: config, stop: host.files.watch([...watchedPaths(config), hostPaths.force], () => add(nodeName)) };
   }
 
-  /** What the machine has, for the first look of a daemon that finds a machine which another one kept before. */
-  async function documentsOf(node: Node, context: Context): Promise<MachineDocuments> {
-    loaded ??= await documents.load(context.signal);
-    const current = node.metadata.annotations?.[annotations.currentConfig];
-    if (loaded.previous !== undefined || loaded.ledger !== undefined || current === undefined || current === "") return loaded;
-    const adopted = await targetNamed(current, context);
-    const read = adopted === undefined ? undefined : readConfig(adopted);
-    if (adopted === undefined || read?.verdict !== "read") return loaded;
-    // What was there before that daemon is not known: what the OS ships stands in for it.
-    const status = await host.os.status(context.signal);
-    const paths: Record<string, Originals["paths"][string]> = {};
-    for (const path of read.wanted.config.entries.keys()) {
-      const vendor = await host.files.vendor(path, context.signal);
-      const seen = vendor?.kind === "file" ? { ...vendor, digest: digestOf(vendor.contents), contents: encodeBase64(vendor.contents) } : undefined;
-      paths[path] = seen ?? (vendor?.kind === "link" ? vendor : null);
-    }
-    loaded = { ...loaded, previous: adopted, originals: { ...noOriginals(status.booted.kernelArguments), paths } };
-    return loaded;
+  function stopWatching(node: Node, context: Context, message: string): void {
+    if (watched === undefined) return;
+    watched.stop();
+    watched = undefined;
+    context.events.event(node, { type: "Normal", reason: "ConfigDriftMonitorStopped", message });
   }
+
+  const tell = (context: Context, line: Omit<StoryLine, "book">) => context.scribe.line({ book: `node/${nodeName}`, ...line });
 
   return {
     name: "daemon",
     watches: [
-      watching({ resource: kubernetes.Node, selection: { fieldSelector: field }, concerns: ({ key, before, after }) => (concernsUs(before, after) ? [key] : []) }),
-      watching({
-        resource: MachineConfiguration,
-        concerns: ({ before, after }) => (JSON.stringify(before?.status?.nodeDisruptionPolicyStatus) === JSON.stringify(after?.status?.nodeDisruptionPolicyStatus) ? [] : [nodeName]),
-      }),
+      watching({ resource: kubernetes.Node, selection: { fieldSelector: `metadata.name=${nodeName}` }, concerns: ({ key, before, after }) => (concernsUs(before, after, reporter) ? [key] : []) }),
+      watching({ resource: MachineConfiguration, concerns: ({ before, after }) => (JSON.stringify(policiesOf(before)) === JSON.stringify(policiesOf(after)) ? [] : [nodeName]) }),
     ],
-    owns: ["Node.metadata.annotations/daemon", "MachineConfigNode.status/daemon"],
+    owns: ["Node.metadata.annotations/daemon", "MachineConfigNode.status/daemon", "MachineConfigNode.metadata.annotations/daemon"],
     start: (enqueue, context) => {
       add = enqueue;
       context.signal.addEventListener("abort", () => watched?.stop(), { once: true });
@@ -132,169 +121,385 @@ export function daemonController(options: DaemonOptions): Controller {
 
     async reconcile(name, context): Promise<Outcome> {
       const node = context.caches.of(kubernetes.Node).get(name);
-      if (node === undefined) return waiting("NodeAbsent", "the node is not registered yet", 30);
+      if (node === undefined || node.metadata.deletionTimestamp !== undefined) return waiting("NodeAbsent", "the node is not registered yet", 30);
       reporter ??= nodeReporter({ ...context, nodeName });
       reporter.begin(node);
+      facts.hasSeenNode = true;
+      facts.lookingSince = context.clock.monotonic();
       try {
         const outcome = await look(node, reporter, context);
         await reporter.flush();
         return outcome;
       } catch (error) {
-        // That the API server is away or busy is no fault of the machine, and could not be told either.
-        if (context.signal.aborted || isPassing(error)) throw error;
-        const message = error instanceof Error ? error.message : String(error);
-        const newer = error instanceof McoError && error.code === "MCO_LEDGER_NEWER";
-        reporter.phases([{ type: types.nodeDegraded, status: "True", reason: newer ? "WrittenByNewerVersion" : "UpdateFailed", message }]);
-        context.events.event(node, { type: "Warning", reason: newer ? "WrittenByNewerVersion" : "UpdateFailed", message });
-        context.scribe.line({ book: `node/${nodeName}`, chapter: "Degraded", path: "Failed", mark: "fail", level: "boundary", reason: newer ? "WrittenByNewerVersion" : "UpdateFailed", message });
-        await reporter.annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message }).catch((second: unknown) => context.log.warn({ error: second }, "state not written"));
-        await reporter.flush();
-        if (newer) return stalled("WrittenByNewerVersion", message);
-        throw error;
+        // That the API server is away or busy, or does not know our rights yet, is no fault of the machine.
+        if (context.signal.aborted || isPassing(error) || isRefusedToUs(error)) throw error;
+        failing = announced;
+        fetched.clear(); // One that was thrown away while a drain took its time would be missed for ever.
+        const outcome = await degrade(node, reporter, context, failureOf(error));
+        if (outcome === undefined) throw error;
+        return outcome;
+      } finally {
+        facts.lookingSince = undefined;
       }
     },
   };
 
+  /** @returns an outcome where trying again cannot help. */
+  async function degrade(node: Node, report: NodeReporter, context: Context, { reason, message, lasting }: Failure): Promise<Outcome | undefined> {
+    facts.state = nodeStates.degraded;
+    facts.reason = reason;
+    report.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
+    if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000)) {
+      context.events.event(node, { type: "Warning", reason, message });
+      tell(context, { chapter: "Degraded", path: "Failed", mark: "fail", level: "boundary", reason, message });
+    }
+    await report.annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message }).catch((second: unknown) => context.log.warn({ error: second }, "state not written"));
+    await report.flush();
+    return lasting ? stalled(reason, message) : undefined;
+  }
+
   async function look(node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
     const { signal, events } = context;
     const has = node.metadata.annotations ?? {};
-    const desired = has[annotations.desiredConfig];
-    const known = await documentsOf(node, context);
-    if (desired === undefined || desired === "") return waiting("NoTarget", "no configuration was chosen for this machine yet", 60);
+    const adopted = await known(node, report, context);
+    if ("kind" in adopted) return adopted;
+    const status = await host.os.status(signal);
+    if (rebootAsked?.bootId !== status.bootId) rebootAsked = undefined;
+    if (tidied !== status.bootId) await afterBoot(adopted, node, report, context);
 
-    const machineConfig = await targetNamed(desired, context);
+    if (rebootAsked !== undefined) {
+      if (context.clock.monotonic() - rebootAsked.at < rebootPatienceSeconds * 1000) return waiting("Rebooting", "the machine is going down", rebootPatienceSeconds);
+      facts.rebootFailures += 1;
+      events.event(node, { type: "Warning", reason: "RebootFailed", message: `${nodeName} has not gone down within ${rebootPatienceSeconds} s of being asked to; it is asked again` });
+    }
+
+    const forced = (await host.files.read(hostPaths.force, signal)) !== undefined;
+    const refused = await refusedTargets(adopted, forced, report, context);
+    const desired = has[annotations.desiredConfig];
+    if (desired === undefined || desired === "") return waiting("NoTarget", "no configuration was chosen for this machine yet", 60);
+    const wentBack = refused.find(({ config }) => config === desired);
+    const { previous } = adopted;
+    // A target that this machine went back from is not tried again: it keeps what it has until somebody decides.
+    const machineConfig = wentBack !== undefined && previous !== undefined ? previous.config : await configNamed(desired, context);
     if (machineConfig === undefined) return waiting("TargetAbsent", `${desired} does not exist`, 15);
-    const target = readConfig(machineConfig);
-    if (target.verdict === "refused") return refuse(node, report, context, desired, target.reason);
-    const previousRead = known.previous === undefined ? undefined : readConfig(known.previous);
-    if (previousRead?.verdict === "refused") throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "the stored previous configuration cannot be read", reason: previousRead.reason });
-    const previous = previousRead?.wanted;
+    const read = readConfig(machineConfig);
+    if (read.verdict === "refused") return refuse(node, report, context, desired, read.reason);
+    const previousRead = previous === undefined ? undefined : readConfig(previous.config);
+    if (previousRead?.verdict === "refused") throw new McoError("MCO_LEDGER_UNREADABLE", { document: "previous.json", problem: previousRead.reason });
 
     const isControlPlane = node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
     const onlyControlPlane = isControlPlane && has[annotations.controlPlaneTopology] === "SingleReplica";
-    const observed = await observeHost(host, known, { previous: previous?.config, target: target.wanted.config, onlyControlPlane }, signal);
-    if (lastBootId !== undefined && lastBootId !== observed.bootId) rebootAsked = undefined;
-    lastBootId = observed.bootId;
+    const seen = await observeHost(host, adopted, { previous: previousRead?.wanted.config, target: read.wanted.config, inService: previous?.proven === true, onlyControlPlane }, signal);
+    const target: Wanted = { machineConfig, config: fitToAccounts(read.wanted.config, seen.users) };
+    const observed: ObservedNode = seen.previous === undefined ? seen : { ...seen, previous: fitToAccounts(seen.previous, seen.users) };
+    facts.foreignPackages = foreignPackages(observed.booted.packages).length;
 
-    if (rebootAsked !== undefined && rebootAsked.bootId === observed.bootId) {
-      const patienceMs = (options.rebootPatienceSeconds ?? 120) * 1000;
-      if (context.clock.monotonic() - rebootAsked.at < patienceMs) return waiting("Rebooting", "the machine is going down", options.rebootPatienceSeconds ?? 120);
-    }
-
-    if (previous !== undefined && previous.config.name !== desired) {
-      const found = reconcile(previous.machineConfig, machineConfig);
+    const configuration = context.caches.of(MachineConfiguration).get(objects.machineConfiguration);
+    if (previous !== undefined && previous.config.metadata.name !== machineConfig.metadata.name) {
+      const found = reconcile(previous.config, machineConfig, { overrides: storageOverridesOf(configuration) });
       if (found.length > 0) return refuse(node, report, context, desired, found.map((each) => `${each.field}: ${each.reason}; ${each.remedy}`).join("; "));
     }
-    const owners = unknownOwners(observed, target.wanted.config);
-    if (owners.length > 0) return refuse(node, report, context, desired, owners.map(({ path, owner }) => `${path} is to belong to ${owner}, which this machine does not have`).join("; "));
+    const problems = judgeTarget(observed, target.config, await machineFacts(signal));
+    if (problems.length > 0) return refuse(node, report, context, desired, describeProblems(problems));
 
-    if (has[annotations.postConfigAction] === "Rebooting") {
-      report.phases([{ type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" }]);
-      events.event(node, { type: "Normal", reason: "Rebooted", message: `${nodeName} has rebooted` });
-    }
-
-    const policies = context.caches.of(MachineConfiguration).get(objects.machineConfiguration)?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
-    const plan = planNode(observed, target.wanted.config, policies);
-    if (plan.verdict === "inSync") return done(node, report, context, target.wanted);
+    const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+    const plan = planNode(observed, target.config, policies);
+    if (plan.verdict === "inSync") return wentBack === undefined ? done(node, report, context, target) : staysBack(node, report, context, target, wentBack);
+    if (plan.verdict === "bootFails") return bootFails(plan, adopted, node, report, context, target);
 
     const drift = driftOf(observed);
-    if (drift.length > 0 && previous?.config.name === desired && !observed.forced) return degradeForDrift(node, report, context, drift.map(describeChange));
-    return execute(plan, { host, documents, clock: context.clock, observed, target: target.wanted, originals: observed.originals }, node, report, context);
+    if (drift.length > 0 && observed.previous?.name === target.config.name && !observed.forced) return degradeForDrift(node, report, context, drift.map(describeChange));
+    if (configuration !== undefined && configuration.status?.observedGeneration !== undefined && configuration.status.observedGeneration !== configuration.metadata.generation && observed.ledger === undefined) return awaitPolicies(node, report, context);
+    policiesAwaitedSince = undefined;
+    return execute(plan, { host, documents, clock: context.clock, observed, target, originals: observed.originals, ledger: observed.ledger }, wentBack, node, report, context);
   }
 
-  async function execute(plan: NodePlan & { verdict: "change" }, site: Worksite, node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
-    const { signal, events, scribe, log } = context;
+  /** What the machine is known to have; an outcome where that cannot be found out now. */
+  async function known(node: Node, report: NodeReporter, context: Context): Promise<MachineDocuments | Outcome> {
+    loaded ??= await documents.load(context.signal);
+    const has = node.metadata.annotations ?? {};
+    if (loaded.previous === undefined && loaded.ledger === undefined) {
+      const adoption = await adoptMachine(host, documents, has[annotations.currentConfig], (name) => configNamed(name, context), context.signal);
+      if (adoption.verdict === "unknown" && (await host.files.read(hostPaths.force, context.signal)) === undefined) {
+        const message = `the machine is said to have ${adoption.config}, which neither its disk nor the cluster holds; bring the MachineConfig back, or create ${hostPaths.force} on the machine to apply its target over what is there`;
+        await degrade(node, report, context, { reason: "CurrentConfigMissing", message, lasting: false });
+        return waiting("CurrentConfigMissing", message, 60);
+      }
+      if (adoption.verdict === "adopted") {
+        loaded = adoption.documents;
+        tell(context, { chapter: "Join", path: "Adopted", mark: "end", level: "boundary", reason: "Adopted", message: `the machine has ${adoption.documents.previous?.config.metadata.name ?? ""}`, data: { from: adoption.from } });
+      }
+    }
+    const served = has[annotations.currentConfig] === undefined ? await servedAnnotations(host, context.signal) : undefined;
+    const missing = Object.fromEntries(Object.entries(served ?? {}).filter(([key]) => has[key] === undefined));
+    // The disk knows better than an annotation that came back from an old backup.
+    const truth = loaded.ledger === undefined ? loaded.previous?.config.metadata.name : undefined;
+    await report.annotate(node, { ...missing, ...(truth === undefined || has[annotations.currentConfig] === truth ? {} : { [annotations.currentConfig]: truth }) });
+    return loaded;
+  }
+
+  /** The first look of a boot. */
+  async function afterBoot({ ledger, previous }: MachineDocuments, node: Node, report: NodeReporter, context: Context): Promise<void> {
+    const { signal, events } = context;
+    const has = node.metadata.annotations ?? {};
+    const { bootId, booted } = await host.os.status(signal);
+    const read = previous === undefined ? undefined : readConfig(previous.config);
+    await tidyAfterBoot(host, read?.verdict === "read" ? read.wanted.config : undefined, signal);
+    facts.os = await osOf(host, signal);
+    const failure = await host.os.finaliseFailure(signal);
+    if (has[annotations.finaliseFailure] !== failure) {
+      if (failure !== undefined) events.event(node, { type: "Warning", reason: "FailedFinalization", message: `The system that was staged on ${nodeName} was not finalised at the last shutdown: ${failure}` });
+      await report.annotate(node, { [annotations.finaliseFailure]: failure });
+    }
+    const wentDown = ledger?.rebootsAsked?.includes(bootId) !== true;
+    if (has[annotations.postConfigAction] === "Rebooting" && wentDown) {
+      report.phases([{ type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" }]);
+      events.event(node, { type: "Normal", reason: "Rebooted", message: `${nodeName} has rebooted` });
+      tell(context, { chapter: "Update", ...(ledger === undefined ? {} : { run: ledger.target }), path: "PostAction/Rebooted", mark: "end", level: "boundary", reason: "Rebooted", message: `boot ${bootId}`, data: { image: booted.image } });
+    }
+    tidied = bootId;
+  }
+
+  async function machineFacts(signal: AbortSignal): Promise<MachineFacts> {
+    const core = await host.users.lookup("core", signal);
+    const folder = core === undefined ? undefined : await host.files.read(`${core.home}/.ssh`, signal);
+    return { sshFolder: core === undefined || folder?.kind !== "folder" ? undefined : { uid: folder.uid, coreUid: core.uid }, freeBytes: await host.files.freeBytes(signal) };
+  }
+
+  /** What this machine went back from, less what somebody has lifted since: by the force file, or by taking it out of the MachineConfigNode. */
+  async function refusedTargets({ refused }: MachineDocuments, forced: boolean, report: NodeReporter, { signal }: Context): Promise<readonly RefusedTarget[]> {
+    if (refused.length === 0 || loaded === undefined) return refused;
+    if (forced || (refused.every(({ reported }) => reported === true) && !(await report.namesRefused()))) {
+      await documents.storeRefused([], signal);
+      await report.refused([]);
+      loaded = { ...loaded, refused: [] };
+    } else if (!refused.every(({ reported }) => reported === true)) {
+      await report.refused(refused);
+      const reported = refused.map((one) => ({ ...one, reported: true }));
+      await documents.storeRefused(reported, signal);
+      loaded = { ...loaded, refused: reported };
+    }
+    return loaded.refused;
+  }
+
+  async function execute(plan: Change, site: Worksite, wentBack: RefusedTarget | undefined, node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
+    const { signal, events } = context;
     const has = node.metadata.annotations ?? {};
     const { name } = site.target.config;
-    const story = { book: `node/${nodeName}`, chapter: "Update", run: name } as const;
-    const starts = has[annotations.state] !== nodeStates.working || site.observed.ledger === undefined;
-    if (starts && has[annotations.state] !== nodeStates.working) {
-      log.info({ target: name, changes: plan.changes.length, steps: plan.steps.map((step) => step.do).join(" ") }, "update planned");
+    const drains = plan.steps.some((step) => step.do === "drain");
+    const story = { chapter: "Update", run: name } as const;
+    const goesOn = announced === name || (has[annotations.state] === nodeStates.working && site.observed.ledger?.target === name);
+    announced = name;
+    if (!goesOn) {
+      context.log.info({ target: name, changes: plan.changes.length, steps: plan.steps.map((step) => step.do).join(" ") }, "update planned");
       report.phases(phasesAtStart(name));
-      report.phases([{ type: types.updatePrepared, status: "True", reason: types.updatePrepared, message: `${plan.changes.length} changes: ${sentence(plan.because)}` }]);
+      const ignored = site.observed.previous === undefined && site.target.config.atBirth.ignored.length > 0 ? `; not carried out here: ${site.target.config.atBirth.ignored.join(", ")}` : "";
+      report.phases([{ type: types.updatePrepared, status: "True", reason: types.updatePrepared, message: `${plan.changes.length} changes, drain ${drains ? "required" : "not required"}: ${sentence(plan.because)}${ignored}` }]);
       report.versions({ desired: name });
-      scribe.line({ ...story, path: "Prepared", mark: "end", level: "boundary", reason: "Planned", message: sentence(plan.because), data: { changes: plan.changes.length } });
+      tell(context, { ...story, path: "Prepared", mark: "end", level: "boundary", reason: "Planned", message: `${sentence(plan.because)}${ignored}`, data: { changes: plan.changes.length } });
+      if (resumed !== site.observed.bootId) events.event(node, { type: "Normal", reason: "BootResync", message: `${nodeName} has booted with something else than ${name}, which it should have` });
     }
-    report.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
-    await report.annotate(node, { [annotations.state]: nodeStates.working, [annotations.reason]: "", [annotations.postConfigAction]: has[annotations.postConfigAction] === undefined ? undefined : "" });
-
-    if (!plan.steps.some((step) => step.do === "drain")) {
+    facts.config = name;
+    // What failed the last time has not come right because it is tried again.
+    if (failing !== name) {
+      facts.state = nodeStates.working;
+      facts.reason = "";
+      report.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
+      await report.annotate(node, { [annotations.state]: nodeStates.working, [annotations.reason]: "", [annotations.postConfigAction]: has[annotations.postConfigAction] === undefined ? undefined : "" });
+    }
+    if (!drains) {
       report.phases([
         { type: types.cordoned, status: "False", reason: notRequired, message: "no drain is required" },
         { type: types.drained, status: "False", reason: notRequired, message: "no drain is required" },
       ]);
     }
+    const changesOs = plan.steps.some((step) => step.do === "stageOs" || step.do === "prefetch");
     for (const step of plan.steps) {
       signal.throwIfAborted();
-      if (step.do === "drain") {
-        if (isDrained(node, name)) continue;
-        await report.annotate(node, { [annotations.desiredDrain]: `drain-${name}` });
-        if (has[annotations.desiredDrain] !== `drain-${name}`) {
-          events.event(node, { type: "Normal", reason: "Drain", message: `Draining ${nodeName} to update it to ${name}` });
-          scribe.line({ ...story, path: "Executed/Drained", mark: "begin", level: "boundary", reason: "DrainRequested", message: "asked for a drain" });
+      switch (step.do) {
+        case "prefetch": {
+          const images = step.images.filter((image) => !fetched.has(image));
+          if (images.length === 0) continue;
+          report.phases([{ type: types.imagePulledFromRegistry, status: "Unknown", reason: "Pulling", message: images.join(", ") }]);
+          tell(context, { ...story, path: "Executed/ImagePulled", mark: "begin", level: "boundary", reason: "Pulling", message: images.join(", ") });
+          await perform(step, site, node, report, context);
+          for (const image of images) fetched.add(image);
+          report.phases([{ type: types.imagePulledFromRegistry, status: "True", reason: "Pulled", message: images.join(", ") }]);
+          tell(context, { ...story, path: "Executed/ImagePulled", mark: "end", level: "boundary", reason: "Pulled", message: images.join(", ") });
+          continue;
         }
-        return waiting("Draining", "waiting for the drain controller", 60);
+        case "drain":
+          if (isDrained(node, name)) continue;
+          await report.annotate(node, { [annotations.desiredDrain]: `drain-${name}` });
+          if (has[annotations.desiredDrain] !== `drain-${name}`) {
+            events.event(node, { type: "Normal", reason: "Drain", message: `Draining ${nodeName} to update it to ${name}` });
+            tell(context, { ...story, path: "Executed/Drained", mark: "begin", level: "boundary", reason: "DrainRequested", message: "asked for a drain" });
+          }
+          return waiting("Draining", "waiting for the drain controller", 60);
+        case "openLedger":
+          stopWatching(node, context, `${nodeName} is being updated to ${name}`);
+          report.phases([
+            { type: types.appliedFiles, status: "Unknown", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `writing ${name}` },
+            changesOs ? { type: types.appliedOSImage, status: "Unknown", reason: childReason(types.appliedFilesAndOS, types.appliedOSImage), message: "staging the system" } : { type: types.appliedOSImage, status: "False", reason: notRequired, message: "the system does not change" },
+          ]);
+          await perform(step, site, node, report, context);
+          continue;
+        case "stageOs":
+          events.event(node, { type: "Normal", reason: "OSUpdateStarted", message: plan.changes.filter(isOfTheSystem).map(describeChange).join(", ") });
+          tell(context, { ...story, path: "Executed/OS", mark: "begin", level: "boundary", reason: "Staging", message: step.deployment.image });
+          await perform(step, site, node, report, context);
+          facts.osFailures = 0;
+          events.event(node, { type: "Normal", reason: "OSUpdateStaged", message: `${step.deployment.image} is staged for the next boot` });
+          tell(context, { ...story, path: "Executed/OS", mark: "end", level: "boundary", reason: "Staged", message: step.deployment.image });
+          continue;
+        case "reboot":
+          return reboot(step, plan, site, node, report, context);
+        case "closeLedger":
+          await expectPackages(site, signal);
+          await perform(step, site, node, report, context);
+          continue;
+        default:
+          await perform(step, site, node, report, context);
       }
-      if (step.do === "reboot") {
-        events.event(node, { type: "Normal", reason: "Reboot", message: `Rebooting ${nodeName}: ${step.because}` });
-        report.phases([
-          { type: types.appliedFilesAndOS, status: "True", reason: childReason(types.updateExecuted, types.appliedFilesAndOS), message: `${name} is on the disk` },
-          { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message: step.because },
-          { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message: step.because },
-        ]);
-        scribe.line({ ...story, path: "PostAction/Rebooted", mark: "begin", level: "boundary", reason: "RebootRequested", message: step.because });
-        await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
-        await report.flush();
-        await Promise.all([scribe.settle(signal), events.settle()]);
-        rebootAsked = { bootId: site.observed.bootId, at: context.clock.monotonic() };
-        await host.os.reboot(`update to ${name}: ${step.because}`, signal);
-        return waiting("Rebooting", "the machine is going down", options.rebootPatienceSeconds ?? 120);
-      }
-      await perform(step, site, node, context);
     }
-    loaded = undefined; // The documents have changed; the next look reads what is on the disk.
     const rebooted = site.observed.ledger !== undefined && site.observed.ledger.bootId !== site.observed.bootId;
     report.phases([
-      { type: types.appliedFilesAndOS, status: "True", reason: childReason(types.updateExecuted, types.appliedFilesAndOS), message: `${name} is on the disk` },
+      ...applied(name, changesOs || rebooted),
       { type: types.updatePostActionComplete, status: "True", reason: rebooted ? "Rebooted" : reasonOfActions(plan), message: sentence(plan.because) },
     ]);
-    scribe.line({ ...story, path: "Updated", mark: "end", level: "boundary", reason: "Succeeded", message: `the machine has ${name}` });
+    if (rebooted && site.observed.previous?.osImage !== site.target.config.osImage) events.event(node, { type: "Normal", reason: "OSUpgradeApplied", message: `${nodeName} runs ${site.observed.booted.image}` });
+    if (!rebooted && plan.changes.length > 0 && !plan.steps.some(isAction)) events.event(node, { type: "Normal", reason: "SkipReboot", message: `${name} needed no reboot and no service action` });
+    tell(context, { ...story, path: "Updated", mark: "end", level: "boundary", reason: "Succeeded", message: `the machine has ${name}` });
     events.event(node, { type: "Normal", reason: "NodeDone", message: `${nodeName} now has ${name}` });
-    return done(node, report, context, site.target);
+    return wentBack === undefined ? done(node, report, context, site.target) : staysBack(node, report, context, site.target, wentBack);
   }
 
-  async function perform(step: LocalStep, site: Worksite, node: Node, context: Context): Promise<void> {
+  async function reboot(step: LocalStep & { do: "reboot" }, plan: Change, site: Worksite, node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
+    const { events, scribe, signal } = context;
+    const { name } = site.target.config;
+    events.event(node, { type: "Normal", reason: "Reboot", message: `Rebooting ${nodeName}: ${step.because}` });
+    report.phases([
+      ...applied(name, plan.changes.some(isOfTheSystem)),
+      { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message: step.because },
+      { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message: step.because },
+    ]);
+    tell(context, { chapter: "Update", run: name, path: "PostAction/Rebooted", mark: "begin", level: "boundary", reason: "RebootRequested", message: step.because });
+    await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
+    await report.flush();
+    await Promise.all([scribe.settle(signal), events.settle()]);
+    rebootAsked = { bootId: site.observed.bootId, at: context.clock.monotonic() };
+    loaded = undefined;
     try {
-      await performStep(step, site, context.signal);
+      await perform(step, site, node, report, context);
     } catch (error) {
-      if (context.signal.aborted) throw error;
-      loaded = undefined;
-      throw new McoError("MCO_HOST_COMMAND_FAILED", { step: step.do }, { cause: error, message: `step ${step.do} of the update to ${site.target.config.name} failed: ${error instanceof Error ? error.message : String(error)}` });
+      rebootAsked = undefined;
+      facts.rebootFailures += 1;
+      throw error;
     }
-    if (step.do === "openLedger") loaded = undefined;
-    if (step.do === "restart") context.events.event(node, { type: "Normal", reason: "ServiceRestart", message: `Restarted ${step.unit}` });
-    if (step.do === "reload") context.events.event(node, { type: "Normal", reason: "ServiceReload", message: `Reloaded ${step.unit}` });
+    return waiting("Rebooting", "the machine is going down", rebootPatienceSeconds);
+  }
+
+  async function perform(step: LocalStep, site: Worksite, node: Node, report: NodeReporter, context: Context): Promise<void> {
+    const { events, signal } = context;
+    const { name } = site.target.config;
+    // Whatever comes of it: the next look reads what is on the disk.
+    if (step.do !== "prefetch") loaded = undefined;
+    try {
+      await performStep(step, site, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const problem = error instanceof Error ? error.message : String(error);
+      if (step.do === "prefetch") {
+        report.phases([{ type: types.imagePulledFromRegistry, status: "False", reason: "PullFailed", message: problem }]);
+        tell(context, { chapter: "Update", run: name, path: "Executed/ImagePulled", mark: "fail", level: "boundary", reason: "PullFailed", message: problem });
+      }
+      if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
+      if (step.do === "reload" || step.do === "daemonReload") events.event(node, { type: "Warning", reason: "FailedServiceReload", message: problem });
+      if (step.do === "restart") events.event(node, { type: "Warning", reason: "FailedServiceRestart", message: problem });
+      throw new McoError("MCO_HOST_COMMAND_FAILED", { step: step.do }, { cause: error, message: `step ${step.do} of the update to ${name} failed: ${problem}` });
+    }
+    if (step.do === "restart") events.event(node, { type: "Normal", reason: "ServiceRestart", message: `Restarted ${step.unit}` });
+    if (step.do === "reload") events.event(node, { type: "Normal", reason: "ServiceReload", message: `Reloaded ${step.unit}` });
+    if (step.do === "daemonReload") events.event(node, { type: "Normal", reason: "ServiceReload", message: "The service manager has read all units again" });
+  }
+
+  /** Packages that were asked for can be missing after all: then the machine is not what it should be. */
+  async function expectPackages({ target: { config }, observed: { can } }: Worksite, signal: AbortSignal): Promise<void> {
+    if (config.extensions.length === 0 || !can.packages) return;
+    const missing = missingExtensions(config.extensions, await host.os.installed(packagesOf(config.extensions), signal));
+    if (missing.length > 0) throw new McoError("MCO_PACKAGES_MISSING", { extensions: missing });
+  }
+
+  /** Another boot would not help: the machine goes back to what it had, or stays as it is where there is nothing to go back to. */
+  async function bootFails(plan: NodePlan & { verdict: "bootFails" }, { previous, refused }: MachineDocuments, node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
+    const { name } = target.config;
+    const failure = await host.os.finaliseFailure(context.signal);
+    const message = `after ${plan.tried} reboots for ${name} the machine still boots ${describeDeployment(plan.booted, plan.wanted)}${failure === undefined ? "" : `: ${failure}`}`;
+    const goesBack = previous !== undefined && previous.config.metadata.name !== name;
+    if (!goesBack) {
+      const whole = `${message}; there is nothing to go back to: look at the machine, then choose another configuration or create ${hostPaths.force} on it`;
+      await degrade(node, report, context, { reason: "BootFailed", message: whole, lasting: true });
+      return stalled("BootFailed", whole);
+    }
+    const entry = { config: name, image: target.config.osImage, reason: message, at: new Date(context.clock.now()).toISOString() };
+    await documents.storeRefused([...refused.filter(({ config }) => config !== name), entry], context.signal);
+    loaded = undefined;
+    context.events.event(node, { type: "Warning", reason: "WentBack", message: `${nodeName} goes back to ${previous.config.metadata.name}: ${message}` });
+    tell(context, { chapter: "Rollback", run: name, path: "Decided", mark: "begin", level: "boundary", reason: "BootFailed", message });
+    return look(node, report, context);
+  }
+
+  /** The machine is well, on what it had before the target that it went back from. */
+  async function staysBack(node: Node, report: NodeReporter, context: Context, has: Wanted, { config, reason }: RefusedTarget): Promise<Outcome> {
+    const message = `${config} is refused: ${reason}; the machine stays on ${has.config.name} until another configuration is chosen, the annotation ${annotations.refusedTargets} of its MachineConfigNode is removed, or ${hostPaths.force} is created on it`;
+    await report.annotate(node, { [annotations.currentConfig]: has.config.name, [annotations.postConfigAction]: node.metadata.annotations?.[annotations.postConfigAction] === undefined ? undefined : "", ...drainTakenBack(node, has.config.name) });
+    report.versions({ desired: config, current: has.config.name });
+    watchForDrift(has.config, node, context);
+    await degrade(node, report, context, { reason: "TargetRefused", message, lasting: true });
+    return settled(liftedSweepSeconds);
   }
 
   async function done(node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
     const has = node.metadata.annotations ?? {};
     const { name } = target.config;
-    const drained = has[annotations.desiredDrain]?.startsWith("drain-") === true;
+    await moveAside(host, hostPaths.nodeAnnotations, hostPaths.nodeAnnotationsDone, context.signal);
+    if (loaded?.previous?.proven === false && loaded.originals !== undefined) {
+      const previous = { ...loaded.previous, proven: true };
+      await host.files.write([currentConfigOf(previous.config)], context.signal);
+      await documents.adopt(previous, loaded.originals, context.signal);
+      loaded = { ...loaded, previous };
+    }
+    if (loaded !== undefined && loaded.refused.length > 0) {
+      await report.refused([]);
+      await documents.storeRefused([], context.signal);
+      loaded = { ...loaded, refused: [] };
+    }
     await report.annotate(node, {
       [annotations.currentConfig]: name,
       [annotations.state]: nodeStates.done,
       [annotations.reason]: "",
       [annotations.postConfigAction]: has[annotations.postConfigAction] === undefined ? undefined : "",
-      ...(drained ? { [annotations.desiredDrain]: `uncordon-${name}` } : {}),
+      ...drainTakenBack(node, name),
     });
     const finished = has[annotations.state] !== nodeStates.done || has[annotations.currentConfig] !== name;
     if (finished) report.phases(phasesAtEnd(name));
+    announced = undefined;
+    failing = undefined;
+    const { bootId } = await host.os.status(context.signal);
+    if (finished || resumed !== bootId) report.phases([{ type: types.resumed, status: "True", reason: types.resumed, message: `in normal operation with ${name}` }]);
+    resumed = bootId;
     report.phases([
       { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${name}` },
       { type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" },
     ]);
     report.versions({ desired: name, current: name });
-    watchForDrift(target.config);
+    if (compared?.of !== target.machineConfig) {
+      const served = await machineConfigAt(host, hostPaths.servedConfig, context.signal);
+      compared = { of: target.machineConfig, changes: served === undefined ? undefined : irreconcilableChanges(served, target.machineConfig) };
+    }
+    if (compared.changes !== undefined) report.irreconcilable(compared.changes);
+    Object.assign(facts, { state: nodeStates.done, reason: "", config: name, driftSince: undefined } satisfies Partial<DaemonFacts>);
+    watchForDrift(target.config, node, context);
     return settled(sweepSeconds);
   }
 
@@ -302,29 +507,70 @@ export function daemonController(options: DaemonOptions): Controller {
     const message = `${desired} cannot be applied: ${reason}`;
     if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000)) {
       context.events.event(node, { type: "Warning", reason: "FailedToReconcile", message });
-      context.scribe.line({ book: `node/${nodeName}`, chapter: "Update", run: desired, path: "Prepared", mark: "fail", level: "boundary", reason: "Irreconcilable", message });
+      tell(context, { chapter: "Update", run: desired, path: "Prepared", mark: "fail", level: "boundary", reason: "Irreconcilable", message });
     }
+    announced = undefined;
+    failing = undefined;
+    facts.state = nodeStates.unreconcilable;
+    facts.reason = "Unreconcilable";
     report.phases([
       { type: types.updatePrepared, status: "Unknown", reason: "UpdatePreparedFailed", message },
       { type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message },
     ]);
     // Nothing was touched: a drain that was asked for is taken back.
-    const drained = node.metadata.annotations?.[annotations.desiredDrain]?.startsWith("drain-") === true;
-    await report.annotate(node, { [annotations.state]: nodeStates.unreconcilable, [annotations.reason]: message, ...(drained ? { [annotations.desiredDrain]: `uncordon-${desired}` } : {}) });
+    await report.annotate(node, { [annotations.state]: nodeStates.unreconcilable, [annotations.reason]: message, ...drainTakenBack(node, desired) });
     return stalled("Unreconcilable", message);
   }
 
   async function degradeForDrift(node: Node, report: NodeReporter, context: Context, drift: readonly string[]): Promise<Outcome> {
     const shown = drift.slice(0, 5).join(", ");
-    const message = `config drift: ${shown}${drift.length > 5 ? ` and ${drift.length - 5} more` : ""} differ from what was applied; undo the change, or create /run/machine-config-daemon-force on the machine to apply the configuration again`;
+    const message = `config drift: ${shown}${drift.length > 5 ? ` and ${drift.length - 5} more` : ""} differ from what was applied; undo the change, or create ${hostPaths.force} on the machine to apply the configuration again`;
+    const { bootId } = await host.os.status(context.signal);
     if (node.metadata.annotations?.[annotations.reason] !== message) {
-      context.events.event(node, { type: "Warning", reason: "ConfigDriftDetected", message });
-      context.scribe.line({ book: `node/${nodeName}`, chapter: "Drift", path: "Detected", mark: "begin", level: "boundary", reason: "ConfigDrift", message });
+      context.events.event(node, { type: "Warning", reason: resumed === bootId ? "ConfigDriftDetected" : "OnDiskStateValidationFailed", message });
+      tell(context, { chapter: "Drift", path: "Detected", mark: "begin", level: "boundary", reason: "ConfigDrift", message });
     }
+    announced = undefined;
+    Object.assign(facts, { state: nodeStates.degraded, reason: "ConfigDrift", driftSince: facts.driftSince ?? context.clock.now() } satisfies Partial<DaemonFacts>);
     report.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
-    await report.annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message });
+    // Nothing goes on until somebody decides: a drain that was asked for is taken back.
+    await report.annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message, ...drainTakenBack(node, loaded?.previous?.config.metadata.name ?? "") });
+    const previous = loaded?.previous === undefined ? undefined : readConfig(loaded.previous.config);
+    if (previous?.verdict === "read") watchForDrift(previous.wanted.config, node, context);
     return settled(sweepSeconds);
   }
+
+  /** Policies that somebody has just written are not merged yet: what they would spare or ask for is not known. */
+  async function awaitPolicies(node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
+    const message = `MachineConfiguration/${objects.machineConfiguration} has changed and the operator has not merged its disruption policies yet; nothing is done before it has`;
+    const since = (policiesAwaitedSince ??= context.clock.monotonic());
+    report.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
+    if (context.clock.monotonic() - since > policiesPatienceMs) await degrade(node, report, context, { reason: "PoliciesNotMerged", message, lasting: false });
+    return waiting("PoliciesNotMerged", message, 30);
+  }
+}
+
+interface Failure {
+  readonly reason: string;
+  readonly message: string;
+  /** Only somebody's help or a new target can change it. */
+  readonly lasting: boolean;
+}
+
+function failureOf(error: unknown): Failure {
+  const message = error instanceof Error ? error.message : String(error);
+  const codes = [...causesOf(error)].map(({ code }) => code);
+  if (codes.includes("MCO_LEDGER_NEWER")) return { reason: "WrittenByNewerVersion", message, lasting: true };
+  if (codes.some((code) => code.startsWith("MCO_IMAGE_") || code === "MCO_HOST_IMAGE_UNKNOWN")) return { reason: "ImagePullFailed", message, lasting: false };
+  if (codes.includes("MCO_SERVICE_FAILED")) return { reason: "ServiceFailed", message, lasting: false };
+  return { reason: "UpdateFailed", message, lasting: false };
+}
+
+/** An API server that has just started refuses what it has not read the rights for yet. */
+const isRefusedToUs = (error: unknown) => error instanceof KubeError && (error.httpStatus === 401 || error.httpStatus === 403);
+
+function* causesOf(error: unknown): Generator<McoError> {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof McoError) yield at;
 }
 
 /** A drain counts while the node is still out of service: somebody may have uncordoned it since. */
@@ -334,7 +580,31 @@ function isDrained(node: Node, target: string): boolean {
   return has[annotations.desiredDrain] === request && has[annotations.lastAppliedDrain] === request && node.spec?.unschedulable === true;
 }
 
-function reasonOfActions(plan: NodePlan & { verdict: "change" }): string {
+/** Asks for the machine to be put back into service, where a drain was asked for. */
+const drainTakenBack = ({ metadata }: Node, config: string): Readonly<Record<string, string>> => (metadata.annotations?.[annotations.desiredDrain]?.startsWith("drain-") === true ? { [annotations.desiredDrain]: `uncordon-${config}` } : {});
+
+const isOfTheSystem = ({ kind }: Change["changes"][number]) => kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType";
+/** What the machine boots, as far as it is not what it should boot. */
+function describeDeployment(booted: Deployment, wanted: Deployment): string {
+  if (booted.image !== wanted.image) return `${booted.image} in place of ${wanted.image}`;
+  return `without ${[...wanted.kernelArguments, ...wanted.packages, wanted.kernelType].filter((word) => ![...booted.kernelArguments, ...booted.packages, booted.kernelType].includes(word)).join(", ") || "what was staged"}`;
+}
+
+async function osOf(host: Host, signal: AbortSignal): Promise<{ readonly name: string; readonly version: string } | undefined> {
+  const file = (await host.files.read("/etc/os-release", signal)) ?? (await host.files.read("/usr/lib/os-release", signal));
+  if (file?.kind !== "file") return undefined;
+  const value = (key: string) => new RegExp(`^${key}="?([^"\\n]*)"?$`, "m").exec(new TextDecoder().decode(file.contents))?.[1] ?? "";
+  return { name: value("ID"), version: value("VERSION_ID") };
+}
+
+const isAction = (step: { readonly do: string }) => (["daemonReload", "reload", "restart"] satisfies Consequence["kind"][]).some((kind) => kind === step.do);
+
+const applied = (name: string, changesOs: boolean) => [
+  { type: types.appliedFiles, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `${name} is on the disk` } as const,
+  changesOs ? ({ type: types.appliedOSImage, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedOSImage), message: "the system is staged or runs" } as const) : ({ type: types.appliedOSImage, status: "False", reason: notRequired, message: "the system does not change" } as const),
+];
+
+function reasonOfActions(plan: Change): string {
   if (plan.steps.some((step) => step.do === "restart")) return "ServiceRestarted";
   if (plan.steps.some((step) => step.do === "reload")) return "ServiceReloaded";
   return plan.steps.some((step) => step.do === "daemonReload") ? "DaemonReloaded" : "None";

@@ -1,10 +1,13 @@
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
-import { fieldManagers } from "../api/names.ts";
+import { annotations, fieldManagers } from "../api/names.ts";
+import type { IrreconcilableChange } from "../core/irreconcilable-changes.ts";
 import { type PhaseReport, withPhases } from "../core/update-conditions.ts";
+import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import type { RefusedTarget } from "./machine-documents.ts";
 
 /** Reasons are cut to this length before they are stored. */
 const reasonLimit = 2000;
@@ -13,11 +16,19 @@ const reasonLimit = 2000;
 export interface NodeReporter {
   /** A new look begins with this node from the cache: what we wrote counts until the cache shows it. */
   begin(node: Node): void;
+  /** Whether this value of an annotation is what was last written here: then its event tells nothing new. */
+  hasWritten(key: string, value: string | undefined): boolean;
   /** Writes annotations that differ from the node as far as it is known with what we wrote since; `undefined` removes one. */
   annotate(node: Node, annotations: Readonly<Record<string, string | undefined>>): Promise<void>;
   /** Notes phases; they are written together by `flush`. */
   phases(reports: readonly PhaseReport[]): void;
+  /** Whether the MachineConfigNode names targets that this machine went back from. */
+  namesRefused(): Promise<boolean>;
+  /** Names them there, or takes the names away. */
+  refused(targets: readonly RefusedTarget[]): Promise<void>;
   versions(versions: { readonly desired?: string; readonly current?: string }): void;
+  /** Notes where the machine differs for good from its configuration. */
+  irreconcilable(changes: readonly IrreconcilableChange[]): void;
   /** Writes what was noted since the last time, in one request; what fails is kept and logged. */
   flush(): Promise<void>;
 }
@@ -26,16 +37,23 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
   const { kube, clock, log, nodeName } = options;
   let noted = new Map<string, PhaseReport>();
   let notedVersions: { desired?: string; current?: string } = {};
+  let notedChanges: readonly IrreconcilableChange[] | undefined;
   /** What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived. */
   const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
+
+  /** The last value of each, however long ago. */
+  const lastWritten = new Map<string, string | undefined>();
 
   return {
     begin(node) {
       for (const [key, { version }] of written) if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
     },
-    async annotate(node, annotations) {
+    hasWritten(key, value) {
+      return lastWritten.has(key) && lastWritten.get(key) === value;
+    },
+    async annotate(node, changed) {
       const has = node.metadata.annotations ?? {};
-      const changes = Object.entries(annotations)
+      const changes = Object.entries(changed)
         .map(([key, value]) => [key, value?.slice(0, reasonLimit)] as const)
         .filter(([key, value]) => {
           const ours = written.get(key);
@@ -43,7 +61,10 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
           return ours.version === undefined || ours.value !== value;
         });
       if (changes.length === 0) return;
-      for (const [key, value] of changes) written.set(key, { value });
+      for (const [key, value] of changes) {
+        written.set(key, { value });
+        lastWritten.set(key, value);
+      }
       const after = await kube.patch(kubernetes.Node, { name: nodeName }, { type: "merge", body: { metadata: { annotations: Object.fromEntries(changes.map(([key, value]) => [key, value ?? null])) } } }, { owner: fieldManagers.daemon });
       const version = Number(after.metadata.resourceVersion);
       for (const [key, value] of changes) written.set(key, { value, version });
@@ -51,15 +72,28 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
     phases(reports) {
       for (const report of reports) noted.set(report.type, report);
     },
+    async namesRefused() {
+      const object = await kube.get(MachineConfigNode, { name: nodeName });
+      return (object?.metadata.annotations?.[annotations.refusedTargets] ?? "") !== "";
+    },
+    async refused(targets) {
+      const value = targets.length === 0 ? null : JSON.stringify(targets.map(({ config, image, reason, at }) => ({ config, image, reason, at })));
+      await kube.patch(MachineConfigNode, { name: nodeName }, { type: "merge", body: { metadata: { annotations: { [annotations.refusedTargets]: value } } } }, { owner: fieldManagers.daemon });
+    },
     versions(versions) {
       notedVersions = { ...notedVersions, ...versions };
     },
+    irreconcilable(changes) {
+      notedChanges = changes;
+    },
     async flush() {
-      if (noted.size === 0 && Object.keys(notedVersions).length === 0) return;
+      if (noted.size === 0 && Object.keys(notedVersions).length === 0 && notedChanges === undefined) return;
       const reports = [...noted.values()];
       const versions = notedVersions;
+      const changes = notedChanges;
       noted = new Map();
       notedVersions = {};
+      notedChanges = undefined;
       try {
         await updateObject(
           kube,
@@ -70,9 +104,10 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
             const conditions = withPhases(before, reports, clock.now());
             const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
             const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
-            if (conditions === before && sameVersions) return undefined;
+            const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
+            if (conditions === before && sameVersions && sameChanges) return undefined;
             const observedGeneration = Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1);
-            return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }) } };
+            return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
           },
           { subresource: "status", owner: fieldManagers.daemon },
         );
@@ -81,6 +116,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         log.warn({ error }, "MachineConfigNode not written");
         noted = new Map([...reports.map((report) => [report.type, report] as const), ...noted]);
         notedVersions = { ...versions, ...notedVersions };
+        notedChanges ??= changes;
       }
     },
   };

@@ -2,68 +2,71 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/node-config.ts";
-import type { ObservedEntry, ObservedNode, Originals } from "../core/plan-node.ts";
-import type { Host } from "../host/host.ts";
+import type { ObservedEntry, ObservedNode, OriginalEntry, Originals } from "../core/plan-node.ts";
+import { encodeBase64 } from "../ignition/data-url.ts";
+import type { Owner } from "../ignition/types.ts";
+import type { Host, HostEntry } from "../host/host.ts";
 import type { MachineDocuments } from "./machine-documents.ts";
 
 export const noOriginals = (kernelArguments: readonly string[]): Originals => ({ paths: {}, enablement: {}, passwords: {}, kernelArguments, ownKernelArguments: [] });
 
 export const digestOf = (contents: Uint8Array): string => bytesToHex(sha256(contents));
 
+/** What is to be remembered of a path before it is managed; `null` where nothing is that could be put back. */
+export function originalOf(entry: HostEntry | undefined): OriginalEntry | null {
+  if (entry?.kind === "file") return { ...entry, digest: digestOf(entry.contents), contents: encodeBase64(entry.contents) };
+  return entry?.kind === "link" ? entry : null;
+}
+
 export async function observeEntry(host: Host, path: string, signal: AbortSignal): Promise<ObservedEntry | undefined> {
   const entry = await host.files.read(path, signal);
-  if (entry === undefined || entry.kind === "link") return entry;
-  if (entry.kind === "folder") return { kind: "folder" };
+  if (entry?.kind !== "file") return entry;
   return { kind: "file", digest: digestOf(entry.contents), mode: entry.mode, uid: entry.uid, gid: entry.gid };
 }
 
+export interface Known {
+  readonly previous: NodeConfig | undefined;
+  readonly target: NodeConfig;
+  readonly inService: boolean;
+  readonly onlyControlPlane: boolean;
+}
+
 /** Reads what the machine is, as far as the previous configuration, the target and what was managed before name it. */
-export async function observeHost(
-  host: Host,
-  documents: MachineDocuments,
-  known: { readonly previous: NodeConfig | undefined; readonly target: NodeConfig; readonly onlyControlPlane: boolean },
-  signal: AbortSignal,
-): Promise<ObservedNode> {
+export async function observeHost(host: Host, documents: Pick<MachineDocuments, "ledger" | "originals">, known: Known, signal: AbortSignal): Promise<ObservedNode> {
   const { previous, target } = known;
   const status = await host.os.status(signal);
   const originals = documents.originals ?? noOriginals(status.booted.kernelArguments);
+  const configs = previous === undefined ? [target] : [previous, target];
+  const born = previous === undefined ? target.atBirth : undefined;
 
-  const paths = new Set([...(previous?.entries.keys() ?? []), ...target.entries.keys(), ...Object.keys(originals.paths)]);
+  const paths = new Set([...configs.flatMap(({ entries }) => [...entries.keys()]), ...Object.keys(originals.paths), ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()])]);
   const entries = new Map<string, ObservedEntry>();
   for (const path of paths) {
     const entry = await observeEntry(host, path, signal);
     if (entry !== undefined) entries.set(path, entry);
   }
 
-  const units = new Set([...(previous?.enablement.keys() ?? []), ...target.enablement.keys(), ...Object.keys(originals.enablement)]);
+  const units = new Set([...configs.flatMap(({ enablement }) => [...enablement.keys()]), ...Object.keys(originals.enablement)]);
   const states = units.size === 0 ? new Map<string, { enablement: string }>() : await host.units.state([...units], signal);
 
-  const passwords = new Map<string, string>();
-  for (const user of new Set([...(previous?.passwords.keys() ?? []), ...target.passwords.keys(), ...Object.keys(originals.passwords)])) {
-    const hash = await host.users.passwordHash(user, signal);
-    if (hash !== undefined) passwords.set(user, hash);
-  }
+  const owners = configs.flatMap((config) => [...config.entries.values()].flatMap((wanted) => (wanted.kind === "file" ? [wanted, ...(wanted.folder === undefined ? [] : [wanted.folder])] : [])));
+  const bornOwners = born === undefined ? [] : [...born.folders.values(), ...born.appends.values()];
+  const accounts = new Set([...configs.flatMap(({ passwords }) => [...passwords.keys()]), ...Object.keys(originals.passwords)]);
+  const users = await idsOf([...[...owners, ...bornOwners].map(({ user }) => user), ...[...accounts].map((name) => ({ name }))], async (name) => (await host.users.lookup(name, signal))?.uid);
+  const groups = await idsOf([...owners, ...bornOwners].map(({ group }) => group), (name) => host.users.group(name, signal));
 
-  const users = new Map<string, number>();
-  const groups = new Map<string, number>();
-  for (const wanted of [...target.entries.values(), ...(previous?.entries.values() ?? [])]) {
-    if (wanted.kind !== "file") continue;
-    for (const owner of [wanted.user, wanted.folder?.user]) {
-      if (owner?.name === undefined || users.has(owner.name)) continue;
-      const user = await host.users.lookup(owner.name, signal);
-      if (user !== undefined) users.set(owner.name, user.uid);
-    }
-    for (const owner of [wanted.group, wanted.folder?.group]) {
-      if (owner?.name === undefined || groups.has(owner.name)) continue;
-      const gid = await host.users.group(owner.name, signal);
-      if (gid !== undefined) groups.set(owner.name, gid);
-    }
+  const passwords = new Map<string, string>();
+  for (const user of accounts) {
+    const hash = users.has(user) ? await host.users.passwordHash(user, signal) : undefined;
+    if (hash !== undefined) passwords.set(user, hash);
   }
 
   return {
     bootId: status.bootId,
     booted: status.booted,
     staged: status.staged,
+    can: status.can,
+    fips: status.fips,
     entries,
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
     passwords,
@@ -72,7 +75,18 @@ export async function observeHost(
     originals,
     ledger: documents.ledger,
     previous,
+    inService: known.inService,
     forced: (await host.files.read(hostPaths.force, signal)) !== undefined,
     onlyControlPlane: known.onlyControlPlane,
   };
+}
+
+/** Name → number, of those that the machine knows; each name is asked for once. */
+async function idsOf(owners: readonly Owner[], lookup: (name: string) => Promise<number | undefined>): Promise<ReadonlyMap<string, number>> {
+  const ids = new Map<string, number>();
+  for (const name of new Set(owners.flatMap(({ name: one }) => one ?? []))) {
+    const id = await lookup(name);
+    if (id !== undefined) ids.set(name, id);
+  }
+  return ids;
 }

@@ -1,30 +1,55 @@
-import { mkdtemp, mkdir, rm, writeFile, symlink } from "node:fs/promises";
+import { chmod, chown, lstat, mkdtemp, mkdir, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { systemRandom } from "../ports/node/index.ts";
-import { directoryHost, directoryMachine } from "./directory/directory-host.ts";
-import type { Host, Machine, PlainFile } from "./host.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { McoError } from "../api/errors.ts";
+import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { type ImageTrees, type PullSettings, directoryHost, directoryMachine } from "./directory/directory-host.ts";
+import { type Disk, systemDisk } from "./directory/disk.ts";
+import { entriesBelow } from "./directory/root-folder.ts";
+import type { Deployment, Host, HostEntry, Link, Machine, Ownership, PlainFile } from "./host.ts";
 import { memoryHost } from "./memory/memory-host.ts";
+import { fakeSystem } from "./rpm-ostree/fake-system.ts";
+import { otherKernels } from "./rpm-ostree/read-status.ts";
+import { rpmOstreeHost } from "./rpm-ostree/rpm-ostree-host.ts";
+import type { UnitModelState } from "./unit-model.ts";
 
 const signal = new AbortController().signal;
-const oldImage = "os/stock@sha256:old";
-const newImage = "os/stock@sha256:new";
+const oldImage = `os.example.com/stock@sha256:${"0".repeat(64)}`;
+const newImage = `os.example.com/stock@sha256:${"1".repeat(64)}`;
+const extensionsImage = `os.example.com/extensions@sha256:${"2".repeat(64)}`;
 const unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
 const passwd = "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\n";
+const shadow = "root:*::0:99999:7:::\ncore:!!::0:99999:7:::\nother:!$6$locked$x::0:99999:7:::\n";
+
+const presets = { "/usr/lib/systemd/system-preset/90-default.preset": "enable chrony*.service\ndisable *\n", "/usr/lib/systemd/system-preset/10-first.preset": "# first\nenable first.service\n" };
+const policy = '{"default":[{"type":"insecureAcceptAnything"}]}';
 
 const images = {
-  [oldImage]: { etc: { "/etc/chrony.conf": "pool old\n", "/etc/passwd": passwd, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "1\n" }, usr: { "/usr/lib/systemd/system/chronyd.service": unit } },
-  [newImage]: { etc: { "/etc/chrony.conf": "pool new\n", "/etc/passwd": passwd, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "2\n" }, usr: { "/usr/lib/systemd/system/chronyd.service": unit } },
+  [extensionsImage]: { etc: {}, usr: {} },
+  [oldImage]: { etc: { "/etc/chrony.conf": "pool old\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "1\n", "/etc/removed.conf": "1\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets } },
+  [newImage]: { etc: { "/etc/chrony.conf": "pool new\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "2\n", "/etc/removed.conf": "2\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets } },
 };
+
+/** What the trees of images hold that is not root's, or that not everybody may read: below /usr. */
+const owned: Readonly<Record<string, Ownership & { readonly text?: string }>> = {
+  "etc/service": { mode: 0o2750, uid: 0, gid: 993 },
+  "etc/service/key": { mode: 0o440, uid: 995, gid: 993, text: "key" },
+  "etc/service/closed": { mode: 0, uid: 995, gid: 0, text: "x" },
+};
+
+/** Where nothing loses power. */
+const forgetfulDisk: Disk = { ...systemDisk, sync: async () => undefined };
 
 interface Subject {
   readonly host: Host;
   readonly machine: Machine;
   readonly seenBy: (service: string) => Promise<Readonly<Record<string, string>>>;
   readonly reboots: string[];
-  plantLink?: (path: string, target: string) => Promise<void>;
+  readonly fips: boolean | undefined;
 }
+
+const isRoot = () => process.geteuid?.() === 0;
 
 const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -33,56 +58,108 @@ afterEach(async () => {
 
 async function memory(): Promise<Subject> {
   const reboots: string[] = [];
-  const host = memoryHost({ images, image: oldImage, random: systemRandom, onReboot: (because) => reboots.push(because) });
+  const host = memoryHost({ images, image: oldImage, fips: true, freeBytes: 1, random: systemRandom, onReboot: (because) => reboots.push(because) });
   await host.boot({ orderly: true });
-  return { host, machine: host, seenBy: async (service) => host.seenBy(service), reboots };
+  return { host, machine: host, seenBy: async (service) => host.seenBy(service), reboots, fips: true };
 }
 
-async function directory(): Promise<Subject> {
-  const folder = await mkdtemp(join(tmpdir(), "mco-host-"));
-  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+/** Trees of the images in a folder; a pull is remembered with what the machine said about it. */
+async function imageStore(folder: string): Promise<ImageTrees & { readonly fetched: { image: string; settings: PullSettings }[] }> {
   const trees: Record<string, string> = {};
   for (const [name, { etc, usr }] of Object.entries(images)) {
     const tree = join(folder, "images", name.replaceAll(/[/:@]/g, "_"));
     trees[name] = tree;
     for (const [path, contents] of [...Object.entries(etc).map(([p, c]) => [`/usr${p}`, c] as const), ...Object.entries(usr)]) {
       await mkdir(join(tree, path, ".."), { recursive: true });
-      await writeFile(join(tree, path), contents);
+      await writeFile(join(tree, path), contents, { mode: path.endsWith("shadow") ? 0o600 : 0o644 });
     }
+    if (name === newImage) await layDownOwned(join(tree, "usr"));
   }
-  const store = {
-    treeOf: async (image: string) => {
-      const tree = trees[image];
-      if (tree === undefined) throw new Error(`no image ${image}`);
-      return tree;
+  const fetched: { image: string; settings: PullSettings }[] = [];
+  const treeOf = async (image: string) => {
+    const tree = trees[image];
+    if (tree === undefined) throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image });
+    return tree;
+  };
+  return {
+    treeOf,
+    ownersIn: async (image) => (isRoot() || image !== newImage ? {} : Object.fromEntries(Object.entries(owned).map(([path, { mode, uid, gid }]) => [`usr/${path}`, { mode, uid, gid }]))),
+    fetched,
+    async fetch(image, settings) {
+      await treeOf(image);
+      fetched.push({ image, settings });
     },
   };
+}
+
+/** As unpacking does: with its owners as root, else so that this user can read it. */
+async function layDownOwned(usr: string): Promise<void> {
+  for (const [path, { text }] of Object.entries(owned)) await (text === undefined ? mkdir(join(usr, path)) : writeFile(join(usr, path), text));
+  if (!isRoot()) return;
+  for (const [path, { mode, uid, gid }] of Object.entries(owned)) {
+    await chown(join(usr, path), uid, gid);
+    await chmod(join(usr, path), mode);
+  }
+}
+
+async function directoryWith(disk?: Disk) {
+  const folder = await mkdtemp(join(tmpdir(), "mco-host-"));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  const store = await imageStore(folder);
   const reboots: string[] = [];
-  const options = { directory: join(folder, "node"), images: store, requestReboot: async (because: string) => void reboots.push(because) };
+  const options = { directory: join(folder, "node"), images: store, requestReboot: async (because: string) => void reboots.push(because), ...(disk === undefined ? {} : { disk }) };
   const machine = directoryMachine(options);
   await mkdir(options.directory);
-  await machine.provision({ image: oldImage, kernelArguments: [] });
+  await machine.provision(os(oldImage), { fips: false });
   await machine.boot({ orderly: true });
-  const { readFile } = await import("node:fs/promises");
   return {
     host: directoryHost(options),
     machine,
     reboots,
-    seenBy: async (service) => (JSON.parse(await readFile(join(options.directory, "units.json"), "utf8")) as { services: Record<string, { read: Record<string, string> }> }).services[service]?.read ?? {},
-    plantLink: (path, target) => symlink(target, join(options.directory, "rootfs", path)),
+    options,
+    store,
+    fips: false,
+    seenBy: async (service: string) => (JSON.parse(await readFile(join(options.directory, "units.json"), "utf8")) as UnitModelState).services[service]?.read ?? {},
+    real: (path: string) => join(options.directory, "rootfs", path),
   };
 }
 
-const file = (text: string, mode = 0o644): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 });
-const textOf = async (host: Host, path: string) => {
-  const entry = await host.files.read(path, signal);
-  return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind;
-};
+const directory = () => directoryWith();
+
+async function rpmOstree(): Promise<Subject> {
+  const folder = await mkdtemp(join(tmpdir(), "mco-host-"));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  const root = join(folder, "root");
+  const system = await fakeSystem({ root, images, image: oldImage, extensions: ["usbguard", "kata-containers", ...otherKernels.realtime] });
+  cleanups.push(async () => expect(system.violations).toEqual([]));
+  await system.boot({ orderly: true });
+  return { host: await rpmOstreeHost({ root, processes: system.processes, clock: systemClock, random: systemRandom, architecture: "x64", disk: forgetfulDisk }), machine: system, seenBy: async (service) => system.seenBy(service), reboots: system.reboots, fips: false };
+}
+
+const file = (text: string, mode = 0o644, owner: { uid: number; gid: number } = { uid: 0, gid: 0 }): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(text), mode, ...owner });
+const put = (host: Host, path: string, entry: PlainFile | Link) => host.files.write([{ path, entry }], signal);
+const os = (image: string, kernelArguments: readonly string[] = []): Deployment => ({ image, kernelArguments, packages: [], kernelType: "default" });
+const textOfEntry = (entry: HostEntry | undefined) => (entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind);
+const textOf = async (host: Host, path: string) => textOfEntry(await host.files.read(path, signal));
+const nobody = 65534;
 
 describe.each([
-  ["memory", memory],
-  ["directory", directory],
-] as const)("every host driver: %s", (_name, make) => {
+  ["memory", memory, false],
+  ["directory", directory, false],
+  ...(process.geteuid?.() === 0
+    ? [
+        ["directory, without root", () => directoryWith(forgetfulDisk), true] as const,
+        // Only root gives files away, as a real machine's driver must.
+        ["rpm-ostree, over a fake system", rpmOstree, false] as const,
+      ]
+    : []),
+] as const)("every host driver: %s", (_name, make, withoutRoot) => {
+  if (withoutRoot) {
+    // The file system asks for the effective user; the test runner's own stays root.
+    beforeAll(() => process.seteuid?.(nobody));
+    afterAll(() => process.seteuid?.(0));
+  }
+
   test("an absent path reads as undefined, and removing it is no error", async () => {
     const { host } = await make();
     expect(await host.files.read("/etc/none/of/this", signal)).toBeUndefined();
@@ -91,47 +168,124 @@ describe.each([
 
   test("a written file has its contents, mode and owner, and replaces a link", async () => {
     const { host } = await make();
-    await host.files.write("/etc/a/b.conf", { kind: "link", target: "/etc/elsewhere" }, {}, signal);
-    await host.files.write("/etc/a/b.conf", file("x", 0o600), {}, signal);
-    const entry = await host.files.read("/etc/a/b.conf", signal);
-    expect(entry).toMatchObject({ kind: "file", mode: 0o600, uid: 0, gid: 0 });
+    await put(host, "/etc/a/b.conf", { kind: "link", target: "/etc/elsewhere" });
+    await put(host, "/etc/a/b.conf", file("x", 0o4750, { uid: 1000, gid: 10 }));
+    expect(await host.files.read("/etc/a/b.conf", signal)).toMatchObject({ kind: "file", mode: 0o4750, uid: 1000, gid: 10 });
     expect(await textOf(host, "/etc/a/b.conf")).toBe("x");
+    await put(host, "/etc/a/b.conf", file("x", 0));
+    expect(await host.files.read("/etc/a/b.conf", signal)).toMatchObject({ kind: "file", mode: 0, uid: 0, gid: 0 });
+    await put(host, "/etc/a/b.conf", { kind: "link", target: "/etc/elsewhere" });
+    expect(await host.files.read("/etc/a/b.conf", signal)).toEqual({ kind: "link", target: "/etc/elsewhere" });
+  });
+
+  test("many are written at once, the last one of a path counts, and folders on the way have the owner that is asked for", async () => {
+    const { host } = await make();
+    const folder = { mode: 0o700, uid: 1000, gid: 1000 };
+    await host.files.write(
+      [
+        { path: "/var/home/core/.ssh/keys.d/a", entry: file("a"), folder },
+        { path: "/var/home/core/.ssh/keys.d/b", entry: file("b"), folder },
+        { path: "/var/home/core/.ssh/keys.d/a", entry: file("later"), folder },
+        { path: "/etc/plain/c", entry: { kind: "link", target: "x" } },
+      ],
+      signal,
+    );
+    expect(await textOf(host, "/var/home/core/.ssh/keys.d/a")).toBe("later");
+    expect(await textOf(host, "/var/home/core/.ssh/keys.d/b")).toBe("b");
+    for (const path of ["/var/home/core/.ssh", "/var/home/core/.ssh/keys.d"]) expect(await host.files.read(path, signal)).toEqual({ kind: "folder", ...folder });
+    expect(await host.files.read("/etc/plain", signal)).toEqual({ kind: "folder", mode: 0o755, uid: 0, gid: 0 });
+  });
+
+  test("a folder is made, with plain ones above it, and changed where it is there", async () => {
+    const { host } = await make();
+    await host.files.makeFolder("/etc/f/g", { mode: 0o2750, uid: 1, gid: 2 }, signal);
+    expect(await host.files.read("/etc/f/g", signal)).toEqual({ kind: "folder", mode: 0o2750, uid: 1, gid: 2 });
+    expect(await host.files.read("/etc/f", signal)).toEqual({ kind: "folder", mode: 0o755, uid: 0, gid: 0 });
+    await put(host, "/etc/f/g/x", file("x"));
+    await host.files.makeFolder("/etc/f/g", { mode: 0o711, uid: 0, gid: 0 }, signal);
+    await host.files.makeFolder("/etc/f/g", { mode: 0o711, uid: 0, gid: 0 }, signal);
+    expect(await host.files.read("/etc/f/g", signal)).toEqual({ kind: "folder", mode: 0o711, uid: 0, gid: 0 });
+    await host.files.remove("/etc/f/g/x", signal);
+    expect(await host.files.read("/etc/f/g", signal)).toMatchObject({ kind: "folder" });
+  });
+
+  test("a folder is neither replaced by a file nor removed as one, and a file does not become a folder", async () => {
+    const { host } = await make();
+    await put(host, "/etc/folder/x", file("x"));
+    await expect(put(host, "/etc/folder", file("y"))).rejects.toBeInstanceOf(McoError);
+    await expect(host.files.remove("/etc/folder", signal)).rejects.toBeInstanceOf(McoError);
+    await expect(host.files.makeFolder("/etc/folder/x", { mode: 0o755, uid: 0, gid: 0 }, signal)).rejects.toBeInstanceOf(McoError);
+    expect(await textOf(host, "/etc/folder/x")).toBe("x");
   });
 
   test("removing the last file of folders that were made for it removes them too", async () => {
     const { host } = await make();
-    await host.files.write("/etc/made/deep/b.conf", file("x"), {}, signal);
+    await put(host, "/etc/made/deep/b.conf", file("x"));
+    await put(host, "/etc/made/c.conf", file("x"));
     await host.files.remove("/etc/made/deep/b.conf", signal);
+    expect(await host.files.read("/etc/made/deep", signal)).toBeUndefined();
+    expect(await host.files.read("/etc/made", signal)).toMatchObject({ kind: "folder" });
+    await host.files.remove("/etc/made/c.conf", signal);
     expect(await host.files.read("/etc/made", signal)).toBeUndefined();
+  });
+
+  test("a folder that somebody else made stays when it becomes empty", async () => {
+    const { host } = await make();
+    await host.files.makeFolder("/etc/theirs", { mode: 0o755, uid: 0, gid: 0 }, signal);
+    await put(host, "/etc/theirs/x", file("x"));
+    await host.files.remove("/etc/theirs/x", signal);
+    expect(await host.files.read("/etc/theirs", signal)).toMatchObject({ kind: "folder" });
+  });
+
+  test("free space is told where it is known", async () => {
+    const { host } = await make();
+    expect(await host.files.freeBytes(signal)).toBeGreaterThan(0);
   });
 
   test("what the image ships in /etc is there, and known as the vendor's after a change", async () => {
     const { host } = await make();
     expect(await textOf(host, "/etc/chrony.conf")).toBe("pool old\n");
-    await host.files.write("/etc/chrony.conf", file("mine"), {}, signal);
+    await put(host, "/etc/chrony.conf", file("mine"));
     const vendor = await host.files.vendor("/etc/chrony.conf", signal);
     expect(vendor?.kind === "file" ? new TextDecoder().decode(vendor.contents) : vendor).toBe("pool old\n");
     expect(await host.files.vendor("/etc/mine-only", signal)).toBeUndefined();
+    expect(await host.files.vendor("/usr/lib/os-release", signal)).toBeUndefined();
   });
 
   test("/usr cannot be written", async () => {
     const { host } = await make();
-    await expect(host.files.write("/usr/bin/x", file("x"), {}, signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
+    await expect(host.files.write([{ path: "/etc/before", entry: file("x") }, { path: "/usr/bin/x", entry: file("x") }], signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
+    expect(await host.files.read("/etc/before", signal)).toBeUndefined();
+    await expect(host.files.makeFolder("/usr/x", { mode: 0o755, uid: 0, gid: 0 }, signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
+    await expect(host.files.remove("/usr/lib/systemd/system/chronyd.service", signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
   });
 
   test("staging changes nothing until an orderly boot, which merges /etc three ways", async () => {
     const { host, machine } = await make();
-    await host.files.write("/etc/chrony.conf", file("mine"), {}, signal);
-    await host.files.write("/etc/new.conf", file("added"), {}, signal);
-    await host.files.write("/var/lib/kept", file("kept"), {}, signal);
-    await host.files.write("/run/gone", file("gone"), {}, signal);
+    await put(host, "/etc/chrony.conf", file("mine"));
+    await put(host, "/etc/new.conf", file("added", 0o640, { uid: 5, gid: 6 }));
+    await host.files.makeFolder("/etc/empty", { mode: 0o750, uid: 7, gid: 8 }, signal);
+    await host.files.remove("/etc/removed.conf", signal);
+    await put(host, "/var/lib/kept", file("kept"));
+    await put(host, "/run/gone", file("gone"));
     const before = await host.os.status(signal);
-    await host.os.stage({ image: newImage, kernelArguments: ["quiet"] }, signal);
-    await host.os.stage({ image: newImage, kernelArguments: ["quiet"] }, signal);
+    const next: Deployment = { image: newImage, kernelArguments: ["quiet"], packages: ["usbguard"], kernelType: "realtime" };
+    await host.os.prefetch(newImage, signal);
+    await host.os.stage(os(newImage), undefined, signal);
+    await host.os.prefetch(extensionsImage, signal);
+    await host.os.stage(next, extensionsImage, signal);
+    await host.os.stage(next, extensionsImage, signal);
+    expect(await host.os.status(signal)).toEqual({ ...before, staged: next });
+    expect(await host.os.installed(["usbguard"], signal)).toEqual([]);
     expect(await textOf(host, "/etc/vendor.conf")).toBe("1\n");
     await machine.boot({ orderly: true });
     const after = await host.os.status(signal);
-    expect(after.booted).toEqual({ image: newImage, kernelArguments: ["quiet"] });
+    expect(after.booted).toEqual(next);
+    expect(await host.os.installed(["kata-containers", "usbguard"], signal)).toEqual(["usbguard"]);
+    expect(await host.os.finaliseFailure(signal)).toBeUndefined();
+    expect(await host.files.read("/etc/new.conf", signal)).toMatchObject({ mode: 0o640, uid: 5, gid: 6 });
+    expect(await host.files.read("/etc/empty", signal)).toEqual({ kind: "folder", mode: 0o750, uid: 7, gid: 8 });
+    expect(await host.files.read("/etc/removed.conf", signal)).toBeUndefined();
     expect(after.staged).toBeUndefined();
     expect(after.bootId).not.toBe(before.bootId);
     expect(await textOf(host, "/etc/chrony.conf")).toBe("mine");
@@ -143,8 +297,8 @@ describe.each([
 
   test("a power cut finalises nothing: the staged deployment is gone and /etc is as it was", async () => {
     const { host, machine } = await make();
-    await host.files.write("/etc/chrony.conf", file("mine"), {}, signal);
-    await host.os.stage({ image: newImage, kernelArguments: [] }, signal);
+    await put(host, "/etc/chrony.conf", file("mine"));
+    await host.os.stage(os(newImage), undefined, signal);
     await machine.boot({ orderly: false });
     const after = await host.os.status(signal);
     expect(after.booted.image).toBe(oldImage);
@@ -152,25 +306,58 @@ describe.each([
     expect(await textOf(host, "/etc/vendor.conf")).toBe("1\n");
   });
 
+  test("a shutdown that fails to finalise leaves the old system, says why until the next boot, and does it once", async () => {
+    const { host, machine } = await make();
+    await machine.failToFinalise?.("error: no space left");
+    await host.os.stage(os(newImage), undefined, signal);
+    await machine.boot({ orderly: true });
+    expect((await host.os.status(signal)).booted.image).toBe(oldImage);
+    expect((await host.os.status(signal)).staged).toBeUndefined();
+    expect(await host.os.finaliseFailure(signal)).toBe("error: no space left");
+    await host.os.stage(os(newImage), undefined, signal);
+    await machine.boot({ orderly: true });
+    expect((await host.os.status(signal)).booted.image).toBe(newImage);
+    expect(await host.os.finaliseFailure(signal)).toBeUndefined();
+  });
+
+  test("booting twice finalises once, and is two boots", async () => {
+    const { host, machine } = await make();
+    await host.os.stage(os(newImage), undefined, signal);
+    const first = await machine.boot({ orderly: true });
+    await put(host, "/etc/vendor.conf", file("mine"));
+    const second = await machine.boot({ orderly: true });
+    expect(second.bootId).not.toBe(first.bootId);
+    expect((await host.os.status(signal)).bootId).toBe(second.bootId);
+    expect(await textOf(host, "/etc/vendor.conf")).toBe("mine");
+  });
+
+  test("what the kernel says of FIPS mode is told, and what of the system can be changed", async () => {
+    const { host, fips } = await make();
+    const status = await host.os.status(signal);
+    expect(status.fips).toBe(fips);
+    expect(status.can).toMatchObject({ images: true, kernelArguments: true, packages: true });
+  });
+
   test("a discarded staged deployment does not boot", async () => {
     const { host, machine } = await make();
-    await host.os.stage({ image: newImage, kernelArguments: [] }, signal);
+    await host.os.stage(os(newImage), undefined, signal);
     await host.os.discardStaged(signal);
     await host.os.discardStaged(signal);
     await machine.boot({ orderly: true });
     expect((await host.os.status(signal)).booted.image).toBe(oldImage);
   });
 
-  test("an image that cannot be had is refused when it is staged", async () => {
+  test("an image that cannot be had is refused when it is fetched and when it is staged", async () => {
     const { host } = await make();
-    await expect(host.os.stage({ image: "os/none", kernelArguments: [] }, signal)).rejects.toThrow();
+    await expect(host.os.prefetch("os/none", signal)).rejects.toBeInstanceOf(McoError);
+    await expect(host.os.stage(os("os/none"), undefined, signal)).rejects.toBeInstanceOf(McoError);
     expect((await host.os.status(signal)).staged).toBeUndefined();
   });
 
   test("a reboot request reaches whoever runs the machine", async () => {
     const { host, reboots } = await make();
     await host.os.reboot("because of x", signal);
-    expect(reboots).toEqual(["because of x"]);
+    expect(reboots).toEqual([expect.stringContaining("because of x")]);
   });
 
   test("the ledger keeps documents across boots and power cuts", async () => {
@@ -187,14 +374,14 @@ describe.each([
     const { host } = await make();
     const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
     expect(await is("x.service")).toBe("absent");
-    await host.files.write("/etc/systemd/system/x.service", file(unit), {}, signal);
+    await put(host, "/etc/systemd/system/x.service", file(unit));
     expect(await is("x.service")).toBe("disabled");
     await host.units.enable("x.service", signal);
     await host.units.enable("x.service", signal);
     expect(await is("x.service")).toBe("enabled");
     await host.units.disable("x.service", signal);
     expect(await is("x.service")).toBe("disabled");
-    await host.files.write("/etc/systemd/system/x.service", { kind: "link", target: "/dev/null" }, {}, signal);
+    await put(host, "/etc/systemd/system/x.service", { kind: "link", target: "/dev/null" });
     expect(await is("x.service")).toBe("masked");
   });
 
@@ -202,13 +389,13 @@ describe.each([
     const { host, seenBy } = await make();
     const path = "/etc/containers/registries.conf";
     const dropIn = "/etc/systemd/system/crio.service.d/10-x.conf";
-    await host.files.write("/etc/systemd/system/crio.service", file(unit), {}, signal);
-    await host.files.write(path, file("a"), {}, signal);
+    await put(host, "/etc/systemd/system/crio.service", file(unit));
+    await put(host, path, file("a"));
     await host.units.daemonReload(signal);
     await host.units.restart("crio.service", signal);
     const first = await seenBy("crio.service");
-    await host.files.write(path, file("b"), {}, signal);
-    await host.files.write(dropIn, file("[Service]\n"), {}, signal);
+    await put(host, path, file("b"));
+    await put(host, dropIn, file("[Service]\n"));
     expect(await seenBy("crio.service")).toEqual(first);
     await host.units.reload("crio.service", signal);
     const second = await seenBy("crio.service");
@@ -221,19 +408,99 @@ describe.each([
     expect((await seenBy("crio.service"))[dropIn]).toBeDefined();
   });
 
+  test("a unit that is absent or masked is neither enabled nor started, and disabling one that is gone is no error", async () => {
+    const { host } = await make();
+    await expect(host.units.enable("gone.service", signal)).rejects.toBeInstanceOf(McoError);
+    await expect(host.units.restart("gone.service", signal)).rejects.toBeInstanceOf(McoError);
+    await expect(host.units.reload("gone.service", signal)).rejects.toBeInstanceOf(McoError);
+    await host.units.disable("gone.service", signal);
+    await host.units.preset("gone.service", signal);
+    await put(host, "/etc/systemd/system/x.service", { kind: "link", target: "/dev/null" });
+    await host.units.daemonReload(signal);
+    await expect(host.units.enable("x.service", signal)).rejects.toBeInstanceOf(McoError);
+    await expect(host.units.restart("x.service", signal)).rejects.toBeInstanceOf(McoError);
+    expect(await host.units.state(["gone.service", "x.service"], signal)).toEqual(new Map([["gone.service", { enablement: "absent", activity: "inactive" }], ["x.service", { enablement: "masked", activity: "inactive" }]]));
+  });
+
+  test("presets decide what nobody else does: the first line that speaks of a unit", async () => {
+    const { host } = await make();
+    const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
+    for (const name of ["first.service", "other.service"]) await put(host, `/etc/systemd/system/${name}`, file(unit));
+    await host.units.enable("other.service", signal);
+    for (const name of ["first.service", "other.service", "chronyd.service", "static.service"]) await host.units.preset(name, signal);
+    expect([await is("first.service"), await is("other.service"), await is("chronyd.service"), await is("static.service")]).toEqual(["enabled", "disabled", "enabled", "static"]);
+  });
+
+  test("a boot starts what is enabled, with the files that it finds", async () => {
+    const { host, machine, seenBy } = await make();
+    await host.units.disable("chronyd.service", signal);
+    await machine.boot({ orderly: true });
+    await host.units.enable("chronyd.service", signal);
+    await put(host, "/etc/chrony.conf", file("mine"));
+    expect((await seenBy("chronyd.service"))["/etc/chrony.conf"]).toBeUndefined();
+    await machine.boot({ orderly: false });
+    expect((await seenBy("chronyd.service"))["/etc/chrony.conf"]).toBeDefined();
+    expect((await host.units.state(["chronyd.service"], signal)).get("chronyd.service")?.activity).toBe("active");
+    await host.units.disable("chronyd.service", signal);
+    await machine.boot({ orderly: true });
+    expect((await host.units.state(["chronyd.service"], signal)).get("chronyd.service")?.activity).toBe("inactive");
+  });
+
+  test("a restart that refreshes the CA trust works where there is no unit for it", async () => {
+    const { host } = await make();
+    await host.units.restart("coreos-update-ca-trust.service", signal);
+    await expect(host.units.restart("not-there.service", signal)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED" });
+  });
+
+  test("disabling takes the folder of links away that enabling made", async () => {
+    const { host } = await make();
+    await put(host, "/etc/systemd/system/x.service", file(unit.replace("multi-user", "odd")));
+    await host.units.daemonReload(signal);
+    await host.units.enable("x.service", signal);
+    await host.units.disable("x.service", signal);
+    expect(await textOf(host, "/etc/systemd/system/odd.target.wants/x.service")).toBeUndefined();
+  });
+
+  test("a service that fails to reload or to start says so, by the verb and by its state, until it starts again", async () => {
+    const { host, machine } = await make();
+    const is = async () => (await host.units.state(["x.service"], signal)).get("x.service")?.activity;
+    await put(host, "/etc/systemd/system/x.service", file(unit));
+    await host.units.daemonReload(signal);
+    expect(await is()).toBe("inactive");
+    await expect(host.units.reload("x.service", signal)).rejects.toBeInstanceOf(McoError);
+    await host.units.restart("x.service", signal);
+    expect(await is()).toBe("active");
+    await machine.breakUnits?.(["x.service"]);
+    await expect(host.units.reload("x.service", signal)).rejects.toBeInstanceOf(McoError);
+    expect(await is()).toBe("failed");
+    await expect(host.units.restart("x.service", signal)).rejects.toBeInstanceOf(McoError);
+    expect(await is()).toBe("failed");
+    await machine.breakUnits?.([]);
+    await host.units.restart("x.service", signal);
+    expect(await is()).toBe("active");
+  });
+
   test("users are found, and a password hash is set and locked again", async () => {
     const { host } = await make();
     expect(await host.users.lookup("core", signal)).toEqual({ uid: 1000, gid: 1000, home: "/home/core" });
     expect(await host.users.lookup("nobody-here", signal)).toBeUndefined();
+    expect(await host.users.group("core", signal)).toBe(1000);
+    expect(await host.users.group("nobody-here", signal)).toBeUndefined();
+    for (const user of ["root", "core", "other", "nobody-here"]) expect(await host.users.passwordHash(user, signal)).toBeUndefined();
+    await host.users.setPasswordHash("core", "$6$x$y", signal);
     await host.users.setPasswordHash("core", "$6$x$y", signal);
     expect(await host.users.passwordHash("core", signal)).toBe("$6$x$y");
     await host.users.setPasswordHash("core", undefined, signal);
+    await host.users.setPasswordHash("core", undefined, signal);
     expect(await host.users.passwordHash("core", signal)).toBeUndefined();
+    await host.users.setPasswordHash("nobody-here", undefined, signal);
+    await expect(host.users.setPasswordHash("nobody-here", "$6$x$y", signal)).rejects.toBeInstanceOf(McoError);
+    await expect(host.users.setPasswordHash("core", "$6$x:0:0::", signal)).rejects.toBeInstanceOf(McoError);
   });
 
   test("a watch tells of a write, of a removal and of a file in a folder that did not exist", async () => {
     const { host } = await make();
-    await host.files.write("/etc/w.conf", file("a"), {}, signal);
+    await put(host, "/etc/w.conf", file("a"));
     const waiting = new Map<string, () => void>();
     const next = (path: string) => new Promise<void>((resolve) => waiting.set(path, resolve));
     const stop = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => waiting.get(path)?.());
@@ -249,15 +516,246 @@ describe.each([
       }
     };
     let version = 0;
-    await seen("/etc/w.conf", () => host.files.write("/etc/w.conf", file(`v${(version += 1)}`), {}, signal));
-    await seen("/etc/later/f.conf", () => host.files.write("/etc/later/f.conf", file(`v${(version += 1)}`), {}, signal));
+    await seen("/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
+    await seen("/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
+    const again = file(`v${version}`);
+    await seen("/etc/w.conf", async () => {
+      await host.files.remove("/etc/w.conf", signal);
+      await put(host, "/etc/w.conf", again);
+    });
     stop();
+    waiting.set("/etc/w.conf", () => expect.unreachable("a stopped watch told something"));
+    await put(host, "/etc/w.conf", file("after"));
   });
 });
 
-test("a link planted inside a directory machine never leads out of it", async () => {
-  const { host, plantLink } = await directory();
-  await plantLink?.("etc/out", "/");
-  await host.files.write("/etc/out/etc/inside.conf", file("x"), {}, signal);
-  expect(await textOf(host, "/etc/inside.conf")).toBe("x");
+describe("a directory machine", () => {
+  test("a link planted inside never leads out of it", async () => {
+    const { host, real } = await directory();
+    await symlink("/", real("etc/out"));
+    await put(host, "/etc/out/etc/inside.conf", file("x"));
+    expect(await textOf(host, "/etc/inside.conf")).toBe("x");
+  });
+
+  test.for([["as root", false], ["without root", true]] as const)("boots what its image ships with owners and modes, as the vendor's and in /etc, %s", async ([, withoutRoot]) => {
+    const wasRoot = isRoot();
+    if (wasRoot && withoutRoot) process.seteuid?.(nobody);
+    try {
+      const { host, machine } = await directory();
+      await host.os.stage(os(newImage), undefined, signal);
+      await machine.boot({ orderly: true });
+      for (const [path, { mode, uid, gid, text }] of Object.entries(owned)) {
+        const entry = await host.files.read(`/${path}`, signal);
+        expect(entry).toMatchObject({ kind: text === undefined ? "folder" : "file", mode, uid, gid });
+        expect(textOfEntry(entry)).toBe(text ?? "folder");
+        expect(await host.files.vendor(`/${path}`, signal)).toEqual(entry);
+      }
+      // Only the owner is another: that is the machine's own too, and stays.
+      await put(host, "/etc/service/key", file("key", 0o440, { uid: 7, gid: 993 }));
+      await host.os.stage(os(newImage, ["quiet"]), undefined, signal);
+      await machine.boot({ orderly: true });
+      expect(await host.files.read("/etc/service/key", signal)).toMatchObject({ mode: 0o440, uid: 7, gid: 993 });
+      expect(await host.files.vendor("/etc/service/key", signal)).toMatchObject({ mode: 0o440, uid: 995, gid: 993 });
+    } finally {
+      if (wasRoot) process.seteuid?.(0);
+    }
+  });
+
+  test("keeps its ledger, and its own files, for root only", async () => {
+    const { host, options } = await directory();
+    await host.ledger.write("ledger.json", "{}", signal);
+    const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon");
+    expect([(await lstat(folder)).mode & 0o777, (await lstat(join(folder, "ledger.json"))).mode & 0o777, (await lstat(join(options.directory, "state.json"))).mode & 0o777]).toEqual([0o700, 0o600, 0o600]);
+  });
+
+  test("setting a password and taking it away leaves the shadow database byte for byte as it was", async () => {
+    const { host, real } = await directory();
+    const before = await readFile(real("etc/shadow"), "utf8");
+    for (const user of ["core", "root"]) await host.users.setPasswordHash(user, "$6$x$y", signal);
+    expect(await readFile(real("etc/shadow"), "utf8")).toBe(before.replace("core:!!:", "core:$6$x$y:").replace("root:*:", "root:$6$x$y:"));
+    expect((await lstat(real("etc/shadow"))).mode & 0o7777).toBe(0o600);
+    for (const user of ["core", "root"]) await host.users.setPasswordHash(user, undefined, signal);
+    expect(await readFile(real("etc/shadow"), "utf8")).toBe(before);
+  });
+
+  test("says what a pull must know: policy, the merged pull secret when it is one, registries, certificates, keys", async () => {
+    const { host, store } = await directory();
+    await put(host, "/etc/containers/policy.json", file("policy"));
+    await put(host, "/etc/containers/registries.conf", file("registries"));
+    await put(host, "/etc/docker/certs.d/r:5000/b.crt", file("B"));
+    await put(host, "/etc/docker/certs.d/r:5000/a.crt", file("A"));
+    await put(host, "/etc/docker/certs.d/r:5000/a.key", file("K"));
+    await put(host, "/etc/pki/key.pub", file("key"));
+    await put(host, "/etc/mco/internal-registry-pull-secret.json", file("\n", 0o600));
+    await put(host, "/var/lib/kubelet/config.json", file('{"auths":{}}', 0o600));
+    await host.os.prefetch(newImage, signal);
+    await put(host, "/etc/mco/internal-registry-pull-secret.json", file('{"merged":1}', 0o600));
+    await put(host, "/run/ostree/auth.json", { kind: "link", target: "/etc/mco/internal-registry-pull-secret.json" });
+    await host.os.prefetch(newImage, signal);
+    const [first, second] = store.fetched;
+    expect(first?.settings).toMatchObject({ policy: "policy", registries: "registries", auth: '{"auths":{}}' });
+    expect(second?.settings.auth).toBe('{"merged":1}');
+    expect(await first?.settings.certificates("r:5000")).toEqual(["A", "B"]);
+    expect(await first?.settings.certificates("../../containers")).toEqual([]);
+    expect(await first?.settings.file("/etc/pki/key.pub")).toBe("key");
+    expect(await first?.settings.file("/etc/pki/none")).toBeUndefined();
+  });
+
+  test("an image that vanishes before it is finalised leaves the old system, and why", async () => {
+    const { host, machine, options } = await directory();
+    await host.os.stage(os(newImage), undefined, signal);
+    await rm(join(options.directory, "..", "images"), { recursive: true });
+    await machine.boot({ orderly: true });
+    expect((await host.os.status(signal)).booted.image).toBe(oldImage);
+    expect(await host.os.finaliseFailure(signal)).toContain("ENOENT");
+  });
+});
+
+/** A disk that counts, and stops working before a certain call, as a process does that is killed. */
+function fallibleDisk() {
+  const calls: { verb: keyof Disk; path: string }[] = [];
+  let left = Infinity;
+  const wrap =
+    <Args extends readonly unknown[]>(verb: keyof Disk, call: (...args: Args) => Promise<void>) =>
+    async (...args: Args): Promise<void> => {
+      if (left <= 0) throw new Error("killed");
+      left -= 1;
+      calls.push({ verb, path: String(verb === "symlink" || verb === "rename" ? args[1] : args[0]) });
+      await call(...args);
+    };
+  const disk: Disk = {
+    create: wrap("create", systemDisk.create),
+    symlink: wrap("symlink", systemDisk.symlink),
+    mkdir: wrap("mkdir", systemDisk.mkdir),
+    chmod: wrap("chmod", systemDisk.chmod),
+    chown: wrap("chown", systemDisk.chown),
+    sync: wrap("sync", forgetfulDisk.sync),
+    rename: wrap("rename", systemDisk.rename),
+    unlink: wrap("unlink", systemDisk.unlink),
+    rmdir: wrap("rmdir", systemDisk.rmdir),
+  };
+  return {
+    disk,
+    calls,
+    countOf: (verb: keyof Disk) => calls.filter((call) => call.verb === verb).length,
+    killAfter: (count: number) => {
+      left = count;
+    },
+  };
+}
+
+describe("the disk of a directory machine", () => {
+  const twoHundred = Array.from({ length: 200 }, (_, index) => ({ path: `/etc/many/${index % 4}/${index}.conf`, entry: file(`contents ${index}`) }));
+
+  test("200 files are one flush pass: every file once, every folder once, then nothing at all when they are the same", async () => {
+    const { disk, calls, countOf } = fallibleDisk();
+    const { host } = await directoryWith(disk);
+    await host.files.write([{ path: "/etc/many/first", entry: file("x") }], signal);
+    calls.length = 0;
+    await host.files.write(twoHundred, signal);
+    // Beside the files: the record (a file and its folder), four new folders before they have their names, and after what came into them, and the one they are in.
+    expect(countOf("sync")).toBe(200 + 2 + 4 + 4 + 1);
+    expect(countOf("create")).toBe(201);
+    const onFiles = calls.filter(({ path }) => /\/many\/\d\/\.mco-/.test(path)).map(({ verb }) => verb);
+    expect(onFiles.lastIndexOf("create")).toBeLessThan(onFiles.indexOf("sync"));
+    const lastContents = calls.findLastIndex(({ verb, path }) => verb === "sync" && path.includes("/.mco-"));
+    const firstName = calls.findIndex(({ verb, path }) => verb === "rename" && path.endsWith(".conf"));
+    expect(lastContents).toBeLessThan(firstName);
+    expect(calls.slice(firstName).filter(({ verb }) => verb === "sync").length).toBe(5);
+    calls.length = 0;
+    await host.files.write(twoHundred, signal);
+    for (const { path } of twoHundred) await host.files.read(path, signal);
+    expect(calls).toEqual([]);
+  });
+
+  test("a write changes no other file of its list: inode and times stay", async () => {
+    const { host, real } = await directory();
+    const writes = ["a", "b"].map((name) => ({ path: `/etc/${name}.conf`, entry: file(name) }));
+    await host.files.write(writes, signal);
+    const before = await lstat(real("etc/a.conf"), { bigint: true });
+    await host.files.write([...writes.slice(0, 1), { path: "/etc/b.conf", entry: file("changed") }], signal);
+    const after = await lstat(real("etc/a.conf"), { bigint: true });
+    expect([after.ino, after.mtimeNs, after.ctimeNs]).toEqual([before.ino, before.mtimeNs, before.ctimeNs]);
+    expect(await textOf(host, "/etc/b.conf")).toBe("changed");
+  });
+
+  /** Everything on the machine's disk that a driver keeps for the machine: names, contents, modes and owners. */
+  async function imageOfDisk(host: Host, options: { readonly directory: string }): Promise<readonly string[]> {
+    const seen: string[] = [];
+    for (const [name, folder] of [["/etc", join(options.directory, "rootfs", "etc")], ["/var", join(options.directory, "sysroot", "var")]] as const)
+      for (const { path } of await entriesBelow(folder)) {
+        const entry = await host.files.read(`${name}/${path}`, signal);
+        seen.push(`${name}/${path} ${JSON.stringify(entry?.kind === "file" ? { ...entry, contents: textOfEntry(entry) } : entry)}`);
+      }
+    return seen;
+  }
+
+  test.for([["as root", false], ["without root", true]] as const)("a process killed at any call leaves each path old or new, and nothing of its own for the next one, %s", async ([, withoutRoot]) => {
+    if (process.geteuid?.() === 0 && withoutRoot) process.seteuid?.(nobody);
+    try {
+      const old = [{ path: "/etc/old/kept.conf", entry: file("old", 0o600, { uid: 3, gid: 4 }) }];
+      const next = [
+        { path: "/etc/old/kept.conf", entry: file("new", 0o640, { uid: 5, gid: 6 }) },
+        { path: "/etc/new/deep/x.conf", entry: file("x"), folder: { mode: 0o700, uid: 1, gid: 1 } },
+        { path: "/etc/new/link", entry: { kind: "link", target: "deep" } as const },
+      ];
+      let kills = 0;
+      for (let at = 1; ; at += withoutRoot ? 2 : 1) {
+        const { disk, killAfter } = fallibleDisk();
+        const { host, options } = await directoryWith(disk);
+        await host.files.write(old, signal);
+        const before = await imageOfDisk(host, options);
+        killAfter(at);
+        const died = await host.files.write(next, signal).then(
+          () => false,
+          () => true,
+        );
+        killAfter(Infinity);
+        if (!died) break;
+        kills += 1;
+        const later = directoryHost(options);
+        for (const { path, entry } of next) {
+          const found = await later.files.read(path, signal);
+          if (path.endsWith("kept.conf")) expect([{ ...old[0]?.entry, contents: "old" }, { ...entry, contents: "new" }]).toContainEqual({ ...found, contents: textOfEntry(found) });
+          else if (found !== undefined) expect({ ...found, contents: textOfEntry(found) }).toEqual({ ...entry, contents: entry.kind === "file" ? textOfEntry(entry) : "link" });
+        }
+        // Goes back: also what is equal already was asked for, so that nothing tells of the attempt.
+        await later.files.write(old, signal);
+        for (const { path } of next.slice(1)) await later.files.remove(path, signal);
+        expect(await imageOfDisk(later, options)).toEqual(before);
+      }
+      expect(kills).toBeGreaterThan(15);
+    } finally {
+      if (process.getuid?.() === 0) process.seteuid?.(0);
+    }
+  });
+
+  test("a host killed at any call of a boot leaves a machine that boots, on the old system or on the new, with no tree of the attempt", async () => {
+    let olds = 0;
+    let news = 0;
+    for (let at = 1; ; at += 6) {
+      const { disk, killAfter } = fallibleDisk();
+      const { host, machine, options } = await directoryWith(disk);
+      await put(host, "/etc/chrony.conf", file("mine"));
+      await host.os.stage(os(newImage), undefined, signal);
+      killAfter(at);
+      const died = await machine.boot({ orderly: true }).then(
+        () => false,
+        () => true,
+      );
+      killAfter(Infinity);
+      if (!died) break;
+      await directoryMachine(options).boot({ orderly: true });
+      const later = directoryHost(options);
+      const { booted, staged } = await later.os.status(signal);
+      expect(staged).toBeUndefined();
+      if (booted.image === newImage) news += 1;
+      else olds += 1;
+      expect(await textOf(later, "/etc/vendor.conf")).toBe(booted.image === newImage ? "2\n" : "1\n");
+      expect(await textOf(later, "/etc/chrony.conf")).toBe("mine");
+      expect((await readdir(join(options.directory, "sysroot", "deploy"))).length).toBe(booted.image === newImage ? 2 : 1);
+    }
+    expect(olds).toBeGreaterThan(5);
+    expect(news).toBeGreaterThan(0);
+  });
 });

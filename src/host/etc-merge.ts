@@ -2,7 +2,7 @@
  * The 3-way merge of /etc that ostree makes when a deployment is finalised (ostreedev/ostree, ostree-admin-deploy(1)):
  * what the machine changed against the old image's defaults is carried over, everything else takes the new defaults.
  *
- * Entries are opaque; `same` compares two of them. Paths are those of files and links.
+ * Entries are opaque; `same` compares two of them. Paths are those of files, links and folders.
  *
  * @returns path → the entry that the new /etc has.
  */

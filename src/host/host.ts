@@ -1,3 +1,7 @@
+import type { Deployment, OsAbilities } from "../core/deployment.ts";
+
+export type { Deployment, KernelType, OsAbilities } from "../core/deployment.ts";
+
 /**
  * Everything this suite may do to a machine. Drivers implement it; nothing else touches the machine.
  *
@@ -32,16 +36,35 @@ export interface Link {
 /** What is at a path; the contents of a folder are asked for by name. */
 export type HostEntry = PlainFile | Link | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
+/** Permission bits (0..0o7777) and owner, by number. */
+export interface Ownership {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface HostWrite {
+  readonly path: string;
+  readonly entry: PlainFile | Link;
+  /** For folders that are missing on the way; without it they are 0755 and root's. */
+  readonly folder?: Ownership;
+}
+
 export interface HostFiles {
   /** What is at the path itself (links are not followed at its end); `undefined` when nothing is. */
   read(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
   /**
-   * Atomic and durable: after it resolves, a power cut leaves the new entry; before, the old one. Replaces a file or a
-   * link. Folders that are missing are made, 0755, owned by root, unless `folderOwner` is given.
+   * Each entry is atomic and durable by itself: after it resolves, a power cut leaves the new ones; before, each path has
+   * the old or the new one. Replaces files and links; a path that has the entry already is not touched. However many they
+   * are, the disk is flushed in one pass: all contents, then all names.
    */
-  write(path: string, entry: PlainFile | Link, options: { readonly folder?: { readonly mode: number; readonly uid: number; readonly gid: number } }, signal: AbortSignal): Promise<void>;
-  /** Removes a file or link, durably, and then folders above it that this made empty and that `write` had made. */
+  write(writes: readonly HostWrite[], signal: AbortSignal): Promise<void>;
+  /** Makes a folder, or gives the one that is there this mode and owner. Missing ones above it are 0755 and root's. */
+  makeFolder(path: string, own: Ownership, signal: AbortSignal): Promise<void>;
+  /** Removes a file or link (a folder is refused), durably, and then folders above it that this made empty and that `write` had made. */
   remove(path: string, signal: AbortSignal): Promise<void>;
+  /** Bytes that are free where /etc and /var are written, the lesser of the two; `undefined` where nobody can say. */
+  freeBytes(signal: AbortSignal): Promise<number | undefined>;
   /** What the operating system itself ships at a path of /etc; `undefined` for paths elsewhere and where it ships nothing. */
   vendor(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
   /** Calls `onChange` soon after something happened to one of `paths`, maybe also when nothing did. Returns the way to stop it. */
@@ -52,35 +75,56 @@ export type Enablement = "enabled" | "disabled" | "static" | "masked" | "absent"
 
 export interface UnitState {
   readonly enablement: Enablement;
-  readonly active: boolean;
+  /** `failed`: it ended, or could not start or reload, for a reason of its own. */
+  readonly activity: "active" | "inactive" | "failed";
 }
 
 export interface HostUnits {
   state(names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>>;
+  /** Rejects for a unit that is absent or masked. */
   enable(name: string, signal: AbortSignal): Promise<void>;
+  /** An absent unit is disabled already. */
   disable(name: string, signal: AbortSignal): Promise<void>;
-  /** Makes the enablement what the vendor's presets say. */
+  /** Makes the enablement what the vendor's presets say. They say nothing of a unit that is absent or masked. */
   preset(name: string, signal: AbortSignal): Promise<void>;
   /** The service manager reads all unit files again. */
   daemonReload(signal: AbortSignal): Promise<void>;
-  /** The service reads its configuration again and goes on. */
+  /** The service reads its configuration again and goes on. Rejects when the service says that it could not, and for one that does not run. */
   reload(name: string, signal: AbortSignal): Promise<void>;
-  /** The service is started from nothing. */
+  /** The service is started from nothing. Rejects when it does not start: also because it is absent or masked. */
   restart(name: string, signal: AbortSignal): Promise<void>;
 }
 
-export interface Deployment {
-  /** Pullspec of the OS image. */
-  readonly image: string;
-  readonly kernelArguments: readonly string[];
+export interface OsStatus {
+  readonly bootId: string;
+  readonly booted: Deployment;
+  readonly staged: Deployment | undefined;
+  /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
+  readonly fips: boolean | undefined;
+  readonly can: OsAbilities;
 }
 
 export interface HostOs {
-  status(signal: AbortSignal): Promise<{ readonly bootId: string; readonly booted: Deployment; readonly staged: Deployment | undefined }>;
-  /** Prepares the next boot and leaves the running system as it is. Another staged deployment is replaced. */
-  stage(deployment: Deployment, signal: AbortSignal): Promise<void>;
+  status(signal: AbortSignal): Promise<OsStatus>;
+  /**
+   * Fetches an image to this machine and verifies it: digest, and the signature policy of the machine. Nothing that runs
+   * or boots changes. An interrupted fetch goes on where it stopped.
+   *
+   * @throws McoError `MCO_IMAGE_…`, which says whether trying again can help (`facts.retryable`).
+   */
+  prefetch(image: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Prepares the next boot and leaves the running system as it is. Another staged deployment is replaced.
+   *
+   * @param packagesFrom image that packages and kernels come from; needed only where there are any.
+   */
+  stage(deployment: Deployment, packagesFrom: string | undefined, signal: AbortSignal): Promise<void>;
   /** Throws the staged deployment away; the next boot is like this one. */
   discardStaged(signal: AbortSignal): Promise<void>;
+  /** Which of `packages` this system really has, whatever was asked for. */
+  installed(packages: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
+  /** Why the shutdown before this boot could not finalise what was staged; `undefined` when nothing is known of a failure. */
+  finaliseFailure(signal: AbortSignal): Promise<string | undefined>;
   /** Resolves once the machine has accepted the request; the process may end at any time after. */
   reboot(because: string, signal: AbortSignal): Promise<void>;
 }
@@ -96,7 +140,10 @@ export interface HostUsers {
   group(name: string, signal: AbortSignal): Promise<number | undefined>;
   /** The hash in the shadow database; `undefined` where the account is locked or has none. */
   passwordHash(name: string, signal: AbortSignal): Promise<string | undefined>;
-  /** `undefined` locks the password. */
+  /**
+   * `undefined` locks the password: the field is again what it was before a hash was set, where that let nobody in, else
+   * `!`. Rejects a hash for a user that the machine does not have.
+   */
   setPasswordHash(name: string, hash: string | undefined, signal: AbortSignal): Promise<void>;
 }
 
@@ -115,6 +162,10 @@ export interface Machine {
    * deployment; after a power cut it is not. Takes a new boot id, empties /run, and every active service reads its files.
    */
   boot(how: { readonly orderly: boolean }): Promise<{ readonly bootId: string }>;
+  /** For trying what can go wrong: the next orderly shutdown fails to finalise what is staged, with this reason. */
+  failToFinalise?(reason: string): Promise<void>;
+  /** For the same: these units, and no others, fail to start and to reload from now on. */
+  breakUnits?(names: readonly string[]): Promise<void>;
 }
 
 /** Answers what is asked over a control socket: `reboot`, `power-cut`, `fail`, `recover`, `status` of a machine. */

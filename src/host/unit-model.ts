@@ -1,3 +1,4 @@
+import { McoError } from "../api/errors.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
 
 /**
@@ -5,7 +6,7 @@ import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
  * model keeps which unit is active and what each service last read, so that a forgotten reload can be seen.
  */
 export interface UnitModelState {
-  readonly services: Record<string, { active: boolean; read: Record<string, string>; restarts: number; reloads: number }>;
+  readonly services: Record<string, { active: boolean; failed?: boolean; read: Record<string, string>; restarts: number; reloads: number }>;
   /** Unit files as the service manager last read them: path → digest. */
   readonly manager: Record<string, string>;
 }
@@ -22,9 +23,13 @@ export const configurationOf: Readonly<Record<string, readonly string[]>> = {
   "sshd.service": ["/etc/ssh/"],
 };
 
+/** What it does, `update-ca-trust` does where there is no such unit: openshift/machine-config-operator pkg/daemon/update.go (main). */
+const caTrust = "coreos-update-ca-trust.service";
+
 export const unitFolder = "/etc/systemd/system";
 export const vendorUnitFolder = "/usr/lib/systemd/system";
-const presetFolder = "/usr/lib/systemd/system-preset";
+/** The machine's own presets count before the vendor's of the same name (systemd.preset(5)). */
+const presetFolders = ["/etc/systemd/system-preset", "/usr/lib/systemd/system-preset"] as const;
 
 /** What the model needs from a driver, beside its files. */
 export interface UnitModelSupport {
@@ -34,6 +39,8 @@ export interface UnitModelSupport {
   digest(contents: Uint8Array): string;
   load(): Promise<UnitModelState>;
   store(state: UnitModelState): Promise<void>;
+  /** Units that fail to start and to reload, for trying what happens then. */
+  broken(): Promise<readonly string[]>;
 }
 
 const text = (contents: Uint8Array) => new TextDecoder().decode(contents);
@@ -69,7 +76,12 @@ export function installLinks(name: string, unit: string): readonly { path: strin
   return links;
 }
 
+/** Whether a name is like a pattern of glob(7) with `*` and `?`. */
+const isLike = (pattern: string, name: string): boolean => new RegExp(`^${pattern.replaceAll(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`).test(name);
+
 export interface UnitModel extends HostUnits {
+  /** As at the first boot of a machine: every unit that the OS ships gets what its presets say. */
+  presetAll(signal: AbortSignal): Promise<void>;
   /** As at boot: enabled and wanted services are active and have read everything. */
   boot(signal: AbortSignal): Promise<void>;
 }
@@ -87,6 +99,20 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     return "disabled";
   }
 
+  /** What the first line that speaks of the unit says, in the order of the files' names; without one it is enabled (systemd.preset(5)). */
+  async function presetOf(name: string, signal: AbortSignal): Promise<boolean> {
+    const files = new Map<string, string>();
+    for (const folder of presetFolders) for (const path of await support.listTree(folder)) if (path.endsWith(".preset") && !files.has(path.slice(folder.length))) files.set(path.slice(folder.length), path);
+    for (const [, path] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const entry = await support.files.read(path, signal);
+      for (const line of entry?.kind === "file" ? text(entry.contents).split("\n") : []) {
+        const [verb = "", pattern = ""] = line.trim().split(/\s+/);
+        if ((verb === "enable" || verb === "disable") && isLike(pattern, name)) return verb === "enable";
+      }
+    }
+    return true;
+  }
+
   /** Path → digest of what the service would read now. */
   async function readings(name: string): Promise<Record<string, string>> {
     const signal = new AbortController().signal;
@@ -101,12 +127,6 @@ export function unitModel(support: UnitModelSupport): UnitModel {
   }
 
   const isUnitFile = (path: string) => path.startsWith(`${unitFolder}/`);
-
-  async function change(work: (state: UnitModelState) => Promise<void>): Promise<void> {
-    const state = await support.load();
-    await work(state);
-    await support.store(state);
-  }
 
   async function managerReadings(): Promise<Record<string, string>> {
     const signal = new AbortController().signal;
@@ -123,9 +143,16 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     Object.assign(target, source);
   }
 
-  async function start(state: UnitModelState, name: string): Promise<void> {
+  /** @returns why it did not start. */
+  async function start(state: UnitModelState, name: string): Promise<string | undefined> {
     const service = (state.services[name] ??= { active: false, read: {}, restarts: 0, reloads: 0 });
-    service.active = true;
+    const broken = (await support.broken()).includes(name);
+    service.active = !broken;
+    service.failed = broken;
+    if (broken) {
+      replace(service.read, {});
+      return "the service ended with an error";
+    }
     const now = await readings(name);
     // A unit file counts as the manager last read it: that is what a forgotten daemon-reload looks like.
     for (const path of Object.keys(now)) {
@@ -135,19 +162,27 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       else now[path] = known;
     }
     replace(service.read, now);
+    return undefined;
   }
+
+  const activityOf = (service: UnitModelState["services"][string] | undefined): UnitState["activity"] => (service?.failed === true ? "failed" : service?.active === true ? "active" : "inactive");
+  const refusal = (verb: string, unit: string, problem: string) => new McoError("MCO_HOST_COMMAND_FAILED", { command: `systemctl ${verb} ${unit}`, problem });
+
+  /** Why a unit cannot be enabled or started; systemctl(1) refuses both. */
+  const unusable = (is: Enablement): string | undefined => (is === "absent" ? "there is no such unit" : is === "masked" ? "the unit is masked" : undefined);
 
   return {
     async state(names, signal) {
       const model = await support.load();
       const result = new Map<string, UnitState>();
-      for (const name of names) result.set(name, { enablement: await enablement(name, signal), active: model.services[name]?.active === true });
+      for (const name of names) result.set(name, { enablement: await enablement(name, signal), activity: activityOf(model.services[name]) });
       return result;
     },
     async enable(name, signal) {
       const unit = await unitText(support, name, signal);
-      if (unit === undefined || unit.masked) return;
-      for (const { path, target } of installLinks(name, unit.text)) await files.write(path, { kind: "link", target }, {}, signal);
+      const problem = unusable(unit === undefined ? "absent" : unit.masked ? "masked" : "disabled");
+      if (unit === undefined || problem !== undefined) throw refusal("enable", name, problem ?? "");
+      await files.write(installLinks(name, unit.text).map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })), signal);
     },
     async disable(name, signal) {
       for (const path of await support.listTree(unitFolder)) {
@@ -158,54 +193,68 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       }
     },
     async preset(name, signal) {
-      let wanted: boolean | undefined;
-      for (const path of await support.listTree(presetFolder)) {
-        const entry = await files.read(path, signal);
-        if (entry?.kind !== "file") continue;
-        for (const line of text(entry.contents).split("\n")) {
-          const [verb, pattern] = line.trim().split(/\s+/);
-          if (pattern === undefined || wanted !== undefined) continue;
-          if (pattern === name || pattern === "*") wanted = verb === "enable";
-        }
-      }
-      await ((wanted ?? true) ? this.enable(name, signal) : this.disable(name, signal));
+      if (unusable(await enablement(name, signal)) !== undefined) return;
+      const wanted = await presetOf(name, signal);
+      await (wanted ? this.enable(name, signal) : this.disable(name, signal));
     },
-    daemonReload: () =>
-      change(async (state) => {
-        replace(state.manager, await managerReadings());
-      }),
-    reload: (name) =>
-      change(async (state) => {
-        const service = (state.services[name] ??= { active: true, read: {}, restarts: 0, reloads: 0 });
-        service.reloads += 1;
+    async presetAll(signal) {
+      for (const path of await support.listTree(vendorUnitFolder)) if (!path.slice(vendorUnitFolder.length + 1).includes("/")) await this.preset(path.slice(vendorUnitFolder.length + 1), signal);
+    },
+    async daemonReload() {
+      const state = await support.load();
+      replace(state.manager, await managerReadings());
+      await support.store(state);
+    },
+    async reload(name) {
+      const state = await support.load();
+      const service = state.services[name];
+      if (service?.active !== true) throw refusal("reload", name, "the unit is not active");
+      service.reloads += 1;
+      service.failed = (await support.broken()).includes(name);
+      if (!service.failed) {
         const now = await readings(name);
         const units = Object.fromEntries(Object.entries(service.read).filter(([path]) => isUnitFile(path)));
         replace(service.read, { ...Object.fromEntries(Object.entries(now).filter(([path]) => !isUnitFile(path))), ...units });
-      }),
-    restart: (name) =>
-      change(async (state) => {
-        await start(state, name);
-        const service = state.services[name];
-        if (service !== undefined) service.restarts += 1;
-      }),
-    boot: (signal) =>
-      change(async (state) => {
-        replace(state.manager, await managerReadings());
-        const names = new Set([...Object.keys(state.services), ...Object.keys(configurationOf)]);
-        for (const path of await support.listTree(unitFolder)) {
-          const name = path.slice(unitFolder.length + 1).split("/").at(-1) ?? "";
-          if (name.endsWith(".service")) names.add(name);
-        }
-        for (const name of [...names].sort()) {
+      }
+      await support.store(state);
+      if (service.failed) throw refusal("reload", name, "the service says that it could not");
+    },
+    async restart(name, signal) {
+      const is = await enablement(name, signal);
+      const state = await support.load();
+      if (is === "absent" && name === caTrust) {
+        const service = (state.services[name] ??= { active: false, read: {}, restarts: 0, reloads: 0 });
+        service.restarts += 1;
+        return support.store(state);
+      }
+      const problem = unusable(is);
+      if (problem !== undefined) throw refusal("restart", name, problem);
+      const failure = await start(state, name);
+      const service = state.services[name];
+      if (service !== undefined) service.restarts += 1;
+      await support.store(state);
+      if (failure !== undefined) throw refusal("restart", name, failure);
+    },
+    async boot(signal) {
+      const state = await support.load();
+      replace(state.manager, await managerReadings());
+      const names = new Set([...Object.keys(state.services), ...Object.keys(configurationOf)]);
+      for (const path of await support.listTree(unitFolder)) {
+        const name = path.slice(unitFolder.length + 1).split("/").at(-1) ?? "";
+        if (name.endsWith(".service")) names.add(name);
+      }
+      for (const name of [...names].sort()) {
+        const is = await enablement(name, signal);
+        if (is === "enabled" || (is === "static" && configurationOf[name] !== undefined)) await start(state, name);
+        else {
           const { [name]: known } = state.services;
-          const is = await enablement(name, signal);
-          if (is === "masked" || is === "disabled") {
-            if (known !== undefined) {
-              known.active = false;
-              replace(known.read, {});
-            }
-          } else if (is === "enabled" || configurationOf[name] !== undefined) await start(state, name);
+          if (known === undefined) continue;
+          known.active = false;
+          known.failed = false;
+          replace(known.read, {});
         }
-      }),
+      }
+      await support.store(state);
+    },
   };
 }

@@ -71,7 +71,7 @@ const sextets = new Uint8Array(128);
 for (let i = 0; i < 64; i++) sextets[alphabet.charCodeAt(i)] = i;
 
 /** `text` is valid base64 without line breaks. */
-function decodeBase64(text: string): Uint8Array {
+export function decodeBase64(text: string): Uint8Array {
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
   const bytes = new Uint8Array((text.length / 4) * 3 - padding);
   const six = (i: number) => sextets[text.charCodeAt(i)] ?? 0;

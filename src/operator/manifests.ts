@@ -26,6 +26,9 @@ const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRe
 export const podName = field("POD_NAME", "metadata.name");
 export const nodeName = field("NODE_NAME", "spec.nodeName");
 const podIp = field("POD_IP", "status.podIP");
+const hostIp = field("HOST_IP", "status.hostIP");
+/** Where a daemon shows figures and readiness, on its machine's loopback. */
+const metricsPort = 8797;
 
 /**
  * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node or
@@ -126,7 +129,9 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
               name: objects.daemon,
               image: inputs.image,
               args: ["daemon", "start", "--node-name", "$(NODE_NAME)", "--root-mount", "/rootfs"],
-              env: [nodeName],
+              env: [nodeName, hostIp],
+              // It stays ready through a long update, and is not while it cannot see its own node.
+              readinessProbe: { httpGet: { host: "127.0.0.1", port: metricsPort, path: "/readyz", scheme: "HTTP" }, periodSeconds: 30, timeoutSeconds: 5, failureThreshold: 4 },
               securityContext: { privileged: true, runAsUser: 0 },
               volumeMounts: [{ name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" }],
               resources: { requests: { cpu: "20m", memory: "50Mi" } },

@@ -96,7 +96,7 @@ const daemon: Rights = {
     rule(group, ["machineconfigs"], ["get"]),
     rule(operatorGroup, ["machineconfigurations"], read),
     rule("", ["nodes"], [...read, "patch"]),
-    rule(group, ["machineconfignodes"], ["get"]),
+    rule(group, ["machineconfignodes"], ["get", "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
     rule("", ["events"], apply),
   ],

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { sourceFiles } from "./source-files.ts";
 
 /** Where the outside world is touched: drivers, and the composition root. */
-const drivers = ["src/ports/node/", "src/host/directory/", "src/kube/node/", "src/apiserver/node/", "src/cli/"];
+const drivers = ["src/ports/node/", "src/host/directory/", "src/host/rpm-ostree/", "src/kube/node/", "src/registry/node/", "src/apiserver/node/", "src/cli/"];
 
 /** Files with one exception each, and why. */
 const exceptions: Readonly<Record<string, readonly string[]>> = {

@@ -22,7 +22,7 @@ describe("what the Containerfile puts into the image", () => {
     expect(readdirSync(join(folder, "bin")).sort()).toEqual(["machine-config-controller", "machine-config-daemon", "machine-config-operator", "mco"]);
     const { status, stdout } = run("mco", "version", "--json");
     expect(status).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "cli.mco/v1" });
+    expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "cli.mco/v1", drivers: expect.arrayContaining([{ name: "rpm-ostree", proven: false, note: expect.stringContaining("not proven on hardware") as unknown }]) as unknown });
   });
 
   test.for([

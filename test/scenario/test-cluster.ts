@@ -6,6 +6,7 @@ import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/i
 import type { KubeObject, Resource } from "../../src/api/object.ts";
 import type { ApiServerKind, ClusterRecord } from "../../src/cluster/layout.ts";
 import { connect } from "../../src/cli/connect.ts";
+import type { Deployment } from "../../src/host/host.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { isExpired } from "../../src/kube/kube-error.ts";
 import { hasKubernetes } from "../kubernetes/control-plane.ts";
@@ -166,7 +167,7 @@ export class TestCluster {
     writeFileSync(path.startsWith("/run/") ? join(host, "sysroot", path) : join(host, "rootfs", path), text);
   }
 
-  machineState(node: string): { bootId: string; deployments: Record<string, { kernelArguments: string[] }>; booted: string } {
+  machineState(node: string): { bootId: string; deployments: Record<string, Deployment>; booted: string } {
     return JSON.parse(readFileSync(join(this.directory, "hosts", node, "state.json"), "utf8")) as ReturnType<TestCluster["machineState"]>;
   }
 

@@ -114,6 +114,23 @@ export class Kernel {
     return "done";
   }
 
+  /** Lets time pass until `work` has ended, and gives what came of it. */
+  async complete<T>(work: Promise<T>, maxMs: number): Promise<T> {
+    let outcome: { readonly value: T } | { readonly error: unknown } | undefined;
+    work.then(
+      (value) => {
+        outcome = { value };
+      },
+      (error: unknown) => {
+        outcome = { error };
+      },
+    );
+    await this.run({ until: () => outcome !== undefined, maxMs });
+    if (outcome === undefined) throw new Error("it did not end");
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
   /** Lets every promise that can run, run. The event loop comes round only when no microtask is left. */
   settle(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));

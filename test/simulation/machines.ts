@@ -10,6 +10,8 @@ import type { Kernel } from "./kernel.ts";
 import { Life } from "./process.ts";
 
 export const stockImage = "os/stock@sha256:0";
+/** What people choose at times in place of the stock image. */
+export const otherImage = "os/other@sha256:0";
 const stock = { etc: { "/etc/chrony.conf": "vendor", "/etc/containers/registries.conf": "" }, usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" } };
 
 export interface MachineOptions {
@@ -41,7 +43,7 @@ export class SimulatedMachine {
   constructor(options: MachineOptions) {
     this.#options = options;
     this.name = options.name;
-    this.host = memoryHost({ images: { [stockImage]: stock }, image: stockImage, kernelArguments: ["root=x"], random: options.kernel.random, onReboot: (because) => this.#reboot(because) });
+    this.host = memoryHost({ images: { [stockImage]: stock, [otherImage]: { ...stock, etc: { ...stock.etc, "/etc/chrony.conf": "another vendor" } } }, image: stockImage, kernelArguments: ["root=x"], random: options.kernel.random, onReboot: (because) => this.#reboot(because) });
   }
 
   get isUp(): boolean {

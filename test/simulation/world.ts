@@ -12,7 +12,7 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { administrator } from "./in-process-cluster.ts";
 import { InvariantKeeper, invariants } from "./invariants.ts";
 import { Kernel } from "./kernel.ts";
-import { SimulatedMachine, stockImage } from "./machines.ts";
+import { SimulatedMachine, otherImage, stockImage } from "./machines.ts";
 import { type NetworkFaults, calm, simulatedTransport, stormy } from "./network.ts";
 import { Life } from "./process.ts";
 
@@ -89,20 +89,8 @@ export class World {
   }
 
   /** Does something as an administrator and lets time pass until it is done. */
-  async act<T>(work: Promise<T>): Promise<T> {
-    let outcome: { ok: true; value: T } | { ok: false; error: unknown } | undefined;
-    work.then(
-      (value) => {
-        outcome = { ok: true, value };
-      },
-      (error: unknown) => {
-        outcome = { ok: false, error };
-      },
-    );
-    await this.kernel.run({ until: () => outcome !== undefined, maxMs: 600_000 });
-    if (outcome === undefined) throw new Error("it did not end");
-    if (!outcome.ok) throw outcome.error;
-    return outcome.value;
+  act<T>(work: Promise<T>): Promise<T> {
+    return this.kernel.complete(work, 600_000);
   }
 
   async setUp(): Promise<void> {
@@ -139,12 +127,12 @@ export class World {
     this.startController();
   }
 
-  #config(name: string, role: string, files: Readonly<Record<string, string>>, kernelArguments: readonly string[] = []): MachineConfig {
+  #config(name: string, role: string, files: Readonly<Record<string, string>>, kernelArguments: readonly string[] = [], osImageURL?: string): MachineConfig {
     return {
       apiVersion: MachineConfig.apiVersion,
       kind: "MachineConfig",
       metadata: { name, labels: { [labels.role]: role } },
-      spec: { kernelArguments: [...kernelArguments], config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, overwrite: true, contents: { source: encodeDataUrl(text) } })) } } },
+      spec: { ...(osImageURL === undefined ? {} : { osImageURL }), kernelArguments: [...kernelArguments], config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, overwrite: true, contents: { source: encodeDataUrl(text) } })) } } },
     };
   }
 
@@ -274,7 +262,7 @@ export class World {
     this.kernel.note(`people: ${roll.toFixed(3)} ${role} ${text}`);
     if (roll < 0.55) {
       const path = ["/etc/test/reboot", "/etc/test/quiet", "/etc/test/reload", "/etc/test/base"][Math.floor(kernel.random.next() * 4)] ?? "/etc/test/reboot";
-      await kube.apply(MachineConfig, this.#config(`60-${role}-${path.split("/").at(-1)}`, role, { [path]: text }, kernel.chance(0.2) ? [`a=${text}`] : []), { owner: "people", force: true });
+      await kube.apply(MachineConfig, this.#config(`60-${role}-${path.split("/").at(-1)}`, role, { [path]: text }, kernel.chance(0.3) ? [`a=${text}`] : [], kernel.chance(0.1) ? otherImage : undefined), { owner: "people", force: true });
     } else if (roll < 0.65) {
       const { items } = await kube.list(MachineConfig, { labelSelector: `${labels.role}=${role}` });
       const own = items.filter(({ metadata }) => metadata.name.startsWith("60-"));
@@ -313,6 +301,10 @@ export class World {
     } else if (roll < 0.8) {
       count("API server restarted");
       this.restartServer();
+    } else if (roll < 0.88) {
+      // Once: a machine that never boots its target rightly goes back, and then does not end on the newest one.
+      count("boot not finalised");
+      void machine?.host.failToFinalise?.("error: no space left on the boot partition");
     } else {
       count("power cut");
       machine?.powerCut();

@@ -1,36 +1,64 @@
-import { readlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { existsSync } from "node:fs";
-import { McoError } from "../../api/errors.ts";
+import { hostPaths } from "../../api/names.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
-import { askMachine } from "../../host/directory/control.ts";
-import { directoryHost } from "../../host/directory/directory-host.ts";
-import type { Host } from "../../host/host.ts";
+import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
+import { keepCompletingFirstBoot } from "../../daemon/first-boot.ts";
+import { statusHandler } from "../../daemon/status-handler.ts";
+import { watchKubelet } from "../../daemon/watch-kubelet.ts";
 import { runControllers } from "../../kube/controller.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { httpGet, httpListen } from "../../ports/node/index.ts";
+import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
-import { imageTrees } from "../image-trees.ts";
-import { runComponent } from "../run-process.ts";
+import { hostAt } from "../host-at.ts";
+import { runComponent, runProcess } from "../run-process.ts";
 
-/** The driver for what lies at the root mount: a machine in a folder is known by the state file beside its root file system. */
-async function hostAt(rootMount: string): Promise<Host> {
-  const root = await readlink(rootMount).catch(() => rootMount);
-  const directory = dirname(root);
-  if (!existsSync(join(directory, "state.json"))) throw new McoError("MCO_HOST_COMMAND_FAILED", { rootMount, problem: "this is not a machine that any driver knows" });
-  return directoryHost({
-    directory,
-    images: imageTrees(join(directory, "..", "..", "os")),
-    requestReboot: async (because, signal) => void (await askMachine(join(directory, "control.sock"), "reboot", because, signal)),
-  });
-}
+/** Where machines look for figures and readiness: loopback, and on one machine with many hosts each host's own loopback address. */
+const defaultMetricsUrl = () => {
+  const hostIp = process.env["HOST_IP"] ?? "";
+  return `${hostIp.startsWith("127.") ? hostIp : "127.0.0.1"}:8797`;
+};
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { "node-name": { type: "string" }, "root-mount": { type: "string", default: "/rootfs" }, kubeconfig: { type: "string" } }, { positionals: true });
-  if (positionals[0] !== "start") throw usageError("the daemon knows one verb: start");
+  const { values, positionals } = readArguments(
+    args,
+    {
+      "node-name": { type: "string" },
+      "root-mount": { type: "string", default: "/rootfs" },
+      kubeconfig: { type: "string" },
+      "metrics-url": { type: "string" },
+      "kubelet-healthz-enabled": { type: "string" },
+      "kubelet-healthz-endpoint": { type: "string", default: "http://127.0.0.1:10248/healthz" },
+      "machineconfig-file": { type: "string", default: hostPaths.encapsulated },
+      // The reference's units ask for it beside the real run; no driver pins names of network interfaces.
+      "persist-nics": { type: "boolean" },
+    },
+    { positionals: true },
+  );
+  const rootMount = podPath(values["root-mount"]);
+  switch (positionals[0]) {
+    case "start":
+      break;
+    case "firstboot-complete-machineconfig":
+      if (values["persist-nics"] === true) return 0;
+      return runProcess({ component: "daemon" }, async (ports, signal) => {
+        const outcome = await keepCompletingFirstBoot({ ...ports, host: await hostAt(rootMount), file: values["machineconfig-file"] }, signal);
+        if (outcome.verdict === "givenUp") ports.log.error({ reason: outcome.reason }, "the first boot cannot be completed; the daemon tells it once the machine has joined");
+        else ports.log.info(outcome, "first boot");
+      });
+    default:
+      throw usageError("the daemon knows two verbs: start and firstboot-complete-machineconfig");
+  }
   const nodeName = values["node-name"] ?? process.env["NODE_NAME"];
   if (nodeName === undefined || nodeName === "") throw usageError("--node-name or NODE_NAME is required");
+  const metrics = /^(.+):(\d{1,5})$/.exec(values["metrics-url"] ?? defaultMetricsUrl());
+  if (metrics?.[1] === undefined) throw usageError("--metrics-url must be ADDRESS:PORT");
+  const listen = { host: metrics[1], port: countOf(metrics[2] ?? "", "--metrics-url", 0, 65_535) };
   return runComponent({ component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" }, async (ports, signal) => {
-    const host = await hostAt(podPath(values["root-mount"]));
-    await runControllers([daemonController({ host, nodeName })], { ...ports, coalesceMs: 50 }, signal);
+    const host = await hostAt(rootMount);
+    const facts = newDaemonFacts();
+    await httpListen(listen, statusHandler({ facts, clock: ports.clock, nodeName }), signal);
+    // A machine in a folder has no kubelet of its own to ask.
+    const watchesKubelet = (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
+    const watching = watchesKubelet ? watchKubelet({ ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) }, signal) : undefined;
+    await Promise.all([watching, runControllers([daemonController({ host, nodeName, facts })], { ...ports, coalesceMs: 50 }, signal)]);
   });
 }

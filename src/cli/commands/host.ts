@@ -94,7 +94,7 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
           files: systemFiles,
           processes: systemProcesses,
           machine: directoryMachine({ directory, images: imageTrees(layout.osImages) }),
-          os: { image: stockOsImage, kernelArguments: stockKernelArguments },
+          os: { image: stockOsImage, kernelArguments: stockKernelArguments, packages: [], kernelType: "default" },
           serveControl: (handle, until) => serveControl(`${directory}/control.sock`, handle, until),
           listen: httpsListen,
           tls: {

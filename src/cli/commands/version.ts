@@ -1,3 +1,4 @@
+import { hostDrivers } from "../../host/drivers.ts";
 import { readArguments } from "../arguments.ts";
 import { version } from "../version.ts";
 
@@ -8,10 +9,7 @@ export async function run(args: readonly string[]): Promise<number> {
     kind: "Version",
     version,
     node: process.version,
-    hostDrivers: [
-      { name: "directory", provenOn: "one-machine clusters; the conformance suite" },
-      { name: "memory", provenOn: "the conformance suite; simulation" },
-    ],
+    drivers: hostDrivers.map(({ name, proven, note }) => ({ name, proven, note })),
   };
   process.stdout.write(values.json === true ? `${JSON.stringify(facts)}\n` : `mco ${version} (Node.js ${process.version})\n`);
   return 0;

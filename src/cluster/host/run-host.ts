@@ -53,6 +53,11 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   let bootId = "";
   let transition: Promise<void> = Promise.resolve();
 
+  // A host process that was killed is a machine that lost its power: only an orderly end leaves this mark.
+  const orderlyEnd = `${options.directory}/orderly-end`;
+  const endedInOrder = (await options.files.stat(orderlyEnd)) !== undefined;
+  await options.files.remove(orderlyEnd);
+
   await machine.provision(options.os);
   await options.files.remove(podsFolder);
 
@@ -122,7 +127,18 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
 
   /** Runs transitions one after the other; what comes in while one runs, waits. */
   function then(work: () => Promise<void>): void {
-    transition = transition.then(work).catch((error: unknown) => log.error({ error }, "power transition failed"));
+    transition = transition.then(async () => {
+      for (let failures = 1; !signal.aborted; failures += 1) {
+        try {
+          await work();
+          return;
+        } catch (error) {
+          // Left as it is, the machine would stay dark: every transition may be begun again.
+          log.error({ error }, "power transition failed, trying again");
+          await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
+        }
+      }
+    });
   }
 
   async function shutdown(): Promise<void> {
@@ -157,6 +173,10 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
         power = "off";
         then(() => stopAll(0));
         return { accepted: true };
+      case "fail-to-finalise":
+        // By this process, which owns the machine's folder while it boots, and not in the middle of that.
+        then(async () => machine.failToFinalise?.(because));
+        return { accepted: machine.failToFinalise !== undefined };
       case "recover":
         if (power !== "on") then(() => start(false));
         return { accepted: true };
@@ -276,9 +296,10 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     signal,
   );
   const watching = pods.run(signal);
-  then(() => start(true));
+  then(() => start(endedInOrder));
   await Promise.all([heartbeat(), watching, transition]);
   await transition.catch(() => undefined);
   power = "off";
   await stopAll(shutdownGraceMs);
+  await options.files.write(orderlyEnd, "");
 }

@@ -1,17 +1,43 @@
 import { createHash, randomUUID } from "node:crypto";
-import * as fs from "node:fs/promises";
-import { type FSWatcher, watch } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { lstat, readlink, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { McoError } from "../../api/errors.ts";
+import { withPasswordField } from "../accounts.ts";
 import { mergeEtc } from "../etc-merge.ts";
-import type { Deployment, Host, HostEntry, Link, Machine, PlainFile } from "../host.ts";
+import type { Deployment, Host, HostEntry, Machine, OsAbilities, Ownership } from "../host.ts";
+import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
-import { filesBelow, readTextIfThere, resolveInRoot, syncFolder, writeFileDurably, writeLinkDurably } from "./root-folder.ts";
+import { type Disk, systemDisk } from "./disk.ts";
+import { absentIsDone, copyTree, eachOf, ensureFolder, linkDurably, readJson, readTextIfThere, removeTree, statIfThere, storeJson } from "./durable-writes.ts";
+import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
+import { pullSettings } from "./pull-settings.ts";
+import { rootAccounts } from "./root-accounts.ts";
+import { entryAt, rootFiles } from "./root-files.ts";
+import { entriesBelow, filesBelow, resolveInRoot } from "./root-folder.ts";
+import { rootLedger } from "./root-ledger.ts";
 
 /** Where OS images come from: a folder that holds the image's tree (with /usr/etc in place of /etc). */
 export interface ImageTrees {
-  /** @throws McoError `MCO_HOST_IMAGE_UNKNOWN` */
+  /** @throws McoError `MCO_HOST_IMAGE_UNKNOWN`: {@link ImageTrees.fetch} did not bring it. */
   treeOf(image: string, signal: AbortSignal): Promise<string>;
+  /** What files and folders of that tree are to have where its own file system could not take it, by path below the tree: without root only. */
+  ownersIn?(image: string): Promise<Readonly<Record<string, Ownership>>>;
+  /** Brings an image that is not there yet: pulled, verified, then unpacked. What is there is not asked for again. */
+  fetch(image: string, settings: PullSettings, signal: AbortSignal): Promise<void>;
+}
+
+/** What a machine says about pulling images: the texts of its own files, `undefined` where it has none. */
+export interface PullSettings {
+  /** `/etc/containers/policy.json` */
+  readonly policy: string | undefined;
+  /** The merged auth file: `/run/ostree/auth.json`, else `/var/lib/kubelet/config.json`. */
+  readonly auth: string | undefined;
+  /** `/etc/containers/registries.conf` */
+  readonly registries: string | undefined;
+  /** PEM texts of `/etc/docker/certs.d/<host>/*.crt`. */
+  certificates(host: string): Promise<readonly string[]>;
+  /** Text of another file that one of these names, such as a key of policy.json; `undefined` when it cannot be read. */
+  file(path: string): Promise<string | undefined>;
 }
 
 export interface DirectoryHostOptions {
@@ -20,6 +46,8 @@ export interface DirectoryHostOptions {
   readonly images: ImageTrees;
   /** Asks whoever runs the machine for a reboot. */
   readonly requestReboot: (because: string, signal: AbortSignal) => Promise<void>;
+  /** What changes the disk; the machine's own unless a test says otherwise. */
+  readonly disk?: Disk;
 }
 
 interface DirectoryState {
@@ -28,21 +56,37 @@ interface DirectoryState {
   /** Folder of the booted deployment below `sysroot/deploy`. */
   readonly booted: string;
   readonly staged?: Deployment;
+  /** Folder of the deployment that a shutdown is making: a boot that finds one starts the old system. */
+  readonly finalising?: string;
+  readonly fips?: boolean;
+  /** Why the last orderly shutdown did not finalise what was staged. */
+  readonly finaliseFailure?: string;
   readonly deployments: Readonly<Record<string, Deployment>>;
 }
 
+/** What a test wants to go wrong. A file of its own, which only the machine's side writes. */
+interface Faults {
+  readonly finalise?: string;
+  readonly brokenUnits?: readonly string[];
+}
+
 const rootOnly = { mode: 0o600, uid: 0, gid: 0 } as const;
-const ledgerFolder = "/var/lib/machine-config-daemon";
+const plainFolder = { kind: "folder", mode: 0o755, uid: 0, gid: 0 } as const;
 const never = new AbortController().signal;
+const everything: OsAbilities = { images: true, kernelArguments: true, packages: true, kernelTypes: ["default", "realtime", "64k-pages"] };
 
 /**
  * A machine in a folder, with ostree's own semantics: deployments side by side, one of them booted, the next one
  * staged and finalised at shutdown with a 3-way merge of /etc; one /var for all of them; a /run that a boot empties.
- * Units never execute; {@link unitModel} keeps what each service last read.
+ * Units never execute; {@link unitModel} keeps what each service last read. Packages and kernels are names here.
  */
 export function directoryHost(options: DirectoryHostOptions): Host {
-  const parts = directoryParts(options.directory);
+  const disk = options.disk ?? systemDisk;
+  const parts = directoryParts(options.directory, disk);
   const { files, model, loadState, storeState } = parts;
+
+  const ledger = rootLedger(parts.locate, disk);
+
   return {
     driver: "directory",
     files,
@@ -52,12 +96,20 @@ export function directoryHost(options: DirectoryHostOptions): Host {
         const state = await loadState();
         const booted = state.deployments[state.booted];
         if (booted === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { directory: options.directory, problem: "state.json names no booted deployment" });
-        return { bootId: state.bootId, booted, staged: state.staged };
+        return { bootId: state.bootId, booted, staged: state.staged, fips: state.fips, can: everything };
       },
-      async stage(deployment, signal) {
+      prefetch: async (image, signal) => options.images.fetch(image, await pullSettings(parts.follow), signal),
+      async stage(deployment, _packagesFrom, signal) {
         await options.images.treeOf(deployment.image, signal);
         const state = await loadState();
-        await storeState({ ...state, staged: { image: deployment.image, kernelArguments: [...deployment.kernelArguments] } });
+        if (JSON.stringify(state.staged) !== JSON.stringify(deployment)) await storeState({ ...state, staged: deployment });
+      },
+      async installed(packages) {
+        const state = await loadState();
+        return packages.filter((name) => state.deployments[state.booted]?.packages.includes(name) === true);
+      },
+      async finaliseFailure() {
+        return (await loadState()).finaliseFailure;
       },
       async discardStaged() {
         const { staged, ...state } = await loadState();
@@ -65,323 +117,222 @@ export function directoryHost(options: DirectoryHostOptions): Host {
       },
       reboot: (because, signal) => options.requestReboot(because, signal),
     },
-    users: {
-      async lookup(name) {
-        const line = await parts.databaseLine("/etc/passwd", name);
-        if (line === undefined) return undefined;
-        return { uid: Number(line[2]), gid: Number(line[3]), home: line[5] ?? "/" };
+    users: rootAccounts({
+      files,
+      ledger,
+      async store(name, field, shadow, signal) {
+        const text = withPasswordField(new TextDecoder().decode(shadow?.contents), name, field);
+        await files.write([{ path: "/etc/shadow", entry: { kind: "file", ...rootOnly, ...shadow, contents: new TextEncoder().encode(text) } }], signal);
       },
-      async group(name) {
-        const line = await parts.databaseLine("/etc/group", name);
-        return line === undefined ? undefined : Number(line[2]);
-      },
-      async passwordHash(name) {
-        const hash = (await parts.databaseLine("/etc/shadow", name))?.[1] ?? "";
-        return hash === "" || hash.startsWith("!") || hash === "*" ? undefined : hash;
-      },
-      async setPasswordHash(name, hash) {
-        const shadow = await files.read("/etc/shadow", never);
-        const lines = shadow?.kind === "file" ? new TextDecoder().decode(shadow.contents).split("\n").filter((line) => line !== "") : [];
-        const fields = (lines.find((line) => line.startsWith(`${name}:`)) ?? `${name}:!::0:99999:7:::`).split(":");
-        fields[1] = hash ?? "!";
-        const next = [...lines.filter((line) => !line.startsWith(`${name}:`)), fields.join(":")];
-        await files.write("/etc/shadow", { kind: "file", contents: new TextEncoder().encode(`${next.join("\n")}\n`), ...rootOnly }, {}, never);
-      },
-    },
-    ledger: {
-      async read(name) {
-        return readTextIfThere(await parts.locate(`${ledgerFolder}/${name}`));
-      },
-      async write(name, text) {
-        const path = await parts.locate(`${ledgerFolder}/${name}`);
-        await fs.mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await writeFileDurably(path, text, rootOnly, false);
-      },
-      async remove(name) {
-        const path = await parts.locate(`${ledgerFolder}/${name}`);
-        await fs.rm(path, { force: true });
-      },
-    },
+    }),
+    ledger,
   };
 }
 
-/** The same folder seen from outside: provisioning and the power button. */
-export function directoryMachine(options: Pick<DirectoryHostOptions, "directory" | "images">): Machine & {
-  /** Lays the OS image down when the folder holds no machine yet. */
-  provision(deployment: Deployment): Promise<void>;
-  bootId(): Promise<string>;
-} {
-  const { directory, images } = options;
-  const parts = directoryParts(directory);
-  const deployFolder = join(directory, "sysroot", "deploy");
-
-  async function makeDeployment(deployment: Deployment): Promise<string> {
-    const id = `${createHash("sha256").update(deployment.image).digest("hex").slice(0, 16)}.${randomUUID().slice(0, 8)}`;
-    const target = join(deployFolder, id);
-    await fs.mkdir(target, { recursive: true });
-    await fs.cp(await images.treeOf(deployment.image, never), target, { recursive: true, verbatimSymlinks: true });
-    for (const [link, to] of [["var", "../../var"], ["run", "../../run"], ["home", "var/home"], ["root", "var/roothome"]] as const) {
-      await fs.symlink(to, join(target, link)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "EEXIST") throw error;
-      });
+/**
+ * Images that some machine below a folder boots, is about to boot, or can go back to. `unknown`: one of them cannot be asked,
+ * so that no image can be said to be of no use.
+ */
+export async function imagesInUse(machines: string): Promise<ReadonlySet<string> | "unknown"> {
+  const images = new Set<string>();
+  for (const name of (await readdir(machines).catch(absentIsDone)) ?? []) {
+    let state: DirectoryState | undefined;
+    try {
+      state = await readJson<DirectoryState | undefined>(join(machines, name, "state.json"), undefined);
+    } catch {
+      return "unknown";
     }
-    return id;
+    for (const { image } of [...Object.values(state?.deployments ?? {}), ...(state?.staged === undefined ? [] : [state.staged])]) images.add(image);
+  }
+  return images;
+}
+
+export interface DirectoryMachine extends Machine {
+  /** Lays the OS image down when the folder holds no machine yet. `fips`: what its kernel says of FIPS mode. */
+  provision(deployment: Deployment, kernel?: { readonly fips?: boolean }): Promise<void>;
+  bootId(): Promise<string>;
+  failToFinalise(reason: string): Promise<void>;
+  breakUnits(names: readonly string[]): Promise<void>;
+}
+
+/** The same folder seen from outside: provisioning and the power button. */
+export function directoryMachine(options: Pick<DirectoryHostOptions, "directory" | "images" | "disk">): DirectoryMachine {
+  const { directory, images, disk = systemDisk } = options;
+  const parts = directoryParts(directory, disk);
+  const deployFolder = join(directory, "sysroot", "deploy");
+  const runFolder = join(directory, "sysroot", "run");
+
+  const newId = (deployment: Deployment) => `${createHash("sha256").update(deployment.image).digest("hex").slice(0, 16)}.${randomUUID().slice(0, 8)}`;
+
+  async function makeDeployment(id: string, deployment: Deployment): Promise<void> {
+    const target = join(deployFolder, id);
+    await ensureFolder(disk, deployFolder, 0o755);
+    await copyTree(disk, await images.treeOf(deployment.image, never), target);
+    const gifts: Gift[] = [];
+    for (const [path, own] of Object.entries((await images.ownersIn?.(deployment.image)) ?? {})) {
+      const at = join(target, path);
+      gifts.push({ at, as: at, kind: (await lstat(at)).isDirectory() ? "folder" : "file", own });
+    }
+    await parts.owners.give(gifts);
+    await eachOf(gifts, ({ at }) => disk.sync(at));
+    for (const [link, to] of [["var", "../../var"], ["run", "../../run"], ["home", "var/home"], ["root", "var/roothome"]] as const) {
+      if ((await statIfThere(join(target, link))) === undefined) await disk.symlink(to, join(target, link));
+    }
+    await disk.sync(target);
+    await disk.sync(deployFolder);
   }
 
-  async function treeEntries(folder: string): Promise<Map<string, PlainFile | Link>> {
-    const entries = new Map<string, PlainFile | Link>();
-    for (const path of await filesBelow(folder)) {
-      const entry = await readEntry(join(folder, path));
-      if (entry?.kind === "file" || entry?.kind === "link") entries.set(path, entry);
+  async function treeEntries(folder: string): Promise<Map<string, HostEntry>> {
+    const entries = new Map<string, HostEntry>();
+    for (const { path } of await entriesBelow(folder)) {
+      const entry = await entryAt(join(folder, path), parts.owners);
+      if (entry !== undefined) entries.set(path, entry);
     }
     return entries;
   }
 
-  async function finalise(state: DirectoryState, staged: Deployment): Promise<DirectoryState> {
-    const id = await makeDeployment(staged);
+  /** Makes the /etc of a deployment that nobody boots yet: no name in it has to be right before all are. */
+  async function layDownEtc(folder: string, entries: ReadonlyMap<string, HostEntry>): Promise<void> {
+    const tree = new Map<string, HostEntry>();
+    for (const [path, entry] of [...entries].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const above = path.split("/").slice(0, -1).map((_, at, parents) => parents.slice(0, at + 1).join("/"));
+      // Where one side has a file and the other a folder, the file that was put there last counts and nothing is below it.
+      if (above.some((parent) => tree.has(parent) && tree.get(parent)?.kind !== "folder")) continue;
+      for (const parent of above) if (!tree.has(parent)) tree.set(parent, plainFolder);
+      tree.set(path, entry);
+    }
+    await disk.mkdir(folder);
+    const gifts: Gift[] = [{ at: folder, as: folder, kind: "folder", own: plainFolder }];
+    for (const [path, entry] of tree) {
+      const at = join(folder, path);
+      if (entry.kind === "link") await disk.symlink(entry.target, at);
+      else if (entry.kind === "folder") await disk.mkdir(at);
+      else await disk.create(at, entry.contents);
+      if (entry.kind !== "link") gifts.push({ at, as: at, kind: entry.kind, own: entry });
+    }
+    await parts.owners.give(gifts);
+    await eachOf(gifts, ({ at }) => disk.sync(at));
+  }
+
+  async function finalise(state: DirectoryState, id: string, staged: Deployment): Promise<DirectoryState> {
+    await makeDeployment(id, staged);
     const old = join(deployFolder, state.booted);
     const next = join(deployFolder, id);
-    const merged = mergeEtc(
-      { oldDefaults: await treeEntries(join(old, "usr/etc")), current: await treeEntries(join(old, "etc")), newDefaults: await treeEntries(join(next, "usr/etc")) },
-      (a, b) => JSON.stringify(a.kind === "file" ? { ...a, contents: Buffer.from(a.contents).toString("base64") } : a) === JSON.stringify(b.kind === "file" ? { ...b, contents: Buffer.from(b.contents).toString("base64") } : b),
-    );
-    for (const [path, entry] of merged) {
-      const target = join(next, "etc", path);
-      await fs.mkdir(dirname(target), { recursive: true });
-      if (entry.kind === "link") await writeLinkDurably(target, entry.target);
-      else await writeFileDurably(target, entry.contents, entry, parts.mayChown);
-    }
-    const deployments = { [state.booted]: state.deployments[state.booted], [id]: staged };
+    const merged = mergeEtc<HostEntry>({ oldDefaults: await treeEntries(join(old, "usr/etc")), current: await treeEntries(join(old, "etc")), newDefaults: await treeEntries(join(next, "usr/etc")) }, sameEntry);
+    await layDownEtc(join(next, "etc"), merged);
+    await disk.sync(next);
+    const replaced = state.deployments[state.booted];
     // The new deployment and the one it replaces are kept; older ones go.
-    for (const other of Object.keys(state.deployments)) if (!(other in deployments)) await fs.rm(join(deployFolder, other), { recursive: true, force: true });
-    return { ...state, booted: id, deployments: deployments as Record<string, Deployment> };
+    return { ...state, booted: id, deployments: { ...(replaced === undefined ? {} : { [state.booted]: replaced }), [id]: staged } };
+  }
+
+  /** Removes trees that no deployment of the state has: older ones, and those that a killed shutdown left half made. */
+  async function removeOtherTrees(state: DirectoryState): Promise<void> {
+    for (const name of (await readdir(deployFolder).catch(absentIsDone)) ?? []) if (state.deployments[name] === undefined) await removeTree(disk, join(deployFolder, name));
+  }
+
+  async function linkRoot(id: string): Promise<void> {
+    const link = join(directory, "rootfs");
+    const target = join("sysroot", "deploy", id);
+    if ((await readlink(link).catch(absentIsDone)) !== target) await linkDurably(disk, link, target);
   }
 
   return {
-    async provision(deployment) {
+    async provision(deployment, kernel = {}) {
       if ((await readTextIfThere(parts.statePath)) !== undefined) return;
-      await fs.mkdir(join(directory, "sysroot", "var", "home", "core"), { recursive: true });
-      await fs.mkdir(join(directory, "sysroot", "run"), { recursive: true });
-      if (parts.mayChown) await fs.chown(join(directory, "sysroot", "var", "home", "core"), 1000, 1000);
-      const id = await makeDeployment(deployment);
-      const etc = join(deployFolder, id, "etc");
-      await fs.cp(join(deployFolder, id, "usr/etc"), etc, { recursive: true, verbatimSymlinks: true });
-      await writeLinkDurably(join(directory, "rootfs"), join("sysroot", "deploy", id));
-      await parts.storeState({ v: 1, bootId: randomUUID(), booted: id, deployments: { [id]: { image: deployment.image, kernelArguments: [...deployment.kernelArguments] } } });
+      await removeTree(disk, join(directory, "sysroot"));
+      const home = join(directory, "sysroot", "var", "home", "core");
+      await ensureFolder(disk, home, 0o755);
+      await ensureFolder(disk, runFolder, 0o755);
+      await parts.owners.give([{ at: home, as: home, kind: "folder", own: { mode: 0o755, uid: 1000, gid: 1000 } }]);
+      await disk.sync(home);
+      const id = newId(deployment);
+      await makeDeployment(id, deployment);
+      await layDownEtc(join(deployFolder, id, "etc"), await treeEntries(join(deployFolder, id, "usr/etc")));
+      await disk.sync(join(deployFolder, id));
+      await linkRoot(id);
+      await parts.model.presetAll(never);
+      await parts.storeState({ v: 1, bootId: randomUUID(), booted: id, deployments: { [id]: deployment }, ...kernel });
     },
     async bootId() {
       return (await parts.loadState()).bootId;
     },
+    async failToFinalise(reason) {
+      await parts.storeFaults({ ...(await parts.loadFaults()), finalise: reason });
+    },
+    async breakUnits(names) {
+      await parts.storeFaults({ ...(await parts.loadFaults()), brokenUnits: names });
+    },
     async boot({ orderly }) {
-      let { staged, ...state }: DirectoryState = await parts.loadState();
-      if (staged !== undefined && orderly) state = await finalise(state, staged);
-      state = { ...state, bootId: randomUUID() };
-      await writeLinkDurably(join(directory, "rootfs"), join("sysroot", "deploy", state.booted));
-      await fs.rm(join(directory, "sysroot", "run"), { recursive: true, force: true });
-      await fs.mkdir(join(directory, "sysroot", "run"));
+      const { staged, finalising, finaliseFailure: _old, ...before }: DirectoryState = await parts.loadState();
+      const { finalise: fault, ...otherFaults } = await parts.loadFaults();
+      let state: DirectoryState = before;
+      let failure = finalising === undefined ? undefined : "the machine stopped while it finalised the staged deployment";
+      if (staged !== undefined && orderly && failure === undefined) {
+        const id = newId(staged);
+        try {
+          if (fault !== undefined) throw new Error(fault);
+          await parts.storeState({ ...before, staged, finalising: id });
+          state = await finalise(before, id, staged);
+        } catch (error) {
+          failure = error instanceof Error ? error.message : String(error);
+        }
+      }
+      // One write decides which system this is; all that follows can be done again.
+      state = { ...state, bootId: randomUUID(), ...(failure === undefined ? {} : { finaliseFailure: failure }) };
       await parts.storeState(state);
+      if (failure !== undefined && failure === fault) await parts.storeFaults(otherFaults);
+      await linkRoot(state.booted);
+      await removeOtherTrees(state);
+      await removeTree(disk, runFolder);
+      await ensureFolder(disk, runFolder, 0o755);
+      await parts.files.recover();
       await parts.model.boot(never);
       return { bootId: state.bootId };
     },
   };
 }
 
-async function readEntry(path: string, owners?: ReadonlyMap<string, { uid: number; gid: number }>): Promise<HostEntry | undefined> {
-  let stat;
-  try {
-    stat = await fs.lstat(path);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
-    throw error;
-  }
-  if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(path) };
-  const own = { mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid, ...owners?.get(path) };
-  if (stat.isDirectory()) return { kind: "folder", ...own };
-  return { kind: "file", contents: await fs.readFile(path), ...own };
-}
-
 /** What both sides of a directory machine need. */
-function directoryParts(directory: string) {
+function directoryParts(directory: string, disk: Disk) {
   const root = join(directory, "rootfs");
   const statePath = join(directory, "state.json");
+  const faultsPath = join(directory, "faults.json");
   const unitsPath = join(directory, "units.json");
-  const madeFoldersPath = join(directory, "made-folders.json");
-  const ownersPath = join(directory, "owners.json");
-  // Only root may give files away; without root, owners are kept beside the tree, so that merge and drift mean the same.
-  const mayChown = process.getuid?.() === 0;
+  const madePath = join(directory, "made.json");
   const mounts = { var: join(directory, "sysroot", "var"), run: join(directory, "sysroot", "run") };
   const locate = (path: string) => resolveInRoot(root, path, mounts);
-
-  async function loadJson<T>(path: string, fallback: T): Promise<T> {
-    const text = await readTextIfThere(path);
-    return text === undefined ? fallback : (JSON.parse(text) as T);
-  }
-  const storeJson = (path: string, value: unknown) => writeFileDurably(path, JSON.stringify(value), rootOnly, false);
+  const owners = process.geteuid?.() === 0 ? realOwners(disk) : recordedOwners(disk, directory, join(directory, "owners.json"));
 
   async function loadState(): Promise<DirectoryState> {
-    const state = await loadJson<DirectoryState | undefined>(statePath, undefined);
+    const state = await readJson<DirectoryState | undefined>(statePath, undefined);
     if (state === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { directory, problem: "no machine was provisioned in this folder" });
     return state;
   }
 
-  async function owner(path: string): Promise<{ uid: number; gid: number } | undefined> {
-    return mayChown ? undefined : ((await loadJson<Record<string, { uid: number; gid: number }>>(ownersPath, {}))[path] ?? { uid: 0, gid: 0 });
-  }
-
-  async function recordOwner(path: string, own: { uid: number; gid: number } | undefined): Promise<void> {
-    if (mayChown) return;
-    const owners = await loadJson<Record<string, { uid: number; gid: number }>>(ownersPath, {});
-    if (own === undefined) delete owners[path];
-    else owners[path] = { uid: own.uid, gid: own.gid };
-    await storeJson(ownersPath, owners);
-  }
-
-  async function makeFolders(path: string, own: { mode: number; uid: number; gid: number } | undefined): Promise<void> {
-    const missing: string[] = [];
-    let folder = dirname(path);
-    while (folder.length > 1) {
-      const here = await readEntry(await locate(folder));
-      if (here !== undefined) break;
-      missing.unshift(folder);
-      folder = dirname(folder);
-    }
-    if (missing.length === 0) return;
-    const made = await loadJson<string[]>(madeFoldersPath, []);
-    await storeJson(madeFoldersPath, [...made, ...missing]);
-    for (const each of missing) {
-      const real = await locate(each);
-      await fs.mkdir(real, { recursive: true, mode: 0o755 });
-      await fs.chmod(real, own?.mode ?? 0o755);
-      if (own !== undefined && mayChown) await fs.chown(real, own.uid, own.gid);
-      await syncFolder(dirname(real));
-    }
-  }
-
-  async function removeMadeFolders(path: string): Promise<void> {
-    let made = await loadJson<string[]>(madeFoldersPath, []);
-    for (let folder = dirname(path); made.includes(folder); folder = dirname(folder)) {
-      try {
-        await fs.rmdir(await locate(folder));
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOTEMPTY") return;
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      }
-      made = made.filter((other) => other !== folder);
-      await storeJson(madeFoldersPath, made);
-    }
-  }
-
-  const files: Host["files"] = {
-    async read(path) {
-      const entry = await readEntry(await locate(path));
-      const own = entry === undefined || entry.kind === "link" ? undefined : await owner(path);
-      return entry === undefined || entry.kind === "link" || own === undefined ? entry : { ...entry, ...own };
-    },
-    async write(path, entry, { folder }, signal) {
-      signal.throwIfAborted();
-      if (path.startsWith("/usr/")) throw new McoError("MCO_HOST_READ_ONLY", { path });
-      await makeFolders(path, folder);
-      const real = await locate(path);
-      if (entry.kind === "link") await writeLinkDurably(real, entry.target);
-      else await writeFileDurably(real, entry.contents, entry, mayChown);
-      await recordOwner(path, entry.kind === "link" ? undefined : entry);
-    },
-    async remove(path, signal) {
-      signal.throwIfAborted();
-      const real = await locate(path);
-      try {
-        await fs.unlink(real);
-        await syncFolder(dirname(real));
-      } catch (error) {
-        if (!["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
-      }
-      await recordOwner(path, undefined);
-      await removeMadeFolders(path);
-    },
-    async vendor(path) {
-      if (!path.startsWith("/etc/")) return undefined;
-      const entry = await readEntry(await locate(`/usr${path}`));
-      return entry === undefined || entry.kind === "link" || mayChown ? entry : { ...entry, uid: 0, gid: 0 };
-    },
-    watch(paths, onChange) {
-      const watchers = new Map<string, FSWatcher>();
-      let stopped = false;
-      const belowOf = (folder: string) => paths.filter((path) => path.startsWith(`${folder}/`));
-      async function arm(): Promise<void> {
-        const wanted = new Set<string>();
-        for (const path of paths) {
-          let folder = dirname(path);
-          while (folder.length > 1 && (await readEntry(await locate(folder))) === undefined) folder = dirname(folder);
-          wanted.add(folder);
-        }
-        if (stopped) return;
-        for (const [folder, watcher] of watchers) {
-          if (wanted.has(folder)) continue;
-          watcher.close();
-          watchers.delete(folder);
-        }
-        for (const folder of wanted) {
-          if (watchers.has(folder)) continue;
-          try {
-            const watcher = watch(await locate(folder), (_kind, name) => onEvent(folder, name ?? undefined));
-            watcher.on("error", () => {
-              watchers.delete(folder);
-              watcher.close();
-            });
-            watchers.set(folder, watcher);
-          } catch {
-            // It vanished in between; the event on its parent arms again.
-          }
-        }
-      }
-      function onEvent(folder: string, name: string | undefined): void {
-        const touched = name === undefined ? belowOf(folder) : paths.filter((path) => (dirname(path) === folder ? basename(path) === name : path.startsWith(`${folder}/${name}/`)));
-        for (const path of touched) onChange(path);
-        if (touched.some((path) => dirname(path) !== folder) || name === undefined || name === basename(folder)) {
-          // A folder came or went: watches below it are new or dead.
-          for (const [other, watcher] of watchers) {
-            if (other === folder || !other.startsWith(`${folder}/`)) continue;
-            watcher.close();
-            watchers.delete(other);
-          }
-          void arm().catch(() => undefined);
-        }
-      }
-      void arm().catch(() => undefined);
-      return () => {
-        stopped = true;
-        for (const watcher of watchers.values()) watcher.close();
-        watchers.clear();
-      };
-    },
-  };
-
+  const files = rootFiles({ locate, disk, owners, recordPath: async () => madePath });
+  const loadFaults = () => readJson<Faults>(faultsPath, {});
   const model = unitModel({
     files,
     async listTree(folder) {
       return (await filesBelow(await locate(folder))).map((path) => `${folder}/${path}`);
     },
     digest: (contents) => createHash("sha256").update(contents).digest("hex"),
-    load: () => loadJson<UnitModelState>(unitsPath, emptyUnitModel()),
-    store: (state) => storeJson(unitsPath, state),
+    load: () => readJson<UnitModelState>(unitsPath, emptyUnitModel()),
+    store: (state) => storeJson(disk, unitsPath, state),
+    broken: async () => (await loadFaults()).brokenUnits ?? [],
   });
 
   return {
     files,
     model,
     locate,
-    mayChown,
+    follow: (path: string) => resolveInRoot(root, path, mounts, true),
+    owners,
     statePath,
     loadState,
-    storeState: (state: DirectoryState) => storeJson(statePath, state),
-    async databaseLine(path: string, name: string): Promise<readonly string[] | undefined> {
-      const entry = await files.read(path, never);
-      if (entry?.kind !== "file") return undefined;
-      return new TextDecoder()
-        .decode(entry.contents)
-        .split("\n")
-        .find((line) => line.startsWith(`${name}:`))
-        ?.split(":");
-    },
+    storeState: (state: DirectoryState) => storeJson(disk, statePath, state),
+    loadFaults,
+    storeFaults: (faults: Faults) => storeJson(disk, faultsPath, faults),
   };
 }

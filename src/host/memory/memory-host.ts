@@ -3,10 +3,13 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
 import type { Random } from "../../ports/random.ts";
 import { mergeEtc } from "../etc-merge.ts";
-import type { Deployment, Host, HostEntry, HostUser, Link, Machine, PlainFile } from "../host.ts";
+import { isField, usableHash } from "../accounts.ts";
+import type { Deployment, Host, HostEntry, HostUser, Machine, OsAbilities, Ownership, PlainFile } from "../host.ts";
+import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
 
-type Tree = Map<string, PlainFile | Link>;
+/** Files, links, and the folders that somebody made; those that only hold something are not listed. */
+type Tree = Map<string, HostEntry>;
 
 /** What an OS image ships: /usr/etc (as paths of /etc) and the rest of /usr. */
 export interface MemoryImage {
@@ -20,12 +23,17 @@ export interface MemoryHostOptions {
   readonly image: string;
   readonly kernelArguments?: readonly string[];
   readonly users?: Readonly<Record<string, HostUser>>;
+  readonly fips?: boolean;
+  readonly can?: OsAbilities;
+  readonly freeBytes?: number;
   readonly random: Random;
   /** Called when the machine is asked to reboot; whoever plays the power button calls `machine.boot` then. */
   readonly onReboot: (because: string) => void;
 }
 
 export interface MemoryHost extends Host, Machine {
+  /** Somebody chooses another system in the boot menu: one that has its own /etc, as its image ships it. */
+  bootOther(deployment: Deployment): Promise<{ readonly bootId: string }>;
   /** All files of the machine, for checks: path → text, or `→ target`. */
   snapshot(): ReadonlyMap<string, string>;
   /** What a service last read: path → digest. Empty when it never started. */
@@ -39,16 +47,14 @@ interface MemoryDeployment extends Deployment {
   readonly etc: Tree;
 }
 
+const everything: OsAbilities = { images: true, kernelArguments: true, packages: true, kernelTypes: ["default", "realtime", "64k-pages"] };
 const root = { uid: 0, gid: 0 } as const;
+const plainFolder: Ownership = { mode: 0o755, ...root };
+/** Those that every machine has. */
+const topFolders = new Set(["/etc", "/var", "/run", "/usr", "/home", "/root"]);
+const above = (path: string) => path.slice(0, path.lastIndexOf("/"));
 const plain = (contents: string, mode = 0o644): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(contents), mode, ...root });
 const digest = (contents: Uint8Array) => bytesToHex(sha256(contents));
-
-export function sameEntry(a: HostEntry, b: HostEntry): boolean {
-  if (a.kind === "link" || b.kind === "link") return a.kind === "link" && b.kind === "link" && a.target === b.target;
-  if (a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid) return false;
-  if (a.kind === "folder" || b.kind === "folder") return a.kind === b.kind;
-  return a.contents.length === b.contents.length && a.contents.every((byte, index) => byte === b.contents[index]);
-}
 
 /** A machine in memory, with ostree's semantics: staged deployments, a 3-way merge of /etc, /var that stays, /run that does not. */
 export function memoryHost(options: MemoryHostOptions): MemoryHost {
@@ -60,11 +66,16 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   const etcOf = (name: string): Tree => new Map(Object.entries(imageOf(name).etc).map(([path, contents]) => [path, plain(contents)]));
   const users = options.users ?? { root: { uid: 0, gid: 0, home: "/root" }, core: { uid: 1000, gid: 1000, home: "/home/core" } };
 
-  let booted: MemoryDeployment = { image: options.image, kernelArguments: options.kernelArguments ?? [], etc: etcOf(options.image) };
+  let booted: MemoryDeployment = { image: options.image, kernelArguments: options.kernelArguments ?? [], packages: [], kernelType: "default", etc: etcOf(options.image) };
+  let failure: string | undefined;
+  let nextFailure: string | undefined;
   let staged: Deployment | undefined;
   let bootId = options.random.uuid();
   let run: Tree = new Map();
   const state: Tree = new Map();
+  /** Folders that writes made: they go away when they are empty again. */
+  const made = new Set<string>();
+  let broken: readonly string[] = [];
   const ledger = new Map<string, string>();
   const passwords = new Map<string, string>();
   let units: UnitModelState = emptyUnitModel();
@@ -77,7 +88,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     return state;
   }
 
-  function lookUp(path: string): PlainFile | Link | undefined {
+  function lookUp(path: string): HostEntry | undefined {
     if (path.startsWith("/usr/")) {
       const contents = imageOf(booted.image).usr[path];
       return contents === undefined ? undefined : plain(contents);
@@ -91,22 +102,58 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
 
   const paths = () => [...booted.etc.keys(), ...state.keys(), ...run.keys(), ...Object.keys(imageOf(booted.image).usr)];
 
+  const isAbove = (folder: string) => paths().some((path) => path.startsWith(`${folder}/`));
+
+  function entryAt(path: string): HostEntry | undefined {
+    return lookUp(path) ?? (isAbove(path) ? { kind: "folder", mode: 0o755, ...root } : undefined);
+  }
+
+  function beWritable(path: string): void {
+    if (path === "/usr" || path.startsWith("/usr/")) throw new McoError("MCO_HOST_READ_ONLY", { path });
+  }
+
+  function makeFoldersAbove(path: string, own: Ownership): void {
+    const missing: string[] = [];
+    for (let folder = above(path); folder.length > 1 && !topFolders.has(folder) && entryAt(folder) === undefined; folder = above(folder)) missing.unshift(folder);
+    for (const folder of missing) {
+      treeOf(folder).set(folder, { kind: "folder", mode: own.mode, uid: own.uid, gid: own.gid });
+      made.add(folder);
+    }
+  }
+
   const files: Host["files"] = {
-    async read(path) {
-      const entry = lookUp(path);
-      if (entry !== undefined) return entry;
-      return paths().some((other) => other.startsWith(`${path}/`)) ? { kind: "folder", mode: 0o755, ...root } : undefined;
+    read: async (path) => entryAt(path),
+    async write(writes) {
+      for (const { path } of writes) beWritable(path);
+      for (const { path, entry, folder } of writes) {
+        const before = entryAt(path);
+        if (sameEntry(before, entry)) continue;
+        if (before?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "EISDIR" });
+        makeFoldersAbove(path, folder ?? plainFolder);
+        treeOf(path).set(path, entry.kind === "file" ? { ...entry, contents: entry.contents.slice() } : entry);
+        changed(path);
+      }
     },
-    async write(path, entry) {
-      if (path.startsWith("/usr/")) throw new McoError("MCO_HOST_READ_ONLY", { path });
-      const before = lookUp(path);
-      if (before !== undefined && sameEntry(before, entry)) return;
-      treeOf(path).set(path, entry.kind === "file" ? { ...entry, contents: entry.contents.slice() } : entry);
+    async makeFolder(path, own) {
+      beWritable(path);
+      const before = entryAt(path);
+      if (before !== undefined && before.kind !== "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: `a ${before.kind} is where the folder is to be` });
+      makeFoldersAbove(path, plainFolder);
+      treeOf(path).set(path, { kind: "folder", mode: own.mode, uid: own.uid, gid: own.gid });
       changed(path);
     },
     async remove(path) {
-      if (treeOf(path).delete(path)) changed(path);
+      beWritable(path);
+      const before = entryAt(path);
+      if (before?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "EISDIR" });
+      treeOf(path).delete(path);
+      for (let folder = above(path); made.has(folder) && !isAbove(folder); folder = above(folder)) {
+        treeOf(folder).delete(folder);
+        made.delete(folder);
+      }
+      if (before !== undefined) changed(path);
     },
+    freeBytes: async () => options.freeBytes,
     async vendor(path) {
       const contents = imageOf(booted.image).etc[path];
       return contents === undefined ? undefined : plain(contents);
@@ -126,6 +173,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     store: async (next) => {
       units = next;
     },
+    broken: async () => broken,
   });
 
   return {
@@ -134,12 +182,18 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     units: model,
     os: {
       async status() {
-        return { bootId, booted: { image: booted.image, kernelArguments: booted.kernelArguments }, staged };
+        const { etc: _etc, ...deployment } = booted;
+        return { bootId, booted: deployment, staged, fips: options.fips, can: options.can ?? everything };
+      },
+      async prefetch(image) {
+        imageOf(image);
       },
       async stage(deployment) {
         imageOf(deployment.image);
-        staged = { image: deployment.image, kernelArguments: [...deployment.kernelArguments] };
+        staged = structuredClone(deployment);
       },
+      installed: async (packages) => packages.filter((name) => booted.packages.includes(name)),
+      finaliseFailure: async () => failure,
       async discardStaged() {
         staged = undefined;
       },
@@ -154,6 +208,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       passwordHash: async (name) => passwords.get(name),
       async setPasswordHash(name, hash) {
         if (hash === undefined) passwords.delete(name);
+        else if (users[name] === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "the machine has no such user" });
+        else if (usableHash(hash) === undefined || !isField(hash)) throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "this is no password hash" });
         else passwords.set(name, hash);
       },
     },
@@ -166,20 +222,33 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
         ledger.delete(name);
       },
     },
+    async failToFinalise(reason) {
+      nextFailure = reason;
+    },
+    async breakUnits(names) {
+      broken = names;
+    },
+    async bootOther(deployment) {
+      booted = { ...structuredClone(deployment), etc: etcOf(deployment.image) };
+      return this.boot({ orderly: false });
+    },
     async boot({ orderly }) {
-      if (staged !== undefined && orderly) {
+      failure = orderly && staged !== undefined ? nextFailure : undefined;
+      if (failure !== undefined) nextFailure = undefined;
+      if (staged !== undefined && orderly && failure === undefined) {
         const etc = mergeEtc({ oldDefaults: etcOf(booted.image), current: booted.etc, newDefaults: etcOf(staged.image) }, sameEntry);
         booted = { ...staged, etc: new Map(etc) };
       }
       staged = undefined;
       bootId = options.random.uuid();
       run = new Map();
+      for (const folder of made) if (folder.startsWith("/run/")) made.delete(folder);
       await model.boot(new AbortController().signal);
       return { bootId };
     },
     snapshot() {
       const result = new Map<string, string>();
-      for (const tree of [booted.etc, state]) for (const [path, entry] of tree) result.set(path, entry.kind === "link" ? `→ ${entry.target}` : `${entry.mode.toString(8)} ${entry.uid}:${entry.gid} ${new TextDecoder().decode(entry.contents)}`);
+      for (const tree of [booted.etc, state]) for (const [path, entry] of tree) if (entry.kind !== "folder") result.set(path, entry.kind === "link" ? `→ ${entry.target}` : `${entry.mode.toString(8)} ${entry.uid}:${entry.gid} ${new TextDecoder().decode(entry.contents)}`);
       for (const [name, hash] of passwords) result.set(`shadow:${name}`, hash);
       return result;
     },

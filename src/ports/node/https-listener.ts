@@ -1,7 +1,8 @@
+import { type IncomingMessage, type Server, type ServerResponse, createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { TLSSocket } from "node:tls";
-import type { ClientIdentity, Listen } from "../listener.ts";
+import { TLSSocket } from "node:tls";
+import type { ClientIdentity, Listen, ListenPlain, ServerHandler } from "../listener.ts";
 
 const bodyLimitBytes = 3 * 1024 * 1024;
 
@@ -14,49 +15,43 @@ function identityOf(socket: TLSSocket): ClientIdentity | undefined {
   return name === undefined ? undefined : { commonName: name, organizations: list(subject.O) };
 }
 
-/** HTTPS over Node.js; on loopback only, unless the caller asks for the network. */
-export const httpsListen: Listen = async (options, handle, signal) => {
-  if (options.network !== true && !options.host.startsWith("127.") && options.host !== "::1" && options.host !== "localhost") throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
-  const server = createServer(
-    {
-      cert: options.tls.certificate,
-      key: options.tls.key,
-      ...(options.tls.clientCa === undefined ? {} : { ca: options.tls.clientCa, requestCert: true, rejectUnauthorized: false }),
-      minVersion: "TLSv1.2",
-    },
-    (incoming, outgoing) => {
-      const gone = new AbortController();
-      outgoing.once("close", () => gone.abort(new Error("the client went away")));
-      const chunks: Buffer[] = [];
-      let size = 0;
-      incoming.on("data", (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > bodyLimitBytes) incoming.destroy();
-        else chunks.push(chunk);
-      });
-      incoming.once("end", () => {
-        void (async () => {
-          try {
-            const headers = Object.fromEntries(Object.entries(incoming.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]])));
-            const response = await handle({ method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) }, identityOf(incoming.socket as TLSSocket), gone.signal);
-            outgoing.writeHead(response.status, Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, typeof value === "string" ? value : [...value]])));
-            outgoing.flushHeaders();
-            if (typeof response.body === "string" || response.body instanceof Uint8Array) outgoing.end(response.body);
-            else {
-              for await (const chunk of response.body) if (!outgoing.write(chunk)) await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
-              outgoing.end();
-            }
-          } catch (error) {
-            if (!outgoing.headersSent) outgoing.writeHead(500);
-            outgoing.end(gone.signal.aborted ? "" : String(error));
-          }
-        })();
-      });
-    },
-  );
+const isLoopback = (host: string) => host.startsWith("127.") || host === "::1" || host === "localhost";
+
+const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoing: ServerResponse) => {
+  const gone = new AbortController();
+  outgoing.once("close", () => gone.abort(new Error("the client went away")));
+  const chunks: Buffer[] = [];
+  let size = 0;
+  incoming.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > bodyLimitBytes) incoming.destroy();
+    else chunks.push(chunk);
+  });
+  incoming.once("end", () => {
+    void (async () => {
+      try {
+        const headers = Object.fromEntries(Object.entries(incoming.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]])));
+        const identity = incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
+        const response = await handle({ method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) }, identity, gone.signal);
+        outgoing.writeHead(response.status, Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, typeof value === "string" ? value : [...value]])));
+        outgoing.flushHeaders();
+        if (typeof response.body === "string" || response.body instanceof Uint8Array) outgoing.end(response.body);
+        else {
+          for await (const chunk of response.body) if (!outgoing.write(chunk)) await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
+          outgoing.end();
+        }
+      } catch (error) {
+        if (!outgoing.headersSent) outgoing.writeHead(500);
+        outgoing.end(gone.signal.aborted ? "" : String(error));
+      }
+    })();
+  });
+};
+
+async function listening(server: Server, { host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal): Promise<{ readonly port: number }> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(options.port, options.host, resolve);
+    server.listen(port, host, resolve);
   });
   signal.addEventListener(
     "abort",
@@ -67,4 +62,18 @@ export const httpsListen: Listen = async (options, handle, signal) => {
     { once: true },
   );
   return { port: (server.address() as AddressInfo).port };
+}
+
+/** HTTPS over Node.js; on loopback only, unless the caller asks for the network. */
+export const httpsListen: Listen = async (options, handle, signal) => {
+  if (options.network !== true && !isLoopback(options.host)) throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
+  const { certificate: cert, key, clientCa } = options.tls;
+  const server = createServer({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }), minVersion: "TLSv1.2" }, answering(handle));
+  return listening(server, options, signal);
+};
+
+/** HTTP without TLS: on loopback, always. */
+export const httpListen: ListenPlain = async (options, handle, signal) => {
+  if (!isLoopback(options.host)) throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);
+  return listening(createPlainServer(answering(handle)), options, signal);
 };

@@ -1,4 +1,5 @@
-export { httpsListen } from "./https-listener.ts";
+export { httpGet } from "./http-get.ts";
+export { httpListen, httpsListen } from "./https-listener.ts";
 export { errorText, jsonLogger } from "./json-logger.ts";
 export { systemClock } from "./system-clock.ts";
 export { systemFiles } from "./system-files.ts";

@@ -1,0 +1,144 @@
+import { lstat, readdir, rename, rm } from "node:fs/promises";
+import { arch } from "node:os";
+import { join } from "node:path";
+import type { PullSettings } from "../host/directory/directory-host.ts";
+import type { Clock } from "../ports/clock.ts";
+import { systemFiles, systemRandom } from "../ports/node/index.ts";
+import { parseAuthFile } from "../registry/auth-file.ts";
+import { folderStore } from "../registry/node/folder-store.ts";
+import { httpsWire } from "../registry/node/https-wire.ts";
+import { isRunning, processIdentity } from "../registry/node/process-identity.ts";
+import { unpackLayers } from "../registry/node/unpack-layers.ts";
+import { signatureVerifier } from "../registry/node/verify-signature.ts";
+import { admitImage, pullImage } from "../registry/pull-image.ts";
+import { registryClient } from "../registry/registry-client.ts";
+import { type ImagesInUse, type TreeRecord, askFor, recordOf, treeIn } from "./image-trees.ts";
+
+export interface WantedTree {
+  readonly image: string;
+  readonly folder: string;
+  /** Where the tree is to lie. */
+  readonly tree: string;
+  /** Of the tree that lies there already. */
+  readonly record: TreeRecord | undefined;
+  readonly settings: PullSettings;
+  readonly inUse: ImagesInUse | undefined;
+  readonly clock: Clock;
+}
+
+/** How long blobs of no tree and trees of no machine are kept: another process may be about to use them. */
+const graceMs = 3_600_000;
+
+const part = ".part-";
+const note = ".complete";
+
+/** Pulls an image and unpacks it, or, when that was done for another machine, asks this machine's policy about it. */
+export async function fetchTree({ image, folder, tree, record, settings, inUse, clock }: WantedTree, signal: AbortSignal): Promise<void> {
+  const ports = { clock, random: systemRandom };
+  const wire = httpsWire();
+  try {
+    const options = {
+      ...ports,
+      client: registryClient({ wire: wire.send, clock, auth: parseAuthFile(settings.auth), certificates: (host) => settings.certificates(host) }),
+      policy: settings.policy,
+      registries: settings.registries,
+      verifier: (keys: Parameters<typeof signatureVerifier>[0]) => signatureVerifier(keys, (path) => settings.file(path)),
+    };
+    if (record !== undefined) return await admitImage(image, record.digests, options, signal);
+    const store = folderStore(join(folder, "store"), { ...ports, files: systemFiles });
+    const pulled = await pullImage(image, { ...options, store, architecture: arch() === "x64" ? "amd64" : arch() }, signal);
+    await removeOrphans(folder);
+    const own = await ownName(folder);
+    try {
+      const owners = await unpackLayers(pulled.layers, store, own, signal);
+      await settle(own, tree, { v: 1, digests: pulled.indexDigest === undefined ? [pulled.digest] : [pulled.digest, pulled.indexDigest], blobs: pulled.blobs, owners });
+    } finally {
+      await rm(own, { recursive: true, force: true });
+    }
+    await askFor(tree, clock);
+    if (inUse !== undefined) await removeUnused(folder, inUse, clock);
+    await store.keep(await blobsInUse(folder), graceMs);
+  } finally {
+    wire.close();
+  }
+}
+
+/** Puts a tree in its place, in one step; the note that it is whole comes last. */
+async function settle(own: string, tree: string, record: TreeRecord): Promise<void> {
+  for (;;) {
+    try {
+      await rename(own, tree);
+      break;
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+    if ((await recordOf(tree)) !== undefined) return; // Another process was faster.
+    // One that was killed left it there, or one that lives is about to write its note: for the same tree.
+    const aside = `${own}-aside`;
+    await rename(tree, aside).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+    await rm(aside, { recursive: true, force: true });
+  }
+  await systemFiles.write(`${tree}${note}`, JSON.stringify(record));
+}
+
+/** A name for what only this process needs; {@link removeOrphans} removes it when the process is gone. */
+const ownName = async (folder: string) => join(folder, `${part}${await processIdentity()}-${systemRandom.uuid()}`);
+
+async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Removes trees that were pulled, that no machine has and that nobody asked for within the grace. The note goes first: from
+ * then on whoever asks is told that there is no tree. Who asked before that has left a time on it, and gets it back.
+ */
+async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): Promise<void> {
+  /** Not known: in use. */
+  const isUsed = async (tree: string) => {
+    const images = await inUse();
+    return images === "unknown" || [...images].some((image) => treeIn(folder, image) === tree);
+  };
+  const isRecent = async (path: string, time: "mtimeMs" | "ctimeMs") => {
+    const stat = await orUndefined(lstat(path));
+    return stat === undefined || clock.now() - stat[time] < graceMs;
+  };
+  for (const name of await readdir(folder)) {
+    if (!/^sha256-[0-9a-f]{64}$/.test(name)) continue;
+    const tree = join(folder, name);
+    const noted = (await orUndefined(lstat(tree + note))) !== undefined;
+    // One without a note was left by a killed process, or its note is about to come: its own name is as old as that.
+    if ((await isRecent(noted ? tree + note : tree, noted ? "mtimeMs" : "ctimeMs")) || (await recordOf(tree)) === "born" || (await isUsed(tree))) continue;
+    const away = await ownName(folder);
+    if (noted) {
+      if ((await orUndefined(rename(tree + note, away).then(() => true))) === undefined) continue; // Another process removes it.
+      if ((await isRecent(away, "mtimeMs")) || (await isUsed(tree))) {
+        await rename(away, tree + note);
+        continue;
+      }
+    }
+    await orUndefined(rename(tree, `${away}-tree`));
+    await rm(`${away}-tree`, { recursive: true, force: true });
+    await rm(away, { force: true });
+  }
+}
+
+/** What a process left that was killed while it unpacked. */
+async function removeOrphans(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) if (name.startsWith(part) && !(await isRunning(name.slice(part.length)))) await rm(join(folder, name), { recursive: true, force: true });
+}
+
+async function blobsInUse(folder: string): Promise<ReadonlySet<string>> {
+  const blobs = new Set<string>();
+  for (const name of await readdir(folder)) {
+    const record = name.endsWith(note) ? await recordOf(join(folder, name.slice(0, -note.length))) : undefined;
+    if (typeof record === "object") for (const digest of record.blobs) blobs.add(digest);
+  }
+  return blobs;
+}

@@ -1,0 +1,65 @@
+/** The name of an image in full: every default is filled in. */
+export interface ImageReference {
+  /** With its port, if it has one: `quay.io`, `localhost:5000`, `[::1]:5000`. */
+  readonly host: string;
+  /** For example `library/busybox`. */
+  readonly path: string;
+  /** Absent where a digest says more. */
+  readonly tag: string | undefined;
+  /** `sha256:…` */
+  readonly digest: string | undefined;
+}
+
+export type ReferenceReading =
+  /** `exact`: it says a tag or a digest itself. */
+  | { readonly verdict: "reference"; readonly reference: ImageReference; readonly exact: boolean }
+  | { readonly verdict: "refused"; readonly problem: string };
+
+/** Longest name of a repository, host included. Source: distribution/reference reference.go (main). */
+const maxNameLength = 255;
+
+const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
+const hostPattern = new RegExp(`^(?:${label}(?:\\.${label})*|\\[[0-9a-fA-F:]+\\])(?::[0-9]{1,5})?$`);
+const segmentPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
+const tagPattern = /^\w[\w.-]{0,127}$/;
+export const digestPattern = /^sha256:[0-9a-f]{64}$/;
+
+/**
+ * Reads `[host[:port]/]path[:tag][@sha256:…]` as container engines do: without a host it is one of docker.io, and there a
+ * name of one word lies below `library/`; with neither tag nor digest the tag is `latest`. Where there is a digest, a tag
+ * beside it says nothing and is dropped.
+ */
+export function parseImageReference(text: string): ReferenceReading {
+  const refused = (problem: string): ReferenceReading => ({ verdict: "refused", problem });
+  if (text === "") return refused("it is empty");
+  const at = text.indexOf("@");
+  const digest = at < 0 ? undefined : text.slice(at + 1);
+  if (digest !== undefined && !digestPattern.test(digest)) return refused(digest.startsWith("sha256:") ? "its digest is not 64 hexadecimal digits in lower case" : "its digest is not a sha256 digest");
+  const named = at < 0 ? text : text.slice(0, at);
+  const colon = named.lastIndexOf(":");
+  const hasTag = colon > named.lastIndexOf("/");
+  const tag = hasTag ? named.slice(colon + 1) : undefined;
+  if (tag !== undefined && !tagPattern.test(tag)) return refused("its tag is not made of letters, digits, '_', '.' and '-'");
+  const name = hasTag ? named.slice(0, colon) : named;
+  const [first = "", ...others] = name.split("/");
+  const hasHost = others.length > 0 && (/[.:]/.test(first) || first === "localhost" || first.toLowerCase() !== first);
+  if (hasHost && !hostPattern.test(first)) return refused(`"${first}" is no host`);
+  const host = !hasHost || first === "index.docker.io" ? "docker.io" : first;
+  const segments = hasHost ? others : [first, ...others];
+  const wrong = segments.find((segment) => !segmentPattern.test(segment));
+  if (wrong !== undefined) return refused(wrong === "" ? "a part of its path is empty" : `"${wrong}" in its path is not made of lower case letters and digits with single '.', '_' or '-' between them`);
+  const path = host === "docker.io" && segments.length === 1 ? `library/${segments[0]}` : segments.join("/");
+  if (host.length + 1 + path.length > maxNameLength) return refused(`its name is longer than ${maxNameLength} characters`);
+  return { verdict: "reference", reference: { host, path, tag: digest === undefined ? (tag ?? "latest") : undefined, digest }, exact: hasTag || digest !== undefined };
+}
+
+/** Host and path: what tags and digests are of. */
+export const repositoryOf = ({ host, path }: Pick<ImageReference, "host" | "path">): string => `${host}/${path}`;
+
+export function printImageReference(reference: ImageReference): string {
+  const { tag, digest } = reference;
+  return `${repositoryOf(reference)}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
+}
+
+/** Whether the host is this machine and says so. */
+export const isLoopbackHost = (host: string): boolean => /^(localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|\[::1\])(:[0-9]+)?$/.test(host);

@@ -1,0 +1,116 @@
+import type { MachineConfig } from "../api/machine-config.ts";
+import { annotations, hostPaths } from "../api/names.ts";
+import type { NodeConfig } from "../core/node-config.ts";
+import type { OriginalEntry, Originals } from "../core/plan-node.ts";
+import type { Host } from "../host/host.ts";
+import { type DocumentStore, type MachineDocuments, type Previous } from "./machine-documents.ts";
+import { noOriginals, originalOf } from "./observe-host.ts";
+import { readConfig } from "./read-config.ts";
+
+/** How a machine without documents of ours came to what it has. */
+export type Adoption =
+  /** It has a configuration: of another daemon, or from its first boot. */
+  | { readonly verdict: "adopted"; readonly documents: MachineDocuments; readonly from: "currentconfig" | "annotation" | "served" }
+  /** It has none: it meets its first one through this daemon. */
+  | { readonly verdict: "fresh" }
+  /** Something says that it has a configuration that nobody can show us. */
+  | { readonly verdict: "unknown"; readonly config: string };
+
+/** Annotations that the config server gives a machine on its way, when there are some. */
+export async function servedAnnotations(host: Host, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined> {
+  const file = await host.files.read(hostPaths.nodeAnnotations, signal);
+  if (file?.kind !== "file") return undefined;
+  const parsed = parseJson(file.contents);
+  const keys: readonly string[] = [annotations.currentConfig, annotations.desiredConfig, annotations.currentImage, annotations.desiredImage, annotations.firstPivotConfig];
+  const entries = parsed === undefined ? [] : Object.entries(parsed).flatMap(([key, value]) => (keys.includes(key) && typeof value === "string" && value !== "" ? [[key, value] as const] : []));
+  return Object.fromEntries(entries);
+}
+
+/**
+ * Takes over a machine that has no documents of ours. Its own disk is believed first, then its Node's annotation, then
+ * what it was served when it joined: a disk cannot be restored from an old backup of the cluster by mistake.
+ * Source of the order: openshift/machine-config-operator pkg/daemon/daemon.go (main).
+ *
+ * @param current what the Node's annotation says.
+ * @param clusterConfig gets a MachineConfig from the cluster by name.
+ */
+export async function adoptMachine(host: Host, documents: DocumentStore, current: string | undefined, clusterConfig: (name: string) => Promise<MachineConfig | undefined>, signal: AbortSignal): Promise<Adoption> {
+  const served = await servedAnnotations(host, signal);
+  // While the served file is there, nobody has seen yet that the machine came up with what it was served.
+  const proven = served === undefined;
+  const disk = await machineConfigAt(host, hostPaths.currentConfig, signal);
+  if (disk !== undefined) return adopt({ config: disk, proven: true }, "currentconfig");
+  const name = current !== undefined && current !== "" ? current : served?.[annotations.currentConfig];
+  if (name === undefined) return { verdict: "fresh" };
+  const whole = await machineConfigAt(host, hostPaths.servedConfig, signal);
+  const known = whole?.metadata.name === name ? whole : await clusterConfig(name);
+  if (known === undefined) return { verdict: "unknown", config: name };
+  return adopt({ config: known, proven }, current === undefined || current === "" ? "served" : "annotation");
+
+  async function adopt(previous: Previous, from: "currentconfig" | "annotation" | "served"): Promise<Adoption> {
+    const read = readConfig(previous.config);
+    if (read.verdict === "refused") return { verdict: "unknown", config: previous.config.metadata.name };
+    const originals = await originalsOf(host, read.wanted.config, signal);
+    await documents.adopt(previous, originals, signal);
+    return { verdict: "adopted", from, documents: { ledger: undefined, previous, originals, refused: [] } };
+  }
+}
+
+/**
+ * What was there before whoever wrote `config`: the copy or the stamp that the reference's daemon kept of a path, else what
+ * the OS ships there.
+ */
+export async function originalsOf(host: Host, config: NodeConfig, signal: AbortSignal): Promise<Originals> {
+  const { booted } = await host.os.status(signal);
+  const paths: Record<string, OriginalEntry | null> = {};
+  for (const path of config.entries.keys()) {
+    const kept = await host.files.read(`${hostPaths.referenceOriginals}${path}.mcdorig`, signal);
+    const stamp = kept === undefined ? await host.files.read(`${hostPaths.referenceNoOriginals}${path}.mcdnoorig`, signal) : undefined;
+    paths[path] = originalOf(kept ?? (stamp === undefined ? await host.files.vendor(path, signal) : undefined));
+  }
+  const own = new Set(config.kernelArguments);
+  // Units whose text the config brings, and accounts whose password it sets, had neither before.
+  const enablement = Object.fromEntries([...config.enablement.keys()].flatMap((name) => (config.entries.get(`/etc/systemd/system/${name}`)?.kind === "file" ? [[name, "absent"]] : [])));
+  const passwords = Object.fromEntries([...config.passwords.keys()].map((user) => [user, null]));
+  return { ...noOriginals(booted.kernelArguments.filter((word) => !own.has(word))), paths, enablement, passwords };
+}
+
+export async function machineConfigAt(host: Host, path: string, signal: AbortSignal): Promise<MachineConfig | undefined> {
+  const file = await host.files.read(path, signal);
+  const parsed = file?.kind === "file" ? parseJson(file.contents) : undefined;
+  const name = (parsed?.["metadata"] as { readonly name?: unknown } | undefined)?.name;
+  return typeof name === "string" && name !== "" ? (parsed as unknown as MachineConfig) : undefined;
+}
+
+function parseJson(contents: Uint8Array): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(contents));
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Files that hold whole configurations or credentials, and that others left readable for everybody. */
+const secrets = [hostPaths.kubeconfig, hostPaths.currentConfig, hostPaths.encapsulatedDone, hostPaths.servedConfig] as const;
+
+/**
+ * What a boot leaves to be tidied once the machine is taken over: markers of a first boot that is behind, presets of
+ * Ignition, and files with secrets that everybody may read. Paths that `config` names are its own matter.
+ */
+export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
+  await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
+  if ((await host.files.read(hostPaths.ignitionPreset, signal)) !== undefined) await host.files.remove(hostPaths.ignitionPreset, signal);
+  for (const path of secrets) {
+    const file = config?.entries.has(path) === true ? undefined : await host.files.read(path, signal);
+    if (file?.kind === "file" && (file.mode & 0o077) !== 0) await host.files.write([{ path, entry: { ...file, mode: 0o600 } }], signal);
+  }
+}
+
+/** The new name first: a crash in between leaves both, and the next time ends it. */
+export async function moveAside(host: Host, from: string, to: string, signal: AbortSignal): Promise<void> {
+  const file = await host.files.read(from, signal);
+  if (file?.kind !== "file") return;
+  await host.files.write([{ path: to, entry: { ...file, mode: 0o600 } }], signal);
+  await host.files.remove(from, signal);
+}

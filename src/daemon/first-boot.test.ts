@@ -1,0 +1,112 @@
+import { describe, expect, test } from "vitest";
+import type { MachineConfig } from "../api/machine-config.ts";
+import { hostPaths } from "../api/names.ts";
+import { encodeDataUrl } from "../ignition/data-url.ts";
+import type { Host } from "../host/host.ts";
+import { type MemoryHost, memoryHost } from "../host/memory/memory-host.ts";
+import { clockFrom } from "../ports/clock.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { systemRandom } from "../ports/node/index.ts";
+import { memoryScribe } from "../ports/scribe.ts";
+import { documentStore } from "./machine-documents.ts";
+import { completeFirstBoot, keepCompletingFirstBoot } from "./first-boot.ts";
+
+const { signal } = new AbortController();
+const images = { "os@1": { etc: { "/etc/app.conf": "vendor" }, usr: {} }, "os@2": { etc: { "/etc/app.conf": "vendor" }, usr: {} }, "ext@1": { etc: {}, usr: {} } };
+
+const served = (spec: Partial<MachineConfig["spec"]>): MachineConfig => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfig",
+  metadata: { name: "rendered-worker-1" },
+  spec: { osImageURL: "os@1", baseOSExtensionsContainerImage: "ext@1", config: { ignition: { version: "3.5.0" }, storage: { files: [{ path: "/etc/app.conf", mode: 0o644, contents: { source: encodeDataUrl("ours") } }] } }, ...spec },
+});
+
+/** A machine as Ignition leaves it: files written, what is left to do in a file. */
+async function ignited(config: MachineConfig, parts: Partial<Parameters<typeof memoryHost>[0]> = {}): Promise<MemoryHost> {
+  const host = memoryHost({ images, image: "os@1", kernelArguments: ["root=x"], random: systemRandom, onReboot: () => undefined, ...parts });
+  await host.boot({ orderly: true });
+  const put = (path: string, text: string) => host.files.write([{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o644, uid: 0, gid: 0 } }], signal);
+  await put("/etc/app.conf", "ours");
+  await put(hostPaths.servedConfig, JSON.stringify(config));
+  await put(hostPaths.encapsulated, JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }));
+  return host;
+}
+
+let now = 0;
+const clock = clockFrom({
+  now: () => now,
+  monotonic: () => now,
+  after: (ms, run) => {
+    now += ms;
+    queueMicrotask(run);
+    return () => undefined;
+  },
+});
+const options = (host: Host) => ({ host, file: hostPaths.encapsulated, clock, log: silentLogger, scribe: memoryScribe() });
+const isThere = async (host: Host, path: string) => (await host.files.read(path, signal)) !== undefined;
+
+describe("a first boot", () => {
+  test("that needs nothing but what Ignition did is complete at once, without a reboot", async () => {
+    const host = await ignited(served({}));
+    expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
+    expect(host.reboots).toEqual([]);
+    expect(await isThere(host, hostPaths.encapsulated)).toBe(false);
+    expect(await isThere(host, hostPaths.encapsulatedDone)).toBe(true);
+    expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
+  });
+
+  test("stages image, arguments, packages and kernel in one deployment, and reboots once", async () => {
+    const host = await ignited(served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }));
+    expect(await completeFirstBoot(options(host), signal)).toMatchObject({ verdict: "rebooting" });
+    expect(host.reboots).toHaveLength(1);
+    expect(await isThere(host, hostPaths.encapsulated)).toBe(false);
+    await host.boot({ orderly: true });
+    const { booted } = await host.os.status(signal);
+    expect(booted).toEqual({ image: "os@2", kernelArguments: ["root=x", "nosmt"], packages: ["usbguard"], kernelType: "realtime" });
+    // What the daemon will find: what it has, not yet proven, and what was there before, so that it can be restored.
+    const known = await documentStore(host.ledger).load(signal);
+    expect(known.previous).toMatchObject({ proven: false, config: { metadata: { name: "rendered-worker-1" } } });
+    expect(known.originals?.paths["/etc/app.conf"]).toMatchObject({ kind: "file", contents: btoa("vendor") });
+  });
+
+  test("that loses its power half-way starts again and ends the same", async () => {
+    const host = await ignited(served({ osImageURL: "os@2" }));
+    await completeFirstBoot(options(host), signal);
+    await host.boot({ orderly: false });
+    expect((await host.os.status(signal)).booted.image).toBe("os@1");
+    // The marker is gone, the ledger is not: the daemon goes on from it.
+    expect((await documentStore(host.ledger).load(signal)).ledger).toMatchObject({ target: "rendered-worker-1", owes: [{ kind: "reboot" }] });
+  });
+
+  test("is tried again for as long as something fails", async () => {
+    const host = await ignited(served({ osImageURL: "os@2" }));
+    let failures = 3;
+    const flaky: Host = {
+      ...host,
+      os: {
+        ...host.os,
+        prefetch: async (image, until) => {
+          failures -= 1;
+          if (failures >= 0) throw new Error("no route to the registry");
+          await host.os.prefetch(image, until);
+        },
+      },
+    };
+    const before = now;
+    expect(await keepCompletingFirstBoot(options(flaky), signal)).toMatchObject({ verdict: "rebooting" });
+    expect(now - before).toBe(180_000);
+  });
+
+  test("refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it", async () => {
+    const host = await ignited(served({ fips: true, osImageURL: "os@2" }), { fips: false });
+    expect(await completeFirstBoot(options(host), signal)).toMatchObject({ verdict: "givenUp", reason: expect.stringContaining("FIPS") as string });
+    expect((await host.os.status(signal)).staged).toBeUndefined();
+    expect(host.reboots).toEqual([]);
+  });
+
+  test("without a file of a first boot does nothing", async () => {
+    const host = memoryHost({ images, image: "os@1", random: systemRandom, onReboot: () => undefined });
+    expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
+    expect(host.snapshot().size).toBe(1);
+  });
+});

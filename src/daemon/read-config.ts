@@ -1,0 +1,31 @@
+import type { MachineConfig } from "../api/machine-config.ts";
+import { type NodeConfig, nodeConfigOf } from "../core/node-config.ts";
+import { ignitionOf } from "../core/validate-machine-config.ts";
+
+/** A configuration as an object, and as this machine carries it out. */
+export interface Wanted {
+  readonly machineConfig: MachineConfig;
+  readonly config: NodeConfig;
+}
+
+export type ReadConfig = { readonly verdict: "read"; readonly wanted: Wanted } | { readonly verdict: "refused"; readonly reason: string };
+
+/** Decoded configurations by object, so that a look at an unchanged machine parses nothing. */
+const decoded = new WeakMap<MachineConfig, ReadConfig>();
+
+export function readConfig(machineConfig: MachineConfig): ReadConfig {
+  const known = decoded.get(machineConfig);
+  if (known !== undefined) return known;
+  const result = ((): ReadConfig => {
+    const ignition = ignitionOf(machineConfig);
+    if (ignition?.verdict === "invalid") {
+      const [problem] = ignition.problems;
+      return { verdict: "refused", reason: `${machineConfig.metadata.name}: spec.config${problem?.path === "" ? "" : `.${problem?.path}`}: ${problem?.reason}` };
+    }
+    const config = nodeConfigOf(machineConfig, ignition?.config);
+    if (config.verdict === "refused") return { verdict: "refused", reason: `${config.path}: ${config.reason}` };
+    return { verdict: "read", wanted: { machineConfig, config: config.config } };
+  })();
+  decoded.set(machineConfig, result);
+  return result;
+}

@@ -1,0 +1,163 @@
+import * as fs from "node:fs/promises";
+import type { Stats } from "node:fs";
+import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
+import type { Disk } from "./disk.ts";
+
+export const isAbsent = (error: unknown) => ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+
+export const absentIsDone = (error: unknown): void => {
+  if (!isAbsent(error)) throw error;
+};
+
+/** Files that are flushed at the same time: what the disk can gather into one write, and no more open files than that. */
+const parallel = 32;
+
+/** Does `work` for each, a bounded number at a time; when some fail, the rest of them has ended before the first failure is thrown. */
+export async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += parallel) {
+    const results = await Promise.allSettled(items.slice(at, at + parallel).map(work));
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+}
+
+/**
+ * The name that something has until it is whole. It tells its target's, so that what a killed process left is found again
+ * and written over, and it is short whatever the target is called.
+ */
+export const temporaryOf = (path: string): string => join(dirname(path), `.mco-${createHash("sha256").update(basename(path)).digest("hex").slice(0, 16)}`);
+
+/** What a killed process left under a temporary name goes first. */
+async function createAnew(disk: Disk, temporary: string, make: () => Promise<void>): Promise<void> {
+  try {
+    await make();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    await disk.unlink(temporary);
+    await make();
+  }
+}
+
+export const createTemporary = (disk: Disk, temporary: string, contents: Uint8Array): Promise<void> => createAnew(disk, temporary, () => disk.create(temporary, contents));
+export const linkTemporary = (disk: Disk, temporary: string, target: string): Promise<void> => createAnew(disk, temporary, () => disk.symlink(target, temporary));
+
+/** Atomic and durable: temporary file beside it, fsync, rename, fsync of the folder. The folder must exist. For files of a driver's own. */
+export async function writeDurably(disk: Disk, path: string, contents: string, mode: number): Promise<void> {
+  const temporary = temporaryOf(path);
+  await createTemporary(disk, temporary, new TextEncoder().encode(contents));
+  await disk.chmod(temporary, mode);
+  await disk.sync(temporary);
+  await disk.rename(temporary, path);
+  await disk.sync(dirname(path));
+}
+
+export async function linkDurably(disk: Disk, path: string, target: string): Promise<void> {
+  await linkTemporary(disk, temporaryOf(path), target);
+  await disk.rename(temporaryOf(path), path);
+  await disk.sync(dirname(path));
+}
+
+/**
+ * Removes a file or link, and what an unfinished write of it left, durably; what is not there is no error. It is flushed
+ * also then: who removed it may have been killed before that.
+ */
+export async function unlinkDurably(disk: Disk, path: string): Promise<void> {
+  await unlinkBoth(disk, path);
+  await disk.sync(dirname(path)).catch(absentIsDone);
+}
+
+/** The same without the flush of its folder. @returns whether there was something. */
+export async function unlinkBoth(disk: Disk, path: string): Promise<boolean> {
+  let found = false;
+  for (const name of [path, temporaryOf(path)]) {
+    if ((await statIfThere(name)) === undefined) continue;
+    await disk.unlink(name);
+    found = true;
+  }
+  return found;
+}
+
+/** Of the name itself, not of what it links to. */
+export async function statIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await fs.lstat(path);
+  } catch (error) {
+    absentIsDone(error);
+    return undefined;
+  }
+}
+
+/** Makes a folder and those above it that are missing; the names are durable. For folders of a driver's own. */
+export async function ensureFolder(disk: Disk, path: string, mode: number): Promise<void> {
+  if ((await statIfThere(path)) !== undefined) return;
+  await ensureFolder(disk, dirname(path), mode);
+  await disk.mkdir(path);
+  await disk.chmod(path, mode);
+  await disk.sync(path);
+  await disk.sync(dirname(path));
+}
+
+/**
+ * Copies a tree into a folder that does not exist yet, as it is: links stay links, modes stay, as root owners do. Durable but
+ * for the name of `to`. Folders one after the other, so that no more files are open at a time than those of one.
+ */
+export async function copyTree(disk: Disk, from: string, to: string): Promise<void> {
+  await disk.mkdir(to);
+  const entries = await fs.readdir(from, { withFileTypes: true });
+  await eachOf(entries.filter((entry) => !entry.isDirectory()), async (entry) => {
+    const source = join(from, entry.name);
+    const target = join(to, entry.name);
+    if (entry.isSymbolicLink()) {
+      await disk.symlink(await fs.readlink(source), target);
+      const { uid, gid } = await fs.lstat(source);
+      if (isGivenAway({ uid, gid })) await disk.chown(target, uid, gid);
+    } else {
+      await disk.create(target, await fs.readFile(source));
+      await copyOwnership(disk, source, target);
+      await disk.sync(target);
+    }
+  });
+  for (const entry of entries) if (entry.isDirectory()) await copyTree(disk, join(from, entry.name), join(to, entry.name));
+  await copyOwnership(disk, from, to);
+  await disk.sync(to);
+}
+
+const isGivenAway = ({ uid, gid }: { readonly uid: number; readonly gid: number }) => process.geteuid?.() === 0 && (uid !== 0 || gid !== 0);
+
+async function copyOwnership(disk: Disk, from: string, to: string): Promise<void> {
+  const { mode, uid, gid } = await fs.lstat(from);
+  if (isGivenAway({ uid, gid })) await disk.chown(to, uid, gid);
+  await disk.chmod(to, mode & 0o7777);
+}
+
+/** Removes a tree; what is not there is no error. */
+export async function removeTree(disk: Disk, path: string): Promise<void> {
+  let entries;
+  try {
+    entries = await fs.readdir(path, { withFileTypes: true });
+  } catch (error) {
+    return absentIsDone(error);
+  }
+  for (const entry of entries) {
+    if (entry.isDirectory()) await removeTree(disk, join(path, entry.name));
+    else await disk.unlink(join(path, entry.name)).catch(absentIsDone);
+  }
+  await disk.rmdir(path).catch(absentIsDone);
+}
+
+export async function readTextIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await fs.readFile(path, "utf8");
+  } catch (error) {
+    absentIsDone(error);
+    return undefined;
+  }
+}
+
+export async function readJson<T>(path: string, fallback: T): Promise<T> {
+  const text = await readTextIfThere(path);
+  return text === undefined ? fallback : (JSON.parse(text) as T);
+}
+
+export const storeJson = (disk: Disk, path: string, value: unknown): Promise<void> => writeDurably(disk, path, JSON.stringify(value), 0o600);

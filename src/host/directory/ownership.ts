@@ -1,0 +1,70 @@
+import { lstat, readlink } from "node:fs/promises";
+import { join, relative } from "node:path";
+import type { Ownership } from "../host.ts";
+import type { Disk } from "./disk.ts";
+import { readJson, storeJson } from "./durable-writes.ts";
+
+export interface Gift {
+  /** What is there now. */
+  readonly at: string;
+  /** The name that it gets later, where that is another one. */
+  readonly as: string;
+  readonly kind: "file" | "folder";
+  readonly own: Ownership;
+}
+
+/** Whose files are, and with which permission bits, as the machine sees it. */
+export interface Owners {
+  of(path: string, stat: Ownership & { readonly ino: number }): Promise<Ownership>;
+  /** Gives files and folders away, before they have their name. A crash in it leaves what has the names already as it was. */
+  give(gifts: readonly Gift[]): Promise<void>;
+}
+
+/** Those of the file system itself, which only root may change. */
+export const realOwners = (disk: Disk): Owners => ({
+  of: async (_path, { mode, uid, gid }) => ({ mode, uid, gid }),
+  async give(gifts) {
+    for (const { at, own } of gifts) {
+      await disk.chown(at, own.uid, own.gid);
+      await disk.chmod(at, own.mode);
+    }
+  },
+});
+
+interface OwnersRecord {
+  readonly v: 1;
+  /** Path below the folder → who had what has, or is to have, this name. Known by inode, so that a rename decides which of them counts. */
+  readonly entries: Readonly<Record<string, readonly (Ownership & { readonly ino: number })[]>>;
+}
+
+/**
+ * Without root nobody can give files away: owner and mode lie beside the tree, so that merge and drift mean the same. What
+ * the record does not know is root's; our own permission to read and write stays whatever the mode says.
+ */
+export function recordedOwners(disk: Disk, folder: string, recordPath: string): Owners {
+  /** The name below the folder, whichever link of ours led to it: a file keeps its owner when the system that it belongs to is booted. */
+  const nameOf = async (path: string) => {
+    const [first = "", ...rest] = relative(folder, path).split("/");
+    const target = await readlink(join(folder, first)).catch(() => first);
+    return join(target, ...rest);
+  };
+  const load = () => readJson<OwnersRecord>(recordPath, { v: 1, entries: {} });
+  return {
+    async of(path, { ino, mode }) {
+      const known = (await load()).entries[await nameOf(path)]?.find((entry) => entry.ino === ino);
+      return known === undefined ? { mode, uid: 0, gid: 0 } : { mode: known.mode, uid: known.uid, gid: known.gid };
+    },
+    async give(gifts) {
+      if (gifts.length === 0) return;
+      const entries = { ...(await load()).entries };
+      for (const { at, as, kind, own } of gifts) {
+        await disk.chmod(at, (own.mode & 0o777) | (kind === "folder" ? 0o700 : 0o600));
+        const { ino } = await lstat(at);
+        const before = await lstat(as).catch(() => undefined);
+        const name = await nameOf(as);
+        entries[name] = [...(entries[name]?.filter((entry) => entry.ino === before?.ino && entry.ino !== ino) ?? []), { ino, mode: own.mode, uid: own.uid, gid: own.gid }];
+      }
+      await storeJson(disk, recordPath, { v: 1, entries } satisfies OwnersRecord);
+    },
+  };
+}

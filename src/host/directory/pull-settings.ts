@@ -1,0 +1,43 @@
+import { basename } from "node:path";
+import * as fs from "node:fs/promises";
+import { isAbsent, readTextIfThere } from "./durable-writes.ts";
+import type { PullSettings } from "./directory-host.ts";
+
+/**
+ * Auth files in the order in which they count (spec of the reference: /run/ostree/auth.json leads to the merged pull
+ * secret when that is valid, else to the kubelet's; openshift/machine-config-operator pkg/daemon/update.go (main)).
+ */
+export const authFiles = ["/run/ostree/auth.json", "/etc/mco/internal-registry-pull-secret.json", "/var/lib/kubelet/config.json"] as const;
+
+const isJson = (text: string): boolean => {
+  try {
+    return typeof JSON.parse(text) === "object";
+  } catch {
+    return false;
+  }
+};
+
+/** What a machine says about pulling images. `locate` follows links to their end, inside of the machine. */
+export async function pullSettings(locate: (path: string) => Promise<string>): Promise<PullSettings> {
+  const file = async (path: string) => readTextIfThere(await locate(path));
+  let auth: string | undefined;
+  for (const path of authFiles) {
+    const text = auth === undefined ? await file(path) : undefined;
+    if (text !== undefined && isJson(text)) auth = text;
+  }
+  return {
+    policy: await file("/etc/containers/policy.json"),
+    auth,
+    registries: await file("/etc/containers/registries.conf"),
+    async certificates(host) {
+      const folder = `/etc/docker/certs.d/${basename(host)}`;
+      const names = await fs.readdir(await locate(folder)).catch((error: unknown) => {
+        if (isAbsent(error)) return [];
+        throw error;
+      });
+      const texts = await Promise.all(names.filter((name) => name.endsWith(".crt")).sort().map((name) => file(`${folder}/${name}`)));
+      return texts.filter((text) => text !== undefined);
+    },
+    file,
+  };
+}

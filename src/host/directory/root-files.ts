@@ -1,0 +1,248 @@
+import * as fs from "node:fs/promises";
+import { dirname, posix } from "node:path";
+import { McoError } from "../../api/errors.ts";
+import type { HostEntry, HostFiles, HostWrite, Ownership } from "../host.ts";
+import { sameEntry } from "../same-entry.ts";
+import type { Disk } from "./disk.ts";
+import { absentIsDone, createTemporary, eachOf, linkTemporary, readJson, removeTree, statIfThere, storeJson, temporaryOf, unlinkBoth } from "./durable-writes.ts";
+import type { Gift, Owners } from "./ownership.ts";
+import { watchPaths } from "./watch-paths.ts";
+
+export interface RootFilesOptions {
+  /** Where a path of the machine lies for us; its last component is not followed. */
+  readonly locate: (path: string) => Promise<string>;
+  readonly disk: Disk;
+  readonly owners: Owners;
+  /** Where to keep {@link MadeRecord}; its folder is there, or made by this, before something is written. */
+  readonly recordPath: () => Promise<string>;
+}
+
+/**
+ * What writes have brought that is nobody's content. Written before the disk is changed, so that it never says less than
+ * there is: a name in it may be absent, and is then forgotten by the next look.
+ */
+interface MadeRecord {
+  readonly v: 1;
+  /** Folders that a write made: they go away when they are empty again. */
+  readonly folders: readonly string[];
+  /** Paths of the machine that the last pass wrote: what lies under the temporary name of one was left by a killed process. */
+  readonly written: readonly string[];
+}
+
+const nothingMade: MadeRecord = { v: 1, folders: [], written: [] };
+const plainFolder: Ownership = { mode: 0o755, uid: 0, gid: 0 };
+
+export interface RootFiles extends HostFiles {
+  /** Clears away what a process left that was killed in a write: unfinished names, and folders that nothing came into. */
+  recover(): Promise<void>;
+}
+
+/** The files of a machine whose root file system lies in a folder of ours. */
+export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions): RootFiles {
+  let recovered: Promise<void> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  /** Folders that this process has flushed: what is not there in one of them was not just removed by one that was killed. */
+  const flushed = new Set<string>();
+
+  /** One change of the disk after the other: they share a record. Failures of the system become ours, with the path. */
+  function change<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const turn = last.then(async () => {
+      try {
+        signal.throwIfAborted();
+        recovered ??= recover().catch((error: unknown) => {
+          recovered = undefined;
+          throw error;
+        });
+        await recovered;
+        return await work();
+      } catch (error) {
+        throw asFailure(path, error);
+      }
+    });
+    last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async function recover(): Promise<void> {
+    const at = await recordPath();
+    const record = await readJson(at, nothingMade);
+    const temporaries = (await Promise.all(record.written.map(locate))).map(temporaryOf);
+    for (const temporary of temporaries) {
+      const stat = await statIfThere(temporary);
+      if (stat?.isDirectory() === true) await removeTree(disk, temporary);
+      else if (stat !== undefined) await disk.unlink(temporary);
+    }
+    // What has its name already may not have been flushed: then a power cut would take it back from who finds it in place now.
+    for (const folder of new Set(temporaries.map((temporary) => dirname(temporary)))) await disk.sync(folder).catch(absentIsDone);
+    const folders = await withoutEmpty(record.folders, [...record.folders].sort().reverse());
+    if (record.written.length > 0 || folders.length < record.folders.length) await storeJson(disk, at, { v: 1, folders, written: [] } satisfies MadeRecord);
+  }
+
+  /** Removes those of `candidates` that are empty, deepest first. @returns the folders that are still ours. */
+  async function withoutEmpty(folders: readonly string[], candidates: readonly string[]): Promise<readonly string[]> {
+    const gone = new Set<string>();
+    const touched = new Set<string>();
+    for (const folder of candidates) {
+      const real = await locate(folder);
+      const names = await fs.readdir(real).catch(absentIsDone);
+      if (names !== undefined && names.length > 0) continue;
+      if (names !== undefined) {
+        await disk.rmdir(real);
+        touched.add(dirname(real));
+      }
+      touched.delete(real);
+      gone.add(folder);
+    }
+    for (const real of touched) await disk.sync(real);
+    return folders.filter((folder) => !gone.has(folder));
+  }
+
+  const read = async (path: string): Promise<HostEntry | undefined> => entryAt(await locate(path), owners);
+
+  /** Folders above `path` that are not there, the topmost first. */
+  async function missingAbove(path: string): Promise<readonly string[]> {
+    const missing: string[] = [];
+    for (let folder = dirname(path); folder.length > 1 && (await statIfThere(await locate(folder))) === undefined; folder = dirname(folder)) missing.unshift(folder);
+    return missing;
+  }
+
+  /**
+   * Makes folders, each with its owner from the moment that it has its name. Those below another new one are made inside
+   * it while it still has a temporary one.
+   *
+   * @returns the folders of ours in which names have come.
+   */
+  async function makeFolders(missing: ReadonlyMap<string, Ownership>): Promise<readonly string[]> {
+    const tops = [...missing.keys()].filter((folder) => !missing.has(dirname(folder)));
+    const touched: string[] = [];
+    for (const top of tops) {
+      const real = await locate(top);
+      const temporary = temporaryOf(real);
+      const chain = [...missing].filter(([folder]) => folder === top || folder.startsWith(`${top}/`)).sort(([a], [b]) => (a < b ? -1 : 1));
+      const gifts: Gift[] = chain.map(([folder, own]) => ({ at: temporary + folder.slice(top.length), as: real + folder.slice(top.length), kind: "folder", own }));
+      try {
+        for (const { at } of gifts) await disk.mkdir(at);
+        await owners.give(gifts);
+        for (const { at } of [...gifts].reverse()) await disk.sync(at);
+        await disk.rename(temporary, real);
+      } catch (error) {
+        await removeTree(disk, temporary).catch(() => undefined);
+        throw error;
+      }
+      touched.push(dirname(real));
+    }
+    return touched;
+  }
+
+  const beWritable = (path: string) => {
+    if (path === "/usr" || path.startsWith("/usr/")) throw new McoError("MCO_HOST_READ_ONLY", { path });
+  };
+
+  /** One pass over the disk for all of them: what is missing, contents, names. */
+  async function writePass(writes: readonly HostWrite[], signal: AbortSignal): Promise<void> {
+    const todo = new Map<string, HostWrite>();
+    for (const write of writes) {
+      if (sameEntry(await read(write.path), write.entry)) todo.delete(await locate(write.path));
+      else todo.set(await locate(write.path), write);
+    }
+    if (todo.size === 0) return;
+    const missing = new Map<string, Ownership>();
+    for (const { path, folder } of todo.values()) for (const each of await missingAbove(path)) if (!missing.has(each)) missing.set(each, folder ?? plainFolder);
+    await remember([...missing.keys()], [...todo.values()].map(({ path }) => path));
+    const touched = new Set(await makeFolders(missing));
+    const temporaries = [...todo].map(([real, { entry }]) => ({ real, temporary: temporaryOf(real), entry }));
+    try {
+      await eachOf(temporaries, ({ temporary, entry }) => (entry.kind === "link" ? linkTemporary(disk, temporary, entry.target) : createTemporary(disk, temporary, entry.contents)));
+      await owners.give(temporaries.flatMap(({ real, temporary, entry }) => (entry.kind === "link" ? [] : [{ at: temporary, as: real, kind: "file", own: entry } as const])));
+      await eachOf(temporaries, async ({ temporary, entry }) => {
+        if (entry.kind === "file") await disk.sync(temporary);
+      });
+      signal.throwIfAborted();
+      for (const { real, temporary } of temporaries) {
+        await disk.rename(temporary, real);
+        touched.add(dirname(real));
+      }
+    } catch (error) {
+      // What could not be cleared away now, the next process does.
+      for (const { temporary } of temporaries) await disk.unlink(temporary).catch(() => undefined);
+      throw error;
+    } finally {
+      await eachOf([...touched], (folder) => disk.sync(folder));
+    }
+  }
+
+  async function remember(folders: readonly string[], paths: readonly string[]): Promise<void> {
+    const at = await recordPath();
+    const record = await readJson(at, nothingMade);
+    const tops = folders.filter((folder) => !folders.includes(dirname(folder)));
+    await storeJson(disk, at, { v: 1, folders: [...new Set([...record.folders, ...folders])], written: [...tops, ...paths] } satisfies MadeRecord);
+  }
+
+  return {
+    recover: () => (recovered = recover()),
+    read: (path) => read(path).catch((error: unknown) => Promise.reject(asFailure(path, error))),
+    write: (writes, signal) =>
+      change(writes[0]?.path ?? "", signal, async () => {
+        for (const { path } of writes) beWritable(path);
+        await writePass(writes, signal);
+      }),
+    makeFolder: (path, own, signal) =>
+      change(path, signal, async () => {
+        beWritable(path);
+        const before = await read(path);
+        if (before?.kind === "folder" && sameEntry(before, { kind: "folder", ...own })) return;
+        const real = await locate(path);
+        if (before === undefined) {
+          const above = await missingAbove(path);
+          await remember(above, [path]);
+          const touched = await makeFolders(new Map([...above.map((folder) => [folder, plainFolder] as const), [path, own]]));
+          for (const folder of touched) await disk.sync(folder);
+          return;
+        }
+        if (before.kind !== "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: `a ${before.kind} is where the folder is to be` });
+        await owners.give([{ at: real, as: real, kind: "folder", own: { mode: own.mode, uid: own.uid, gid: own.gid } }]);
+        await disk.sync(real);
+      }),
+    remove: (path, signal) =>
+      change(path, signal, async () => {
+        beWritable(path);
+        const real = await locate(path);
+        const removed = await unlinkBoth(disk, real);
+        const at = await recordPath();
+        const record = await readJson(at, nothingMade);
+        const candidates: string[] = [];
+        for (let folder = dirname(path); record.folders.includes(folder); folder = dirname(folder)) candidates.push(folder);
+        const folders = await withoutEmpty(record.folders, candidates);
+        // Where its folder went away with it, that was flushed.
+        const parent = dirname(real);
+        if ((removed || !flushed.has(parent)) && (await statIfThere(parent)) !== undefined) await disk.sync(parent);
+        flushed.add(parent);
+        if (folders.length < record.folders.length) await storeJson(disk, at, { ...record, folders } satisfies MadeRecord);
+      }),
+    async freeBytes() {
+      const free = await Promise.all(["/etc/.", "/var/."].map(async (folder) => fs.statfs(await locate(folder))));
+      return Math.min(...free.map(({ bavail, bsize }) => bavail * bsize));
+    },
+    async vendor(path) {
+      if (!path.startsWith("/etc/")) return undefined;
+      return read(posix.join("/usr", path)).catch((error: unknown) => Promise.reject(asFailure(path, error)));
+    },
+    watch: (paths, onChange) => watchPaths(paths, onChange, locate, async (path) => (await statIfThere(await locate(path))) !== undefined),
+  };
+}
+
+/** What is at a path of ours. */
+export async function entryAt(real: string, owners: Owners): Promise<HostEntry | undefined> {
+  const stat = await statIfThere(real);
+  if (stat === undefined) return undefined;
+  if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(real) };
+  const own = await owners.of(real, { ino: stat.ino, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid });
+  if (stat.isDirectory()) return { kind: "folder", ...own };
+  if (!stat.isFile()) throw new McoError("MCO_HOST_COMMAND_FAILED", { path: real, problem: "this is neither a file nor a link nor a folder" });
+  return { kind: "file", contents: await fs.readFile(real), ...own };
+}
+
+function asFailure(path: string, error: unknown): unknown {
+  if (error instanceof McoError || !(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return error;
+  return new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: error.code }, { cause: error });
+}

@@ -1,0 +1,83 @@
+import { McoError } from "../../api/errors.ts";
+import type { Enablement, HostFiles, HostUnits, UnitState } from "../host.ts";
+import { unitFolder } from "../unit-model.ts";
+import { type CommandOptions, type HostCommands, commandFailure } from "./run-command.ts";
+
+/** Properties of units (org.freedesktop.systemd1(5)); a unit that is no service has no result of a reload. */
+const properties = ["Id", "LoadState", "ActiveState", "UnitFileState", "Result", "ReloadResult"] as const;
+type Properties = Readonly<Partial<Record<(typeof properties)[number], string>>>;
+
+/** The service that takes new certificate authorities over, and what does the same where there is none. */
+const trustUnit = "coreos-update-ca-trust.service";
+
+/** Units by systemctl's command line. */
+export function systemdUnits({ commands, files }: { readonly commands: HostCommands; readonly files: Pick<HostFiles, "read"> }): HostUnits {
+  const options = (signal: AbortSignal): CommandOptions => ({ kind: "unit", signal });
+
+  /** One process for all units. Blocks come in the order of the names, an empty line between them (systemctl(1), show). */
+  async function show(names: readonly string[], signal: AbortSignal): Promise<readonly Properties[]> {
+    if (names.length === 0) return [];
+    const text = await commands.must(["systemctl", "show", `--property=${properties.join(",")}`, "--", ...names], { kind: "query", signal });
+    const blocks = text.trim().split(/\n\s*\n/);
+    if (blocks.length !== names.length) throw new McoError("MCO_HOST_COMMAND_FAILED", { command: "systemctl show", problem: `it told of ${blocks.length} units and was asked for ${names.length}` });
+    return blocks.map((block) => Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)])));
+  }
+
+  async function isMasked(name: string, signal: AbortSignal): Promise<boolean> {
+    const entry = await files.read(`${unitFolder}/${name}`, signal);
+    return entry?.kind === "link" && entry.target === "/dev/null";
+  }
+
+  async function stateOf(names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>> {
+    const shown = await show(names, signal);
+    // A mask is a link that we made ourselves: systemd may not have looked since.
+    const states = await Promise.all(names.map(async (name, index) => [name, { enablement: (await isMasked(name, signal)) ? "masked" : enablementOf(shown[index] ?? {}), activity: activityOf(shown[index] ?? {}) }] as const));
+    return new Map(states);
+  }
+
+  /** Runs `systemctl <verb> <name>`, where a unit that is not there leaves nothing to do. */
+  async function unlessAbsent(verb: "disable" | "preset", name: string, signal: AbortSignal): Promise<void> {
+    const words = ["systemctl", verb, "--", name];
+    const result = await commands.run(words, options(signal));
+    if (result.code === 0) return;
+    const is = (await stateOf([name], signal)).get(name)?.enablement;
+    if (is !== "absent" && is !== "masked") throw commandFailure(words, result);
+  }
+
+  /** That the job is done is not enough: the unit's own state must say that it went well. */
+  async function checked(verb: "reload" | "restart", name: string, signal: AbortSignal): Promise<void> {
+    await commands.must(["systemctl", verb, "--", name], options(signal));
+    const [after = {}] = await show([name], signal);
+    if (activityOf(after) === "failed") throw new McoError("MCO_HOST_COMMAND_FAILED", { command: `systemctl ${verb} ${name}`, problem: "the unit has failed", activeState: after.ActiveState, result: after.Result, reloadResult: after.ReloadResult, retryable: false });
+  }
+
+  return {
+    state: stateOf,
+    async enable(name, signal) {
+      await commands.must(["systemctl", "enable", "--", name], options(signal));
+    },
+    disable: (name, signal) => unlessAbsent("disable", name, signal),
+    preset: (name, signal) => unlessAbsent("preset", name, signal),
+    async daemonReload(signal) {
+      await commands.must(["systemctl", "daemon-reload"], options(signal));
+    },
+    reload: (name, signal) => checked("reload", name, signal),
+    async restart(name, signal) {
+      if (name === trustUnit && (await stateOf([name], signal)).get(name)?.enablement === "absent") await commands.must(["update-ca-trust"], options(signal));
+      else await checked("restart", name, signal);
+    },
+  };
+}
+
+/** systemctl(1), is-enabled, has a table of these words. */
+function enablementOf({ LoadState, UnitFileState = "" }: Properties): Enablement {
+  if (LoadState === "masked" || UnitFileState.startsWith("masked")) return "masked";
+  if (LoadState === "not-found") return "absent";
+  if (UnitFileState === "enabled" || UnitFileState === "enabled-runtime" || UnitFileState === "alias") return "enabled";
+  return UnitFileState === "disabled" ? "disabled" : "static";
+}
+
+function activityOf({ ActiveState, ReloadResult = "" }: Properties): UnitState["activity"] {
+  if (ActiveState === "failed" || (ReloadResult !== "" && ReloadResult !== "success")) return "failed";
+  return ActiveState === "active" || ActiveState === "reloading" || ActiveState === "activating" ? "active" : "inactive";
+}

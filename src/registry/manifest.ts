@@ -1,0 +1,143 @@
+import { McoError } from "../api/errors.ts";
+import { digestPattern } from "../core/image-reference.ts";
+
+/** A reference to bytes: what they are, how many, and their digest. */
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly sizeBytes: number;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface ImageManifest {
+  readonly kind: "image";
+  readonly config: Descriptor;
+  readonly layers: readonly Descriptor[];
+}
+
+export interface ImageIndex {
+  readonly kind: "index";
+  readonly manifests: readonly (Descriptor & { readonly os: string; readonly architecture: string })[];
+}
+
+export type Compression = "none" | "gzip" | "zstd";
+
+export const mediaTypes = {
+  ociManifest: "application/vnd.oci.image.manifest.v1+json",
+  ociIndex: "application/vnd.oci.image.index.v1+json",
+  ociConfig: "application/vnd.oci.image.config.v1+json",
+  ociLayerGzip: "application/vnd.oci.image.layer.v1.tar+gzip",
+  dockerManifest: "application/vnd.docker.distribution.manifest.v2+json",
+  dockerList: "application/vnd.docker.distribution.manifest.list.v2+json",
+} as const;
+
+const manifestTypes: readonly string[] = [mediaTypes.ociManifest, mediaTypes.dockerManifest];
+const indexTypes: readonly string[] = [mediaTypes.ociIndex, mediaTypes.dockerList];
+
+export const acceptedManifests = [...manifestTypes, ...indexTypes].join(", ");
+
+const layerTypes: Readonly<Record<string, Compression>> = {
+  "application/vnd.oci.image.layer.v1.tar": "none",
+  "application/vnd.oci.image.layer.v1.tar+gzip": "gzip",
+  "application/vnd.oci.image.layer.v1.tar+zstd": "zstd",
+  "application/vnd.docker.image.rootfs.diff.tar": "none",
+  "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
+  "application/vnd.docker.image.rootfs.diff.tar.zstd": "zstd",
+};
+
+/** Bounds on what an image may ask of a machine. */
+export const imageLimits = {
+  manifestBytes: 4 * 1024 * 1024,
+  configBytes: 4 * 1024 * 1024,
+  layers: 512,
+  manifestsOfIndex: 1024,
+  /** Of all layers together, as they are sent. */
+  totalBytes: 16 * 1024 ** 3,
+} as const;
+
+export const invalidImage = (problem: string, facts: Readonly<Record<string, unknown>> = {}) => new McoError("MCO_IMAGE_INVALID", { problem, ...facts, retryable: false });
+
+/**
+ * Reads a manifest or an index. The document's own media type counts; where it has none, what it was sent as; where
+ * that says nothing either, what it looks like.
+ *
+ * @throws McoError `MCO_IMAGE_INVALID`
+ */
+export function parseManifest(bytes: Uint8Array, sentAs?: string): ImageManifest | ImageIndex {
+  const document = objectOf(parseJson(bytes, "the manifest"), "the manifest");
+  const sent = sentAs?.split(";")[0]?.trim();
+  const own = document["mediaType"] ?? (sent !== undefined && [...manifestTypes, ...indexTypes].includes(sent) ? sent : undefined);
+  const mediaType = own ?? (document["manifests"] !== undefined ? mediaTypes.ociIndex : mediaTypes.ociManifest);
+  if (document["schemaVersion"] !== 2) throw invalidImage(document["schemaVersion"] === 1 ? "its manifest is of schema version 1, which is not supported" : "its manifest has no schema version 2");
+  // A document that is both could be read as two different images.
+  if (document["manifests"] !== undefined && (document["layers"] !== undefined || document["config"] !== undefined)) throw invalidImage("its manifest is an index and an image at once");
+  if (typeof mediaType === "string" && indexTypes.includes(mediaType)) return indexOf(document);
+  if (typeof mediaType !== "string" || !manifestTypes.includes(mediaType)) throw invalidImage("its manifest is of a media type that is not supported", { mediaType: typeof mediaType === "string" ? mediaType.slice(0, 256) : typeof mediaType });
+  const config = descriptorOf(document["config"], "config");
+  const layers = listOf(document["layers"], "layers", imageLimits.layers).map((layer, i) => descriptorOf(layer, `layer ${i + 1}`));
+  if (config.sizeBytes > imageLimits.configBytes) throw invalidImage("its config is too large", { sizeBytes: config.sizeBytes, limitBytes: imageLimits.configBytes });
+  return { kind: "image", config, layers };
+}
+
+/** The layers of an operating system image with the compression of each. @throws McoError `MCO_IMAGE_INVALID` */
+export function layersOf(manifest: ImageManifest): readonly (Descriptor & { readonly compression: Compression })[] {
+  const total = manifest.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  if (total > imageLimits.totalBytes) throw invalidImage("its layers are too large together", { sizeBytes: total, limitBytes: imageLimits.totalBytes });
+  return manifest.layers.map((layer) => {
+    const compression = Object.hasOwn(layerTypes, layer.mediaType) ? layerTypes[layer.mediaType] : undefined;
+    if (compression === undefined) throw invalidImage("a layer is of a media type that is not supported", { mediaType: layer.mediaType.slice(0, 256) });
+    return { ...layer, compression };
+  });
+}
+
+/** The manifest of an index for a Linux machine of this architecture (`amd64`, `arm64`). @throws McoError `MCO_IMAGE_INVALID` */
+export function manifestFor(index: ImageIndex, architecture: string): Descriptor {
+  const found = index.manifests.find((manifest) => manifest.os === "linux" && manifest.architecture === architecture);
+  if (found === undefined) throw invalidImage("its index has no manifest for this machine", { architecture, has: index.manifests.map((manifest) => `${manifest.os}/${manifest.architecture}`.slice(0, 64)).slice(0, 20) });
+  return found;
+}
+
+/** Digests of the layers as they are when unpacked, in order. @throws McoError `MCO_IMAGE_INVALID` */
+export function diffIdsOf(config: Uint8Array): readonly string[] {
+  const rootfs = objectOf(objectOf(parseJson(config, "the config"), "the config")["rootfs"], "the config's rootfs");
+  return listOf(rootfs["diff_ids"], "diff_ids", imageLimits.layers).map((digest) => {
+    if (typeof digest !== "string" || !digestPattern.test(digest)) throw invalidImage("its config has a diff id that is no sha256 digest");
+    return digest;
+  });
+}
+
+function indexOf(document: Readonly<Record<string, unknown>>): ImageIndex {
+  const manifests = listOf(document["manifests"], "manifests", imageLimits.manifestsOfIndex).map((entry, i) => {
+    const platform = objectOf(objectOf(entry, `manifest ${i + 1}`)["platform"] ?? {}, "platform");
+    const { os, architecture } = platform;
+    return { ...descriptorOf(entry, `manifest ${i + 1}`), os: typeof os === "string" ? os : "", architecture: typeof architecture === "string" ? architecture : "" };
+  });
+  return { kind: "index", manifests: manifests.filter(({ mediaType }) => manifestTypes.includes(mediaType)) };
+}
+
+function descriptorOf(value: unknown, what: string): Descriptor {
+  const { mediaType, digest, size, annotations } = objectOf(value, what);
+  if (typeof mediaType !== "string" || typeof digest !== "string" || typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) throw invalidImage(`${what} of its manifest has no media type, digest and size`);
+  if (!digestPattern.test(digest)) throw invalidImage(`${what} of its manifest has a digest that is not sha256`);
+  const notes = annotations === undefined ? {} : Object.fromEntries(Object.entries(objectOf(annotations, `annotations of ${what}`)).flatMap(([name, text]) => (typeof text === "string" ? [[name, text]] : [])));
+  return { mediaType, digest, sizeBytes: size, annotations: notes };
+}
+
+function parseJson(bytes: Uint8Array, what: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw new McoError("MCO_IMAGE_INVALID", { problem: `${what} is not JSON`, retryable: false }, { cause });
+  }
+}
+
+function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalidImage(`${what} is no object`);
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function listOf(value: unknown, what: string, limit: number): readonly unknown[] {
+  if (!Array.isArray(value)) throw invalidImage(`${what} of its manifest is no list`);
+  if (value.length > limit) throw invalidImage(`${what} of its manifest has too many entries`, { entries: value.length, limit });
+  return value;
+}

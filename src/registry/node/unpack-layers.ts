@@ -1,0 +1,264 @@
+import { createHash } from "node:crypto";
+import * as fs from "node:fs/promises";
+import { constants } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { McoError } from "../../api/errors.ts";
+import type { BlobStore } from "../blob-store.ts";
+import { invalidImage } from "../manifest.ts";
+import type { PulledLayer } from "../pull-image.ts";
+import { type TarEntry, readTar } from "../tar.ts";
+
+/** Bounds on what an image may lay down. */
+export interface UnpackLimits {
+  readonly entries: number;
+  readonly totalBytes: number;
+}
+
+export const defaultUnpackLimits: UnpackLimits = { entries: 1_000_000, totalBytes: 32 * 1024 ** 3 };
+
+/**
+ * What a machine has of its own, whatever its image holds: /var, /run and the homes are links of its deployment, the
+ * others are mounted. Source of the rule: ostree-ext src/tar/write.rs (main).
+ */
+const machinesOwn: readonly string[] = ["dev", "home", "proc", "root", "run", "sys", "tmp", "var"];
+
+const whiteout = ".wh.";
+const opaque = ".wh..wh..opq";
+
+/** Files synced at once. */
+const syncsAtOnce = 8;
+
+/** Mode and owner of a file or folder. */
+export interface Owner {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * Lays the layers of an image over each other in a folder that nobody else writes to, and makes all of it durable. /etc
+ * becomes /usr/etc, the defaults that a machine's own /etc is merged with. Each layer means what it means to an overlay
+ * file system: an entry hides what lower layers have at its path, and a path that leads through a link of a lower layer
+ * does not follow it, but hides it. So no entry can reach out of the folder. Devices are left out. As root, files get
+ * their owners; without, everything is this user's, who can read all of it.
+ *
+ * @returns the mode and owner of each file and folder that could not have its own: nothing as root.
+ * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`
+ */
+export async function unpackLayers(layers: readonly PulledLayer[], store: Pick<BlobStore, "open">, target: string, signal: AbortSignal, limits: UnpackLimits = defaultUnpackLimits): Promise<Readonly<Record<string, Owner>>> {
+  await fs.mkdir(target, { mode: 0o700 });
+  const tree = treeWriter(target, limits);
+  for (const layer of layers) {
+    const hash = createHash("sha256");
+    const counted = async function* (chunks: AsyncIterable<Uint8Array>) {
+      for await (const chunk of chunks) {
+        hash.update(chunk);
+        tree.count(chunk.length);
+        yield chunk;
+      }
+    };
+    const apply = async (chunks: AsyncIterable<Uint8Array>) => {
+      tree.beginLayer();
+      for await (const entry of readTar(counted(chunks))) {
+        signal.throwIfAborted();
+        await tree.add(entry);
+      }
+    };
+    const source = Readable.from(store.open(layer.digest), { objectMode: false });
+    try {
+      if (layer.compression === "none") await pipeline(source, apply, { signal });
+      else await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), apply, { signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      const code = (error as NodeJS.ErrnoException).code ?? "";
+      if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code)) throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
+      throw error;
+    }
+    const diffId = `sha256:${hash.digest("hex")}`;
+    if (diffId !== layer.diffId) throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", { digest: layer.digest, problem: "unpacked, a layer is another than its config says", diffId, expected: layer.diffId, retryable: false });
+  }
+  return tree.finish(signal);
+}
+
+function treeWriter(target: string, limits: UnpackLimits) {
+  const mayChown = process.geteuid?.() === 0;
+  /** What files are to have that could not be given it. */
+  const owed = new Map<string, Owner>();
+  /** Folders of the tree, each known to be one and no link, with what becomes of them in the end. */
+  const folders = new Map<string, Owner>();
+  /** Paths that the present layer has made: what it hides is only what lies below it. */
+  let made = new Set<string>();
+  let entries = 0;
+  let bytes = 0;
+
+  const at = (parts: readonly string[]) => join(target, ...parts);
+
+  async function lstat(parts: readonly string[]) {
+    try {
+      return await fs.lstat(at(parts));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  async function remove(parts: readonly string[]): Promise<void> {
+    const path = parts.join("/");
+    if (folders.has(path)) for (const known of [folders, owed]) for (const name of known.keys()) if (name === path || name.startsWith(`${path}/`)) known.delete(name);
+    owed.delete(path);
+    await fs.rm(at(parts), { recursive: true, force: true });
+  }
+
+  /** Makes what must be new at a path: most often nothing is there yet, and nothing has to be removed. */
+  async function replacing<T>(parts: readonly string[], make: () => Promise<T>): Promise<T> {
+    try {
+      return await make();
+    } catch (error) {
+      // A link in its place is refused as one (ELOOP) or as a name that exists.
+      if (!["EEXIST", "ELOOP"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+    await remove(parts);
+    return make();
+  }
+
+  /** Makes every folder on the way, in place of whatever else is there. */
+  async function makeFolders(parts: readonly string[]): Promise<void> {
+    for (let depth = 1; depth <= parts.length; depth += 1) {
+      const here = parts.slice(0, depth);
+      const path = here.join("/");
+      made.add(path);
+      if (folders.has(path)) continue;
+      await replacing(here, () => fs.mkdir(at(here), { mode: 0o700 }));
+      folders.set(path, { mode: 0o755, uid: 0, gid: 0 });
+    }
+  }
+
+  /** Whether every folder on the way is there and no link. */
+  const leadsThere = (parts: readonly string[]) => parts.length < 2 || folders.has(parts.slice(0, -1).join("/"));
+
+  async function hideBelow(parts: readonly string[]): Promise<void> {
+    for (const name of await fs.readdir(at(parts))) {
+      const child = [...parts, name];
+      if (!made.has(child.join("/"))) await remove(child);
+      else if (folders.has(child.join("/"))) await hideBelow(child);
+    }
+  }
+
+  /** Gives what is open its mode and owner. Without root it gets what of the mode lets this user at it, and the rest is owed. */
+  async function give(handle: fs.FileHandle, path: string, { mode, uid, gid }: Owner, ours: number): Promise<void> {
+    const possible = mayChown ? mode : (mode & 0o777) | ours;
+    if (mayChown) await handle.chown(uid, gid);
+    else if (uid !== 0 || gid !== 0 || mode !== possible) owed.set(path, { mode, uid, gid });
+    await handle.chmod(possible); // After chown, which takes the set-user-id bit away.
+  }
+
+  async function writeFile(parts: readonly string[], entry: TarEntry): Promise<void> {
+    const handle = await replacing(parts, () => fs.open(at(parts), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600));
+    try {
+      for await (const chunk of entry.contents) for (let written = 0; written < chunk.length; ) written += (await handle.write(chunk, written)).bytesWritten;
+      await give(handle, parts.join("/"), entry, 0o600);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  return {
+    beginLayer() {
+      made = new Set();
+    },
+
+    /** Bytes of archives, unpacked. */
+    count(length: number) {
+      bytes += length;
+      if (bytes > limits.totalBytes) throw invalidImage("its layers are too large when unpacked", { limitBytes: limits.totalBytes });
+    },
+
+    async add(entry: TarEntry): Promise<void> {
+      entries += 1;
+      if (entries > limits.entries) throw invalidImage("its layers have too many entries", { limit: limits.entries });
+      const parts = partsOf(entry.path);
+      const name = parts.at(-1);
+      if (name === undefined || entry.kind === "other" || machinesOwn.includes(parts[0] ?? "")) return;
+      const parent = parts.slice(0, -1);
+      if (name === opaque) {
+        if (parent.length > 0) await makeFolders(parent);
+        await hideBelow(parent);
+        return;
+      }
+      if (name.startsWith(`${whiteout}${whiteout}`)) return; // Notes of an overlay file system to itself.
+      if (name.startsWith(whiteout)) {
+        const hidden = partsOf([...parent, name.slice(whiteout.length)].join("/"));
+        if (hidden.length !== parts.length && hidden.length !== parts.length + 1) throw invalidImage("a layer hides what is no path", { path: entry.path });
+        if (!leadsThere(hidden)) return;
+        if (!made.has(hidden.join("/"))) await remove(hidden);
+        else if (folders.has(hidden.join("/"))) await hideBelow(hidden);
+        return;
+      }
+      // `etc` alone is `usr/etc` already: only a link of that name is left, and the tree has no use for it.
+      if (entry.kind === "link" && parts.join("/") === "usr/etc") return;
+      if (entry.kind === "folder") {
+        await makeFolders(parts);
+        folders.set(parts.join("/"), entry);
+        return;
+      }
+      await makeFolders(parent);
+      if (entry.kind === "hardLink") {
+        const from = partsOf(entry.target);
+        const there = leadsThere(from) ? await lstat(from) : undefined;
+        if (there === undefined || there.isDirectory()) throw invalidImage("a layer has a hard link to what is no file of the image", { path: entry.path, target: entry.target });
+        if (from.join("/") === parts.join("/")) return;
+        await replacing(parts, () => fs.link(at(from), at(parts)));
+        const own = owed.get(from.join("/"));
+        if (own !== undefined) owed.set(parts.join("/"), own);
+      } else if (entry.kind === "file") await writeFile(parts, entry);
+      else {
+        if (entry.target === "") throw invalidImage("a layer has a link to nowhere", { path: entry.path });
+        await replacing(parts, () => fs.symlink(entry.target, at(parts)));
+        if (mayChown) await fs.lchown(at(parts), entry.uid, entry.gid);
+      }
+      made.add(parts.join("/"));
+    },
+
+    /** Gives folders their owners and modes, deepest first, and makes everything durable. */
+    async finish(signal: AbortSignal): Promise<Readonly<Record<string, Owner>>> {
+      for (const folder of [...folders.keys(), ""]) await syncFiles(join(target, folder), signal);
+      for (const [folder, own] of [...folders].toSorted(([a], [b]) => (a < b ? 1 : -1))) {
+        const handle = await fs.open(join(target, folder), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+        try {
+          await give(handle, folder, own, 0o700);
+          await handle.sync();
+        } finally {
+          await handle.close();
+        }
+      }
+      await fs.chmod(target, 0o755);
+      return Object.fromEntries(owed);
+    },
+  };
+}
+
+/** The path of an entry as the parts of a path below the tree. @throws McoError `MCO_IMAGE_INVALID` when it leads out. */
+function partsOf(path: string): readonly string[] {
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  if (parts.includes("..")) throw invalidImage("a layer has a path that leads out of the image", { path });
+  return parts[0] === "etc" ? ["usr", ...parts] : parts;
+}
+
+async function syncFiles(folder: string, signal: AbortSignal): Promise<void> {
+  const files = (await fs.readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).values();
+  const worker = async () => {
+    for (const { name } of files) {
+      signal.throwIfAborted();
+      const handle = await fs.open(join(folder, name), constants.O_RDONLY | constants.O_NOFOLLOW);
+      try {
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: syncsAtOnce }, worker));
+}

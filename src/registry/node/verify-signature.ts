@@ -1,0 +1,42 @@
+import { type KeyObject, createPublicKey, verify } from "node:crypto";
+import type { KeyVerdict, SignatureKey, VerifySignature } from "../../core/signature-policy.ts";
+
+/** Smallest RSA key that is believed. Source: NIST SP 800-131A. */
+const minRsaBits = 2048;
+const curves = ["prime256v1", "secp384r1"];
+
+type Usable = { readonly key: KeyObject } | { readonly unusable: string };
+
+/**
+ * A verifier for keys of a policy: ECDSA on P-256 and P-384, RSA (PKCS #1 v1.5), each over SHA-256, and Ed25519: what
+ * container engines accept of sigstore signatures. Source: containers/image signature/internal/sigstore_payload.go (main).
+ *
+ * @param read text of a file on the machine.
+ */
+export async function signatureVerifier(keys: readonly SignatureKey[], read: (path: string) => Promise<string | undefined>): Promise<VerifySignature> {
+  const known = new Map<string, Usable>();
+  for (const key of keys) known.set(nameOf(key), await usable(key, read));
+  return (key, { payload, signature }): KeyVerdict => {
+    const found = known.get(nameOf(key)) ?? { unusable: "the key was not read" };
+    if ("unusable" in found) return found;
+    return verify(found.key.asymmetricKeyType === "ed25519" ? null : "sha256", payload, found.key, signature) ? "valid" : "invalid";
+  };
+}
+
+const nameOf = (key: SignatureKey) => ("path" in key ? `path ${key.path}` : `pem ${key.pem}`);
+
+async function usable(key: SignatureKey, read: (path: string) => Promise<string | undefined>): Promise<Usable> {
+  const what = "path" in key ? `the key ${key.path}` : "the key in the policy";
+  const pem = "path" in key ? await read(key.path) : key.pem;
+  if (pem === undefined) return { unusable: `${what} cannot be read` };
+  let parsed: KeyObject;
+  try {
+    if (!pem.includes("PUBLIC KEY")) return { unusable: `${what} is no public key` };
+    parsed = createPublicKey(pem);
+  } catch {
+    return { unusable: `${what} is no public key` };
+  }
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = parsed;
+  const supported = type === "ed25519" || (type === "ec" && curves.includes(details?.namedCurve ?? "")) || (type === "rsa" && (details?.modulusLength ?? 0) >= minRsaBits);
+  return supported ? { key: parsed } : { unusable: `${what} is of a kind that is not supported` };
+}

@@ -1,0 +1,227 @@
+import { invalidImage } from "./manifest.ts";
+
+export interface TarEntry {
+  /** As it stands in the archive. */
+  readonly path: string;
+  readonly kind: "file" | "folder" | "link" | "hardLink" | "other";
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly sizeBytes: number;
+  /** Of links. */
+  readonly target: string;
+  /** Of files; what is not read is skipped. */
+  readonly contents: AsyncIterable<Uint8Array>;
+}
+
+const blockBytes = 512;
+/** A long name, or the headers of one entry. */
+const maxExtraBytes = 1024 * 1024;
+const maxPathLength = 4096;
+
+const kinds: Readonly<Record<string, TarEntry["kind"]>> = { "0": "file", "\0": "file", "7": "file", "1": "hardLink", "2": "link", "3": "other", "4": "other", "5": "folder", "6": "other" };
+
+const broken = (problem: string) => invalidImage(`a layer is no proper tar archive: ${problem}`);
+
+/** Gives bytes of a stream in the portions that are asked for. */
+class Portions {
+  private readonly source: AsyncIterator<Uint8Array>;
+  private rest: Uint8Array = new Uint8Array();
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.source = source[Symbol.asyncIterator]();
+  }
+
+  /** Up to `limit` bytes as they come; `undefined` at the end. */
+  async some(limit: number): Promise<Uint8Array | undefined> {
+    while (this.rest.length === 0) {
+      const next = await this.source.next();
+      if (next.done === true) return undefined;
+      this.rest = next.value;
+    }
+    const part = this.rest.subarray(0, limit);
+    this.rest = this.rest.subarray(part.length);
+    return part;
+  }
+
+  /** Exactly `length` bytes; `undefined` when the stream ends before the first. */
+  async exactly(length: number): Promise<Uint8Array | undefined> {
+    const bytes = new Uint8Array(length);
+    for (let filled = 0; filled < length; ) {
+      const part = await this.some(length - filled);
+      if (part === undefined) {
+        if (filled === 0) return undefined;
+        throw broken("it ends in the middle");
+      }
+      bytes.set(part, filled);
+      filled += part.length;
+    }
+    return bytes;
+  }
+
+  async skip(length: number): Promise<void> {
+    for (let left = length; left > 0; ) {
+      const part = await this.some(left);
+      if (part === undefined) throw broken("it ends in the middle");
+      left -= part.length;
+    }
+  }
+}
+
+/**
+ * Reads a tar archive: ustar, with the long names of GNU and the extended headers of POSIX. The stream is read to its end,
+ * beyond the archive's own, since a digest is of all of it. Source of the format: POSIX.1-2024 pax, tar(5).
+ *
+ * @throws McoError `MCO_IMAGE_INVALID`
+ */
+export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+  const portions = new Portions(stream);
+  let extended: Readonly<Record<string, string>> = {};
+  for (;;) {
+    const header = await portions.exactly(blockBytes);
+    if (header === undefined) return;
+    if (header.every((byte) => byte === 0)) break;
+    if (header.length < blockBytes || !hasChecksum(header)) throw broken("a header's checksum is wrong");
+    const type = String.fromCharCode(header[156] ?? 0);
+    const declared = numberIn(header, 124, 12);
+    if (type === "x" || type === "g" || type === "L" || type === "K") {
+      if (declared > maxExtraBytes) throw broken("a header is too large");
+      const bytes = (await portions.exactly(declared)) ?? new Uint8Array();
+      if (bytes.length < declared) throw broken("it ends in the middle");
+      await portions.skip(paddingOf(declared));
+      if (type === "x") extended = { ...extended, ...recordsIn(bytes) };
+      else if (type !== "g") extended = { ...extended, [type === "L" ? "path" : "linkpath"]: textIn(bytes, 0, bytes.length) };
+      continue;
+    }
+    if (type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse."))) throw broken("sparse files are not supported");
+    const { path: longPath, linkpath, size, uid, gid } = extended;
+    extended = {};
+    const prefix = textIn(header, 257, 6) === "ustar" ? textIn(header, 345, 155) : "";
+    const name = textIn(header, 0, 100);
+    const path = longPath ?? (prefix === "" ? name : `${prefix}/${name}`);
+    const target = linkpath ?? textIn(header, 157, 100);
+    if (path.length > maxPathLength || target.length > maxPathLength) throw broken("a path is too long");
+    if (path.includes("\0") || target.includes("\0")) throw broken("a path holds a NUL");
+    const kind = kinds[type];
+    if (kind === undefined) throw broken(`it has an entry of the unknown type ${JSON.stringify(type)}`);
+    const sizeBytes = decimal(size) ?? declared;
+    const body = bodyOf(portions, sizeBytes);
+    yield {
+      path,
+      // Old archives mark folders by their name alone.
+      kind: kind === "file" && path.endsWith("/") ? "folder" : kind,
+      mode: numberIn(header, 100, 8) & 0o7777,
+      uid: decimal(uid) ?? numberIn(header, 108, 8),
+      gid: decimal(gid) ?? numberIn(header, 116, 8),
+      sizeBytes,
+      target,
+      contents: body.chunks(),
+    };
+    await portions.skip(body.left() + paddingOf(sizeBytes));
+  }
+  while ((await portions.some(Number.MAX_SAFE_INTEGER)) !== undefined);
+}
+
+function bodyOf(portions: Portions, sizeBytes: number): { readonly chunks: () => AsyncIterable<Uint8Array>; readonly left: () => number } {
+  let left = sizeBytes;
+  async function* chunks() {
+    while (left > 0) {
+      const part = await portions.some(left);
+      if (part === undefined) throw broken("it ends in the middle");
+      left -= part.length;
+      yield part;
+    }
+  }
+  return { chunks, left: () => left };
+}
+
+const paddingOf = (size: number) => (blockBytes - (size % blockBytes)) % blockBytes;
+
+function textIn(bytes: Uint8Array, from: number, length: number): string {
+  const field = bytes.subarray(from, from + length);
+  const end = field.indexOf(0);
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(end < 0 ? field : field.subarray(0, end));
+  } catch {
+    throw broken("a name is not UTF-8");
+  }
+}
+
+/** Octal digits, or, where they do not suffice, a binary number marked by its first bit. */
+function numberIn(header: Uint8Array, from: number, length: number): number {
+  const field = header.subarray(from, from + length);
+  if (((field[0] ?? 0) & 0x80) !== 0) {
+    const value = field.subarray(1).reduce((sum, byte) => sum * 256 + byte, (field[0] ?? 0) & 0x7f);
+    if (!Number.isSafeInteger(value)) throw broken("a number is too large");
+    return value;
+  }
+  const digits = String.fromCharCode(...field).replaceAll(/[\0 ]/g, "");
+  if (!/^[0-7]*$/.test(digits)) throw broken("a number is none");
+  return digits === "" ? 0 : Number.parseInt(digits, 8);
+}
+
+function decimal(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[0-9]{1,15}$/.test(text)) throw broken("a number is none");
+  return Number(text);
+}
+
+function hasChecksum(header: Uint8Array): boolean {
+  const sum = header.reduce((total, byte, i) => total + (i >= 148 && i < 156 ? 32 : byte), 0);
+  return sum === numberIn(header, 148, 8);
+}
+
+/** `<length> <key>=<value>\n`, where the length counts itself. */
+function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {
+  const records: Record<string, string> = {};
+  for (let at = 0; at < bytes.length; ) {
+    const space = bytes.indexOf(32, at);
+    const length = space < 0 || space - at > 7 ? NaN : Number(textIn(bytes, at, space - at));
+    const equals = bytes.indexOf(61, space);
+    if (!Number.isSafeInteger(length) || length <= space - at || at + length > bytes.length || equals < 0 || equals >= at + length || bytes[at + length - 1] !== 10) throw broken("an extended header cannot be read");
+    const key = String.fromCharCode(...bytes.subarray(space + 1, Math.min(equals, space + 129)));
+    // Attributes may hold any bytes, and none of them is used.
+    if (["path", "linkpath", "size", "uid", "gid"].includes(key)) {
+      const value = bytes.subarray(equals + 1, at + length - 1);
+      if (value.includes(0)) throw broken("a path holds a NUL");
+      records[key] = textIn(value, 0, value.length);
+    } else if (key.startsWith("GNU.sparse.")) records[key] = "";
+    at += length;
+  }
+  return records;
+}
+
+export interface PlainEntry {
+  readonly path: string;
+  readonly kind: "file" | "folder";
+  readonly mode: number;
+  readonly contents: Uint8Array;
+}
+
+/** An archive of files and folders that all belong to root and are as old as the epoch: the same entries, the same bytes. */
+export function writeTar(entries: readonly PlainEntry[]): Uint8Array {
+  const blocks: Uint8Array[] = [];
+  for (const { path, kind, mode, contents } of entries) {
+    const header = new Uint8Array(blockBytes);
+    const put = (text: string, at: number) => header.set(Buffer.from(text, "utf8"), at);
+    const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, "0")}\0`;
+    const name = kind === "folder" ? `${path}/` : path;
+    if (Buffer.byteLength(name) > 100) throw new Error(`bug: ${name} is too long for a plain header`);
+    put(name, 0);
+    put(octal(mode, 8), 100);
+    put(octal(0, 8), 108);
+    put(octal(0, 8), 116);
+    put(octal(contents.length, 12), 124);
+    put(octal(0, 12), 136);
+    put(" ".repeat(8), 148);
+    put(kind === "folder" ? "5" : "0", 156);
+    put("ustar\x0000", 257);
+    put("root", 265);
+    put("root", 297);
+    put(octal(0, 8), 329);
+    put(octal(0, 8), 337);
+    put(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0 `, 148);
+    blocks.push(header, contents, new Uint8Array(paddingOf(contents.length)));
+  }
+  return Buffer.concat([...blocks, new Uint8Array(2 * blockBytes)]);
+}

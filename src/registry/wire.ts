@@ -1,0 +1,38 @@
+/** Who is believed to be a registry. */
+export interface Trust {
+  /** PEM: authorities beside the system's own. */
+  readonly authorities: readonly string[];
+  /** Any certificate will do. Only where the machine's registries.conf says `insecure`. */
+  readonly unverified: boolean;
+}
+
+export interface WireRequest {
+  readonly method: "GET" | "HEAD" | "POST" | "PUT";
+  readonly url: URL;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly trust: Trust;
+}
+
+export interface WireResponse {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body as it comes; leaving it early closes the connection. Breaking off throws a {@link WireFailure}. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/** One HTTP exchange as it is: redirects and refusals are answers. Rejects with a {@link WireFailure}, or the signal's reason. */
+export type Wire = (request: WireRequest, signal: AbortSignal) => Promise<WireResponse>;
+
+export class WireFailure extends Error {
+  override readonly name = "WireFailure";
+  /** `notTls`: it answered, but not in TLS. `untrusted`: its certificate is not believed. */
+  readonly kind: "unreachable" | "notTls" | "untrusted";
+
+  constructor(kind: "unreachable" | "notTls" | "untrusted", message: string, options?: { readonly cause?: unknown }) {
+    super(message, options);
+    this.kind = kind;
+  }
+}

@@ -1,0 +1,344 @@
+import type { Node } from "../../src/api/kubernetes.ts";
+import type { MachineConfig } from "../../src/api/machine-config.ts";
+import { annotations, hostPaths, nodeStates } from "../../src/api/names.ts";
+import { consequencesOf, needsDrain } from "../../src/core/disruption-policy.ts";
+import { packagesOf } from "../../src/core/deployment.ts";
+import { type NodeConfig, type WantedEntry, compareNodeConfigs, emptyNodeConfig } from "../../src/core/node-config.ts";
+import type { Ledger } from "../../src/core/plan-node.ts";
+import { installLinks, unitFolder, vendorUnitFolder } from "../../src/host/unit-model.ts";
+import { canary, images, nodeConfig } from "./contents.ts";
+import { readingsOf } from "./subjects.ts";
+import type { Rig, Scenario } from "./rig.ts";
+
+/** What holds whatever kills the daemon and whenever. */
+export const invariants = {
+  whole: "with no ledger open, the machine holds exactly the configuration that it was last proven to have",
+  named: "with a ledger open, it names a target that the machine was given, and nothing has changed but what the old one and its targets name",
+  ledgerFirst: "nothing of a configuration is touched before the ledger is open",
+  drainFirst: "a ledger that owes a drain or a reboot is opened only once the node is drained for its target",
+  reboots: "a reboot is owed, announced and drained for, and happens once for each settled change",
+  debts: "a service has read what is on the disk, and was not disturbed more than once more for each crash",
+  claims: "currentConfig never names what the disk does not hold",
+  cordon: "a cordon of somebody else stays, and ours goes",
+  own: "a daemon writes to its own node's objects only",
+  secrets: "no content, key or hash is in a request, a log or a story",
+  converges: "once nothing goes wrong any more, the machine is on the newest target and says so",
+  patient: "what fails is tried again with growing pauses",
+  quiet: "a settled machine is left alone",
+  residue: "what comes and goes again leaves the disk byte for byte as it was",
+} as const;
+
+export type Invariant = keyof typeof invariants;
+
+export interface Violation {
+  readonly invariant: Invariant;
+  readonly what: string;
+}
+
+/** The daemon's own files, of which configurations say nothing. */
+const isOwn = (path: string) => path.startsWith("/etc/machine-config-daemon/") || path.startsWith(`${hostPaths.stateFolder}/`) || path.startsWith("/run/");
+const isEnablementLink = (path: string) => path.startsWith(`${unitFolder}/`) && /\.(wants|requires)\/[^/]+$/.test(path);
+const annotation = (node: Node, key: string) => node.metadata.annotations?.[key] ?? "";
+
+/** What a keeper has to know of the past of a machine. */
+export interface Past {
+  /** The machine before it was given anything, and after people changed it. */
+  readonly tree: ReadonlyMap<string, string>;
+  readonly kernelArguments: readonly string[];
+  /** Managed paths that a person has changed since the daemon last settled. */
+  readonly handMade: ReadonlySet<string>;
+  /** Targets of ledgers since none was open. */
+  readonly inFlight: ReadonlySet<string>;
+}
+
+interface Documents {
+  readonly ledger: Ledger | undefined;
+  readonly previous: MachineConfig | undefined;
+}
+
+/** What a keeper sees of the machine that it watches, and of what happens to it. */
+export interface Watched extends Pick<Rig, "subject" | "node" | "nodeName" | "configs" | "everDesired" | "policies" | "effects" | "never" | "story" | "reboots" | "handReboots"> {
+  readonly scenario: Partial<Scenario>;
+  phase(type: string): string | undefined;
+}
+
+/** Watches one machine from outside, at every effect, and writes down every breach. */
+export class Keeper {
+  readonly violations: Violation[] = [];
+  /** How often each invariant was looked at: one that is never looked at proves nothing. */
+  readonly looks: Partial<Record<Invariant, number>> = {};
+  readonly #rig: Watched;
+  #base: ReadonlyMap<string, string> = new Map();
+  #baseArguments: readonly string[] = [];
+  readonly #handMade = new Set<string>();
+  readonly #inFlight = new Set<string>();
+
+  constructor(rig: Watched) {
+    this.#rig = rig;
+  }
+
+  /** @param past of a machine that was given something before. */
+  async begin(past: Past | undefined): Promise<void> {
+    this.#base = past?.tree ?? (await this.#rig.subject.tree());
+    this.#baseArguments = past?.kernelArguments ?? (await this.#rig.subject.host.os.status(this.#rig.never)).booted.kernelArguments;
+    for (const path of past?.handMade ?? []) this.#handMade.add(path);
+    for (const target of past?.inFlight ?? []) this.#inFlight.add(target);
+  }
+
+  get past(): Past {
+    return { tree: this.#base, kernelArguments: this.#baseArguments, handMade: new Set(this.#handMade), inFlight: new Set(this.#inFlight) };
+  }
+
+  violated(invariant: Invariant, what: string): void {
+    this.violations.push({ invariant, what: `${what} (after ${this.#rig.effects.slice(-3).join(", ")})` });
+  }
+
+  #look(invariant: Invariant): void {
+    this.looks[invariant] = (this.looks[invariant] ?? 0) + 1;
+  }
+
+  /** A person changes the machine: a path that nobody manages belongs to the machine from now on. */
+  async handMade(path: string): Promise<void> {
+    const managed = (await this.#documents()).previous;
+    if (nodeConfig(managed).entries.has(path)) this.#handMade.add(path);
+    else {
+      const now = (await this.#rig.subject.tree()).get(path);
+      const base = new Map(this.#base);
+      if (now === undefined) base.delete(path);
+      else base.set(path, now);
+      this.#base = base;
+    }
+  }
+
+  async #documents(): Promise<Documents> {
+    const { ledger } = this.#rig.subject.host;
+    const read = async <T>(name: string) => {
+      const text = await ledger.read(name, this.#rig.never);
+      return text === undefined ? undefined : (JSON.parse(text) as T);
+    };
+    return { ledger: await read<Ledger>("ledger.json"), previous: previousIn(await ledger.read("previous.json", this.#rig.never)) };
+  }
+
+  /** Before the daemon does something to its machine. */
+  async before(effect: string, args: readonly unknown[]): Promise<void> {
+    const verb = effect.split(" ", 1)[0] ?? "";
+    const [first] = args;
+    if (verb === "ledger.write" && first === "ledger.json") return this.#opening(JSON.parse(String(args[1])) as Ledger);
+    if (verb.startsWith("ledger.") || verb === "os.discardStaged" || verb === "os.prefetch") return;
+    const paths = verb === "files.write" ? (first as readonly { path: string }[]).map(({ path }) => path) : verb.startsWith("files.") ? [String(first)] : [];
+    if (paths.length > 0 && paths.every(isOwn)) return;
+    this.#look("ledgerFirst");
+    const { ledger, previous } = await this.#documents();
+    if (ledger === undefined) this.violated("ledgerFirst", `${effect} without a ledger`);
+    if (verb === "os.reboot") await this.#rebooting(ledger, previous);
+  }
+
+  async #opening(ledger: Ledger): Promise<void> {
+    this.#look("drainFirst");
+    const { ledger: open, previous } = await this.#documents();
+    const { node, scenario } = this.#rig;
+    const inService = previous !== undefined && scenario.onlyControlPlane !== true;
+    if (!inService) return;
+    const target = this.#rig.configs.get(ledger.target);
+    const asked = open === undefined && target !== undefined ? consequencesOf(compareNodeConfigs(nodeConfig(previous), nodeConfig(target)), this.#rig.policies, this.#registries(previous, target)).actions : [];
+    if (!needsDrain([...ledger.owes, ...asked])) return;
+    if (!isDrainedFor(node, ledger.target)) this.violated("drainFirst", `the ledger for ${ledger.target} opens with ${JSON.stringify(ledger.owes)} while ${drainOf(node)}`);
+  }
+
+  #registries(from: MachineConfig, to: MachineConfig) {
+    const textAt = (config: MachineConfig) => {
+      const entry = nodeConfig(config).entries.get("/etc/containers/registries.conf");
+      return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : undefined;
+    };
+    return { registries: { before: textAt(from), after: textAt(to) } };
+  }
+
+  async #rebooting(ledger: Ledger | undefined, previous: MachineConfig | undefined): Promise<void> {
+    this.#look("reboots");
+    const { node, scenario, subject, never } = this.#rig;
+    const { bootId } = await subject.host.os.status(never);
+    if (ledger?.owes.some(({ kind }) => kind === "reboot") !== true || ledger.bootId !== bootId) this.violated("reboots", `it reboots and no ledger of this boot owes it: ${JSON.stringify(ledger)}`);
+    if (annotation(node, annotations.postConfigAction) !== "Rebooting" || annotation(node, annotations.state) === nodeStates.done) this.violated("reboots", "it reboots and has not said so");
+    if (previous !== undefined && scenario.onlyControlPlane !== true && ledger !== undefined && !isDrainedFor(node, ledger.target)) this.violated("reboots", `it reboots to ${ledger.target} while ${drainOf(node)}`);
+  }
+
+  /** After something was done to the machine, by whomever. */
+  async after(): Promise<void> {
+    const tree = await this.#rig.subject.tree();
+    const { ledger, previous } = await this.#documents();
+    if (ledger === undefined) {
+      if (this.#inFlight.size > 0) this.#handMade.clear();
+      this.#inFlight.clear();
+      this.#look("whole");
+      const difference = await this.#differenceFrom(tree, nodeConfig(previous));
+      if (difference !== undefined) this.violated("whole", `no ledger is open, the machine has ${previous?.metadata.name ?? "joined"}, and ${difference}`);
+      await this.#checkReadings(tree);
+      return;
+    }
+    this.#look("named");
+    this.#inFlight.add(ledger.target);
+    if (!this.#rig.everDesired.has(ledger.target)) this.violated("named", `the ledger names ${ledger.target}, which the machine was never given`);
+    const allowed = [emptyNodeConfig, nodeConfig(previous), ...[...this.#inFlight].map((name) => nodeConfig(this.#rig.configs.get(name)))];
+    for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
+      // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may be none.
+      if (/\/\.mco-[0-9a-f]{16}$/.test(path)) continue;
+      if (isOwn(path) || path.endsWith("/") || isEnablementLink(path) || path.startsWith("shadow:") || path === "/etc/shadow" || this.#handMade.has(path)) continue;
+      const has = tree.get(path);
+      const shipped = Object.values(images).map(({ etc }) => (path in etc ? `644 0:0 ${etc[path]}` : undefined));
+      if ([this.#base.get(path), ...shipped].includes(has)) continue;
+      if (!allowed.some((config) => isAsWanted(has, config.entries.get(path)))) this.violated("named", `${path} is ${has ?? "absent"}, which neither ${previous?.metadata.name ?? "nothing"} nor ${[...this.#inFlight].join(" nor ")} says`);
+    }
+  }
+
+  /** 5: what every service read is what is there, and that holds whenever nothing is owed. */
+  async #checkReadings(tree: ReadonlyMap<string, string>): Promise<void> {
+    for (const service of this.#rig.scenario.services ?? []) {
+      this.#look("debts");
+      const { read } = await this.#rig.subject.service(service);
+      const there = readingsOf(tree, service);
+      for (const path of new Set([...Object.keys(read), ...Object.keys(there)])) {
+        if (!this.#handMade.has(path) && read[path] !== there[path]) this.violated("debts", `nothing is owed, and ${service} has read ${read[path] === undefined ? "no" : "another"} ${path}`);
+      }
+    }
+  }
+
+  /** What the machine lacks of a configuration or has beside it; `undefined` when it holds it wholly. */
+  async #differenceFrom(tree: ReadonlyMap<string, string>, config: NodeConfig): Promise<string | undefined> {
+    const { subject, never } = this.#rig;
+    const { booted } = await subject.host.os.status(never);
+    const base = this.#baseOn(booted.image);
+    for (const path of new Set([...tree.keys(), ...base.keys(), ...config.entries.keys()])) {
+      if (isOwn(path) || path.endsWith("/") || isEnablementLink(path) || path.startsWith("shadow:") || path === "/etc/shadow" || this.#handMade.has(path)) continue;
+      const [has, wanted] = [tree.get(path), config.entries.get(path)];
+      if (wanted === undefined ? has !== base.get(path) : !isAsWanted(has, wanted)) return `${path} is ${has ?? "absent"}`;
+    }
+    const links = this.#linksOf(tree, config);
+    for (const path of new Set([...tree.keys(), ...links])) if (isEnablementLink(path) && tree.has(path) !== links.has(path)) return `${path} is ${tree.has(path) ? "there" : "absent"}`;
+    for (const user of ["core", "root"]) {
+      const has = await subject.host.users.passwordHash(user, never);
+      if (has !== config.passwords.get(user)) return `the password of ${user} is another`;
+    }
+    if (config.osImage !== "" && booted.image !== config.osImage) return `the OS is ${booted.image}`;
+    if (booted.kernelType !== config.kernelType) return `the kernel is of type ${booted.kernelType}`;
+    const packages = packagesOf(config.extensions);
+    if ([...booted.packages].sort().join(" ") !== [...packages].sort().join(" ")) return `the packages are ${booted.packages.join(" ")}`;
+    const args = [...this.#baseArguments, ...config.kernelArguments].sort().join(" ");
+    if ([...booted.kernelArguments].sort().join(" ") !== args) return `the kernel was started with ${booted.kernelArguments.join(" ")}`;
+    return undefined;
+  }
+
+  /** The machine's own files under another OS: defaults that nobody changed are the other one's. */
+  #baseOn(image: string): ReadonlyMap<string, string> {
+    const base = new Map(this.#base);
+    for (const { etc } of Object.values(images)) for (const [path, text] of Object.entries(etc)) if (base.get(path) === `644 0:0 ${text}`) base.delete(path);
+    for (const [name, { etc }] of Object.entries(images)) if (name === image) for (const [path, text] of Object.entries(etc)) if (!base.has(path)) base.set(path, `644 0:0 ${text}`);
+    return base;
+  }
+
+  #linksOf(tree: ReadonlyMap<string, string>, config: NodeConfig): ReadonlySet<string> {
+    const links = new Set([...this.#base.keys()].filter(isEnablementLink));
+    const textOf = (name: string) => {
+      const own = tree.get(`${unitFolder}/${name}`);
+      if (own?.startsWith("→") === true) return undefined;
+      return own?.replace(/^\S+ \S+ /, "") ?? Object.values(images)[0]?.usr[`${vendorUnitFolder}/${name}`];
+    };
+    for (const [name, { enabled }] of config.enablement) {
+      for (const link of links) if (link.endsWith(`/${name}`)) links.delete(link);
+      const text = textOf(name);
+      // No preset of these images disables anything: what a configuration leaves to them is enabled.
+      if (enabled !== false && text !== undefined) for (const { path } of installLinks(name, text)) links.add(path);
+    }
+    return links;
+  }
+
+  /** What a daemon sends to the API server. */
+  async sending(method: string, target: string, body: string): Promise<void> {
+    this.#look("own");
+    const name = this.#rig.nodeName;
+    const path = target.replace(/\?.*/, "");
+    const mine = path === `/api/v1/nodes/${name}` || path.startsWith(`/apis/machineconfiguration.openshift.io/v1/machineconfignodes/${name}`) || /^\/api\/v1\/namespaces\/[^/]+\/events/.test(path);
+    if (!mine) this.violated("own", `${method} ${path}`);
+    this.#checkSecret(`${method} ${path}`, body);
+    if (!path.startsWith("/api/v1/nodes/")) return;
+    const { metadata, ...rest } = JSON.parse(body) as { metadata?: { annotations?: Record<string, string | null> } };
+    if (Object.keys(rest).length > 0) this.violated("cordon", `the daemon writes ${Object.keys(rest).join(", ")} of its Node`);
+    const claimed = metadata?.annotations?.[annotations.currentConfig];
+    if (typeof claimed !== "string") return;
+    this.#look("claims");
+    const { ledger, previous } = await this.#documents();
+    const config = this.#rig.configs.get(claimed);
+    const difference = config === undefined ? "there is no such configuration" : await this.#differenceFrom(await this.#rig.subject.tree(), nodeConfig(config));
+    if (ledger !== undefined || previous?.metadata.name !== claimed || difference !== undefined) this.violated("claims", `it claims ${claimed}: ${difference ?? (ledger === undefined ? `its documents name ${previous?.metadata.name ?? "none"}` : "its ledger is open")}`);
+  }
+
+  #checkSecret(where: string, text: string): void {
+    this.#look("secrets");
+    if (text.includes(canary) || text.includes(encodeURIComponent(canary)) || encodings.some((encoded) => text.includes(encoded))) this.violated("secrets", `${where} tells a secret: ${text.slice(Math.max(0, text.indexOf(canary) - 60), text.indexOf(canary) + 40)}`);
+  }
+
+  /** What daemons wrote for people and for us. */
+  said(where: string, lines: readonly unknown[]): void {
+    for (const line of lines) this.#checkSecret(where, JSON.stringify(line, (_key, value: unknown) => (value instanceof Error ? Object.fromEntries(["message", ...Object.keys(value), "cause"].map((key) => [key, Reflect.get(value, key) as unknown])) : value)) ?? "");
+  }
+
+  /** The end of a run: everything has settled, or did not in time. */
+  async end(settled: boolean, expected: { readonly reboots: number; readonly disturbances: Readonly<Record<string, number>>; readonly faults: number; readonly cuts: number } | undefined): Promise<void> {
+    const { node, scenario, subject } = this.#rig;
+    for (const invariant of ["converges", "quiet", "patient"] as const) this.#look(invariant);
+    const { ledger } = await this.#documents();
+    const has = (key: string) => annotation(node, key);
+    const story = `${this.#rig.story}, ledger ${ledger?.target ?? "closed"}`;
+    if (!settled) this.violated("converges", `it does not settle: ${story}`);
+    else if (has(annotations.reason) !== "" || (this.#rig.phase("Updated") ?? "True") !== "True") this.violated("converges", `it settled, and says ${story}, Updated ${this.#rig.phase("Updated")}`);
+    await this.after();
+    this.#look("cordon");
+    const cordoned = node.spec?.unschedulable === true;
+    if (settled && cordoned !== (scenario.cordonedBySomebody === true)) this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
+    if (expected !== undefined) {
+      const reboots = this.#rig.reboots - expected.reboots;
+      // What a reboot by hand pays without faults may be left to one of the daemon's own with them.
+      if (reboots > expected.cuts + this.#rig.handReboots) this.violated("reboots", `${reboots} more reboots than without faults, with ${expected.cuts} power cuts`);
+      for (const [service, before] of Object.entries(expected.disturbances)) {
+        const { restarts, reloads } = await subject.service(service);
+        if (restarts + reloads > before + expected.faults) this.violated("debts", `${service} was disturbed ${restarts + reloads} times, ${before} without faults, with ${expected.faults} faults`);
+      }
+    }
+    if (scenario.leavesNothing === true && settled) {
+      this.#look("residue");
+      const tree = await subject.tree();
+      for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
+        if (!isOwn(path) && path !== "/etc/machine-config-daemon/" && path !== `${hostPaths.stateFolder}/` && tree.get(path) !== this.#base.get(path)) this.violated("residue", `${path} is ${tree.get(path) ?? "absent"}, and was ${this.#base.get(path) ?? "absent"}`);
+      }
+    }
+  }
+}
+
+let lastRead: { readonly text: string; readonly config: MachineConfig } | undefined;
+/** The configuration of a previous.json; the same object for the same text, so that it is decoded once. */
+function previousIn(text: string | undefined): MachineConfig | undefined {
+  if (text === undefined) return undefined;
+  if (lastRead?.text !== text) lastRead = { text, config: (JSON.parse(text) as { config: MachineConfig }).config };
+  return lastRead.config;
+}
+
+const encodings = [canary, `# ${canary}`, `${canary}-`].map((text) => btoa(text).replace(/=*$/, "").slice(0, -1));
+
+const isDrainedFor = (node: Node, target: string) => annotation(node, annotations.desiredDrain) === `drain-${target}` && annotation(node, annotations.lastAppliedDrain) === `drain-${target}` && node.spec?.unschedulable === true;
+const drainOf = (node: Node) => `its drain is ${annotation(node, annotations.desiredDrain)}, done ${annotation(node, annotations.lastAppliedDrain)}, ${node.spec?.unschedulable === true ? "cordoned" : "in service"}`;
+
+const ids: Readonly<Record<string, number>> = { root: 0, core: 1000 };
+const idOf = (owner: { readonly id?: number; readonly name?: string }) => owner.id ?? ids[owner.name ?? "root"] ?? 0;
+
+/** An absent wish is content with an absent path only. */
+function isAsWanted(has: string | undefined, wanted: WantedEntry | undefined): boolean {
+  switch (wanted?.kind) {
+    case undefined:
+      return has === undefined;
+    case "absent":
+      return has === undefined || (wanted.origin.kind === "unit" && wanted.origin.part === "mask" && has !== "→ /dev/null");
+    case "link":
+      return has === `→ ${wanted.target}`;
+    case "file":
+      return has === `${wanted.mode.toString(8)} ${idOf(wanted.user)}:${idOf(wanted.group)} ${new TextDecoder().decode(wanted.contents)}`;
+  }
+}

@@ -1,0 +1,120 @@
+import type { Disk } from "../../src/host/directory/disk.ts";
+import { seededRandom } from "../simulation/kernel.ts";
+import type { Invariant, Past } from "./invariants.ts";
+import { DiskModel, type DiskOperation, digestOfState, layDown, recordingDisk } from "./recording-disk.ts";
+import { Rig, type RigOptions, type Scenario, type Start } from "./rig.ts";
+import { type MakeSubject, directorySubject, directorySubjects, fastDisk } from "./subjects.ts";
+
+export interface CutTally {
+  operations: number;
+  /** Points in between at which every state there can be was tried. */
+  exhausted: number;
+  sampled: number;
+  /** Different states, each with what the API server said at that moment, from which a machine was started. */
+  states: number;
+  readonly found: string[];
+}
+
+export const newCutTally = (): CutTally => ({ operations: 0, exhausted: 0, sampled: 0, states: 0, found: [] });
+
+export interface CutOptions {
+  readonly scenario: Scenario;
+  /** Most states that are tried at one point. */
+  readonly perPoint: number;
+  /** Most states altogether: points are then taken at even distances. */
+  readonly atMost: number;
+  /** Flushes that a planted bug forgets, by path in the machine's folder. */
+  readonly forgets?: (path: string) => boolean;
+  /** Stops at the first breach of it. */
+  readonly until?: Invariant | "any";
+}
+
+interface Moment {
+  readonly operation: DiskOperation;
+  readonly annotations: Start["annotations"];
+  readonly status: Start["status"];
+  readonly past: Past;
+  readonly cordoned: boolean;
+  /** A person was at it: what their hands leave half done is not ours. */
+  readonly byHand: boolean;
+}
+
+/**
+ * Plays a scenario on a machine in a folder, with a record of everything that changes its disk; then starts machines from the states
+ * that a power cut could have left between any two of these changes, and lets their daemons go on.
+ */
+export async function cutEverywhere({ scenario, perPoint, atMost, forgets, until }: CutOptions, tally: CutTally): Promise<void> {
+  let directory = "";
+  let playing: Rig | undefined;
+  const moments: Moment[] = [];
+  const record = (operation: DiskOperation) => {
+    if (playing === undefined || (operation.do === "sync" && forgets?.(operation.path) === true)) return;
+    moments.push({ operation, annotations: playing.node.metadata.annotations ?? {}, status: playing.status, cordoned: playing.node.spec?.unschedulable === true, past: playing.keeper.past, byHand: playing.byHand });
+  };
+  const machines = await directorySubjects();
+  try {
+    const make = machines.make;
+    let start: Start | undefined;
+    if (scenario.start !== undefined) await Rig.run({ scenario, subject: make, closely: false, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
+    const disk: Disk = recordingDisk(fastDisk, () => directory, record);
+    let model: DiskModel | undefined;
+    const recorded: MakeSubject = async (given) => {
+      const subject = await (start?.subject ?? make)(given);
+      directory = subject.directory ?? "";
+      return { ...subject, ...directorySubject({ directory, trees: machines.trees, onReboot: given.onReboot, disk }) };
+    };
+    const rig = await Rig.run({
+      scenario,
+      subject: recorded,
+      start: start === undefined ? undefined : { ...start, subject: recorded },
+      closely: false,
+      atStart: async (begun) => {
+        model = await DiskModel.of(directory);
+        playing = begun;
+      },
+    });
+    if (rig.keeper.violations.length > 0) throw new Error(`${scenario.title} fails without a power cut: ${JSON.stringify(rig.keeper.violations[0])}`);
+    if (model === undefined) throw new Error("bug: nothing was recorded");
+    tally.operations += moments.length;
+
+    const random = seededRandom(moments.length);
+    const seen = new Set<string>();
+    const step = Math.max(1, (moments.length * perPoint) / atMost);
+    let next = 0;
+    for (const [index, { operation, annotations, status, cordoned, past, byHand }] of moments.entries()) {
+      model.apply(operation);
+      if (index < next || byHand) continue;
+      next += step;
+      const { states, all } = model.states(perPoint, random);
+      if (all) tally.exhausted += 1;
+      else tally.sampled += 1;
+      for (const state of states) {
+        const key = `${digestOfState(state)} ${JSON.stringify(annotations)}`;
+        if (seen.has(key)) continue;
+        seen.add(key);
+        tally.states += 1;
+        // Where it was: what a driver writes down of its machine names places.
+        const subject: MakeSubject = async ({ onReboot }) => {
+          layDown(state, directory);
+          return machines.at(directory, onReboot);
+        };
+        const first = await firstBreach({ scenario, subject, start: { subject, annotations, status, past, cordoned, afterPowerCut: true }, closely: false, quietMs: 60_000, ...(until === undefined ? {} : { until }) });
+        if (first !== undefined) {
+          tally.found.push(`${scenario.title}; power cut after change ${index} of the disk (${operation.do} ${operation.path}): ${first}`);
+          if (until !== undefined) return;
+        }
+      }
+    }
+  } finally {
+    await machines.close();
+  }
+}
+
+async function firstBreach(options: RigOptions): Promise<string | undefined> {
+  try {
+    const [first] = (await Rig.run(options)).keeper.violations;
+    return first === undefined ? undefined : `${first.invariant}: ${first.what}`;
+  } catch (error) {
+    return `the machine does not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+  }
+}

@@ -1,0 +1,260 @@
+import { createHash } from "node:crypto";
+import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import * as fs from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
+import type { Disk } from "../../src/host/directory/disk.ts";
+import type { Random } from "../../src/ports/random.ts";
+
+interface Attributes {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+interface FileNode {
+  readonly kind: "file";
+  readonly contents: Uint8Array;
+  attributes: Attributes;
+  /** What is on the disk of it: `undefined` until the first flush. */
+  flushed: Attributes | undefined;
+}
+
+interface LinkNode {
+  readonly kind: "link";
+  readonly target: string;
+}
+
+interface FolderNode {
+  readonly kind: "folder";
+  attributes: Attributes;
+  flushed: Attributes;
+  /** The names as a process sees them. */
+  readonly now: Map<string, Entry>;
+  /** The names as they are on the disk for certain. */
+  readonly durable: Map<string, Entry>;
+  /** Changes of names since the last flush: each may be on the disk or not, whatever became of the others. */
+  pending: { readonly from?: string; readonly to?: string; readonly entry?: Entry }[];
+}
+
+type Entry = FileNode | LinkNode | FolderNode;
+
+/** One call of {@link Disk} with what it needs to be played again. Paths are relative to the machine's folder. */
+export type DiskOperation =
+  | { readonly do: "create"; readonly path: string; readonly contents: Uint8Array }
+  | { readonly do: "symlink"; readonly path: string; readonly target: string }
+  | { readonly do: "chmod"; readonly path: string; readonly mode: number }
+  | { readonly do: "chown"; readonly path: string; readonly uid: number; readonly gid: number }
+  | { readonly do: "rename"; readonly path: string; readonly to: string }
+  | { readonly do: "mkdir" | "sync" | "unlink" | "rmdir"; readonly path: string };
+
+/** Does everything at once and for real but flushes, and tells of every call once it was done. */
+export function recordingDisk(real: Disk, directory: () => string, record: (operation: DiskOperation) => void): Disk {
+  // By the way that has no links in it, so that one thing has one path.
+  const at = async (path: string) => relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
+  return {
+    create: async (path, contents) => real.create(path, contents).then(async () => record({ do: "create", path: await at(path), contents: contents.slice() })),
+    symlink: async (target, path) => real.symlink(target, path).then(async () => record({ do: "symlink", path: await at(path), target })),
+    mkdir: async (path) => real.mkdir(path).then(async () => record({ do: "mkdir", path: await at(path) })),
+    chmod: async (path, mode) => real.chmod(path, mode).then(async () => record({ do: "chmod", path: await at(path), mode })),
+    chown: async (path, uid, gid) => real.chown(path, uid, gid).then(async () => record({ do: "chown", path: await at(path), uid, gid })),
+    async sync(path) {
+      await fs.lstat(path);
+      record({ do: "sync", path: await at(path) });
+    },
+    rename: async (from, to) => real.rename(from, to).then(async () => record({ do: "rename", path: await at(from), to: await at(to) })),
+    unlink: async (path) => real.unlink(path).then(async () => record({ do: "unlink", path: await at(path) })),
+    rmdir: async (path) => real.rmdir(path).then(async () => record({ do: "rmdir", path: await at(path) })),
+  };
+}
+
+/** A disk as a power cut may leave it: everything below the machine's folder by path. */
+export type DiskState = ReadonlyMap<string, { readonly kind: "file"; readonly contents: Uint8Array; readonly attributes: Attributes } | { readonly kind: "link"; readonly target: string } | { readonly kind: "folder"; readonly attributes: Attributes }>;
+
+/** One thing that may have turned out in several ways. */
+type Choose = (ways: number) => number;
+
+/**
+ * What a disk may hold after a power cut, by the rules of POSIX and no file system's kindness: contents and attributes of a
+ * file are certain once it was flushed, names once their folder was; anything else is there, or not, or in part.
+ */
+export class DiskModel {
+  readonly #root: FolderNode;
+
+  private constructor(root: FolderNode) {
+    this.#root = root;
+  }
+
+  /** Everything that lies below a folder now counts as flushed. */
+  static async of(directory: string): Promise<DiskModel> {
+    const read = async (path: string): Promise<Entry> => {
+      const stat = await fs.lstat(path);
+      const attributes = { mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid };
+      if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(path) };
+      if (stat.isFile()) return { kind: "file", contents: await fs.readFile(path), attributes, flushed: attributes };
+      const entries = await Promise.all((await fs.readdir(path)).map(async (name) => [name, await read(join(path, name))] as const));
+      return { kind: "folder", attributes, flushed: attributes, now: new Map(entries), durable: new Map(entries), pending: [] };
+    };
+    const root = await read(directory);
+    if (root.kind !== "folder") throw new Error(`${directory} is no folder`);
+    return new DiskModel(root);
+  }
+
+  #folder(path: string): FolderNode {
+    const entry = this.#entry(path);
+    if (entry.kind !== "folder") throw new Error(`bug: ${path} is no folder`);
+    return entry;
+  }
+
+  #entry(path: string): Entry {
+    let here: Entry = this.#root;
+    for (const part of path.split("/").filter((word) => word !== "" && word !== ".")) {
+      const next: Entry | undefined = here.kind === "folder" ? here.now.get(part) : undefined;
+      if (next === undefined) throw new Error(`bug: the record knows no ${path}`);
+      here = next;
+    }
+    return here;
+  }
+
+  #change(path: string, entry: Entry | undefined): void {
+    const folder = this.#folder(dirname(path));
+    const name = nameOf(path);
+    if (entry === undefined) {
+      folder.now.delete(name);
+      folder.pending.push({ from: name });
+    } else {
+      folder.now.set(name, entry);
+      folder.pending.push({ to: name, entry });
+    }
+  }
+
+  apply(operation: DiskOperation): void {
+    const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+    const { path } = operation;
+    switch (operation.do) {
+      case "create":
+        return this.#change(path, { kind: "file", contents: operation.contents, attributes: { mode: 0o600, ...own }, flushed: undefined });
+      case "symlink":
+        return this.#change(path, { kind: "link", target: operation.target });
+      case "mkdir": {
+        const attributes = { mode: 0o700, ...own };
+        return this.#change(path, { kind: "folder", attributes, flushed: attributes, now: new Map(), durable: new Map(), pending: [] });
+      }
+      case "chmod":
+      case "chown": {
+        const entry = this.#entry(path);
+        if (entry.kind !== "link") entry.attributes = operation.do === "chmod" ? { ...entry.attributes, mode: operation.mode } : { ...entry.attributes, uid: operation.uid, gid: operation.gid };
+        return;
+      }
+      case "sync": {
+        const entry = this.#entry(path);
+        if (entry.kind === "link") return;
+        entry.flushed = entry.attributes;
+        if (entry.kind === "folder") {
+          entry.durable.clear();
+          for (const [name, there] of entry.now) entry.durable.set(name, there);
+          entry.pending = [];
+        }
+        return;
+      }
+      case "rename": {
+        const [folder, other] = [this.#folder(dirname(path)), this.#folder(dirname(operation.to))];
+        const entry = this.#entry(path);
+        folder.now.delete(nameOf(path));
+        other.now.set(nameOf(operation.to), entry);
+        // Within one folder it is one change of it; across two, each has its own.
+        if (folder === other) folder.pending.push({ from: nameOf(path), to: nameOf(operation.to), entry });
+        else {
+          folder.pending.push({ from: nameOf(path) });
+          other.pending.push({ to: nameOf(operation.to), entry });
+        }
+        return;
+      }
+      case "unlink":
+      case "rmdir":
+        return this.#change(path, undefined);
+    }
+  }
+
+  /** One state; `choose` is asked for everything that is uncertain, always in the same order for the same answers. */
+  state(choose: Choose): DiskState {
+    const found = new Map<string, DiskState extends ReadonlyMap<string, infer Value> ? Value : never>();
+    const attributesOf = ({ attributes, flushed }: { attributes: Attributes; flushed: Attributes }) => (sameAttributes(attributes, flushed) || choose(2) === 0 ? flushed : attributes);
+    const visit = (path: string, entry: Entry): void => {
+      if (entry.kind === "link") found.set(path, entry);
+      else if (entry.kind === "file") {
+        const { contents } = entry;
+        const ways = entry.flushed !== undefined || contents.length === 0 ? ["whole"] : ["nothing", "whole", "half"];
+        const way = ways.length === 1 ? "whole" : ways[choose(ways.length)];
+        found.set(path, { kind: "file", contents: way === "whole" ? contents : way === "half" ? contents.slice(0, contents.length >> 1) : new Uint8Array(), attributes: attributesOf({ attributes: entry.attributes, flushed: entry.flushed ?? { ...entry.attributes, mode: 0o600 } }) });
+      } else {
+        if (path !== "") found.set(path, { kind: "folder", attributes: attributesOf(entry) });
+        const names = new Map(entry.durable);
+        for (const { from, to, entry: moved } of entry.pending) {
+          if (choose(2) === 0) continue;
+          if (from !== undefined) names.delete(from);
+          if (to !== undefined && moved !== undefined) names.set(to, moved);
+        }
+        for (const [name, below] of names) visit(path === "" ? name : `${path}/${name}`, below);
+      }
+    };
+    visit("", this.#root);
+    return found;
+  }
+
+  /** Every state there can be if they are no more than `limit`; else the two ends and as many by chance. */
+  states(limit: number, random: Random): { readonly states: readonly DiskState[]; readonly all: boolean } {
+    const states: DiskState[] = [];
+    // Answers as digits of a number that counts up: how many ways each question has shows while it is asked.
+    let answers: number[] = [];
+    for (;;) {
+      const ways: number[] = [];
+      const state = this.state((count) => {
+        ways.push(count);
+        return answers[ways.length - 1] ?? 0;
+      });
+      states.push(state);
+      if (states.length > limit) break;
+      answers = ways.map((_, index) => answers[index] ?? 0);
+      while (answers.length > 0 && (answers.at(-1) ?? 0) + 1 >= (ways[answers.length - 1] ?? 1)) answers.pop();
+      if (answers.length === 0) return { states, all: true };
+      answers[answers.length - 1] = (answers.at(-1) ?? 0) + 1;
+    }
+    const kept = this.state((count) => Math.min(1, count - 1));
+    const [lost] = states;
+    const some = Array.from({ length: Math.max(0, limit - 2) }, () => this.state((count) => Math.floor(random.next() * count)));
+    return { states: [...(lost === undefined ? [] : [lost]), kept, ...some].slice(0, Math.max(2, limit)), all: false };
+  }
+}
+
+const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+const sameAttributes = (a: Attributes, b: Attributes) => a.mode === b.mode && a.uid === b.uid && a.gid === b.gid;
+
+/** The same for the same state. */
+export function digestOfState(state: DiskState): string {
+  const hash = createHash("sha256");
+  for (const [path, entry] of [...state].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    hash.update(`${path}\0${entry.kind}\0`);
+    if (entry.kind === "link") hash.update(entry.target);
+    else hash.update(`${entry.attributes.mode} ${entry.attributes.uid} ${entry.attributes.gid}`);
+    if (entry.kind === "file") hash.update("\0").update(entry.contents);
+    hash.update("\0\0");
+  }
+  return hash.digest("hex");
+}
+
+/** Lays a state down in a folder that is made for it. */
+export function layDown(state: DiskState, directory: string): void {
+  mkdirSync(directory);
+  const mayChown = process.geteuid?.() === 0;
+  for (const [path, entry] of state) {
+    const at = join(directory, path);
+    if (entry.kind === "link") symlinkSync(entry.target, at);
+    else {
+      if (entry.kind === "folder") mkdirSync(at);
+      else writeFileSync(at, entry.contents);
+      if (mayChown && (entry.attributes.uid !== 0 || entry.attributes.gid !== 0)) chownSync(at, entry.attributes.uid, entry.attributes.gid);
+    }
+  }
+  // Modes last: a folder that nobody may write into must still get its contents.
+  for (const [path, entry] of [...state].reverse()) if (entry.kind !== "link") chmodSync(join(directory, path), entry.attributes.mode);
+}

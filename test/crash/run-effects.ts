@@ -1,0 +1,79 @@
+import { afterAll, expect, test } from "vitest";
+import { type Expectation, type Fault, type Plant, Rig, type Scenario, type Start, apiFaults, hostFaults } from "./rig.ts";
+import type { MakeSubject } from "./subjects.ts";
+
+/** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
+const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
+const all = process.env["FAULTS"] === "all";
+
+/** Faults that an effect meets, each in a run of its own. */
+export function faultsAt(at: number, effect: string): readonly Fault["kind"][] {
+  const kinds = /^[A-Z]+ /.test(effect) ? apiFaults : hostFaults;
+  if (all) return kinds;
+  const seldom = kinds.filter((kind) => others.has(kind));
+  return kinds.filter((kind) => !others.has(kind) || seldom.indexOf(kind) === at % (3 * seldom.length));
+}
+
+export interface Tally {
+  scenarios: number;
+  effects: number;
+  runs: number;
+  /** Faults that really happened: a run whose fault never came shows nothing. */
+  faults: number;
+  readonly looks: Record<string, number>;
+  readonly found: string[];
+}
+
+export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, faults: 0, looks: {}, found: [] });
+
+export function count(tally: Tally, rig: Rig): void {
+  tally.runs += 1;
+  for (const [invariant, looks] of Object.entries(rig.keeper.looks)) tally.looks[invariant] = (tally.looks[invariant] ?? 0) + looks;
+  tally.faults += rig.faultsMet;
+  const [first] = rig.keeper.violations;
+  if (first !== undefined) tally.found.push(`${rig.description}: ${first.invariant}: ${first.what}`);
+}
+
+export interface Rehearsal {
+  readonly scenario: Scenario;
+  readonly start: Start | undefined;
+  readonly expectation: Expectation;
+  readonly rig: Rig;
+}
+
+/** One run without faults: its effects, and what later runs are compared with. */
+export async function rehearse(scenario: Scenario, subject: MakeSubject, plant?: Plant): Promise<Rehearsal> {
+  let start: Start | undefined;
+  if (scenario.start !== undefined) await Rig.run({ scenario, subject, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
+  let expectation: Expectation = { reboots: 0, disturbances: {} };
+  const rig = await Rig.run({ scenario, subject, start, plant, atEnd: async (ended) => void (expectation = await ended.expectation()) });
+  return { scenario, start, expectation, rig };
+}
+
+/** Every fault at every effect of a scenario, each in a run of its own. */
+export async function everyFault(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {
+  const { rig, expectation, start } = await rehearse(scenario, subject);
+  tally.scenarios += 1;
+  tally.effects += rig.effects.length;
+  count(tally, rig);
+  for (const [at, effect] of rig.effects.entries()) {
+    for (const kind of faultsAt(at, effect)) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }] }, expectation));
+  }
+}
+
+/** One line for whoever reads the output of the tests. */
+export function describeTally(what: string, { scenarios, effects, runs, faults, looks, found }: Tally): string {
+  const total = Object.values(looks).reduce((sum, count) => sum + count, 0);
+  return `${what}: ${scenarios} scenarios, ${effects} effects, ${runs} runs, ${faults} faults, ${total} checks of ${Object.keys(looks).length} invariants, ${found.length} violations\n`;
+}
+
+/** A test for each scenario; what was done is printed. */
+export function testEffects(what: string, list: readonly Scenario[], subject: () => MakeSubject): void {
+  const total = newTally();
+  test.for(list)("$title", { timeout: 600_000 }, async (scenario) => {
+    const before = total.found.length;
+    await everyFault(scenario, subject(), total);
+    expect(total.found.slice(before)).toEqual([]);
+  });
+  afterAll(() => void process.stdout.write(describeTally(what, total)));
+}
