@@ -201,7 +201,10 @@ export class DiskModel {
     return found;
   }
 
-  /** Every state there can be if they are no more than `limit`; else the two ends and as many by chance. */
+  /**
+   * Every state there can be if they are no more than `limit`; else the two ends, states in which one uncertain thing alone turned
+   * out otherwise than all others (one forgotten flush shows best there), and some by chance.
+   */
   states(limit: number, random: Random): { readonly states: readonly DiskState[]; readonly all: boolean } {
     const states: DiskState[] = [];
     // Answers as digits of a number that counts up: how many ways each question has shows while it is asked.
@@ -219,9 +222,19 @@ export class DiskModel {
       if (answers.length === 0) return { states, all: true };
       answers[answers.length - 1] = (answers.at(-1) ?? 0) + 1;
     }
-    const kept = this.state((count) => Math.min(1, count - 1));
+    let questions = 0;
+    const kept = this.state((count) => {
+      questions += 1;
+      return Math.min(1, count - 1);
+    });
+    const allBut = (one: number, lost: boolean) => {
+      let index = 0;
+      return this.state((count) => ((index++ === one) === lost ? 0 : Math.min(1, count - 1)));
+    };
+    const some = Array.from({ length: Math.max(0, limit - 2) }, (_, index) =>
+      index % 3 === 2 ? this.state((count) => Math.floor(random.next() * count)) : allBut(Math.floor(random.next() * questions), index % 3 === 0),
+    );
     const [lost] = states;
-    const some = Array.from({ length: Math.max(0, limit - 2) }, () => this.state((count) => Math.floor(random.next() * count)));
     return { states: [...(lost === undefined ? [] : [lost]), kept, ...some].slice(0, Math.max(2, limit)), all: false };
   }
 }
