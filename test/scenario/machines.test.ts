@@ -41,7 +41,7 @@ function tree(): ReadonlyMap<string, string> {
     if (stat.isSymbolicLink()) found.set(path, `link ${readlinkSync(real)}`);
     else if (stat.isDirectory()) {
       found.set(path, `folder ${own}`);
-      for (const name of readdirSync(real)) walk(`${path}/${name}`, join(real, name));
+      for (const name of readdirSync(real).sort()) walk(`${path}/${name}`, join(real, name));
     } else found.set(path, `file ${own} ${createHash("sha256").update(readFileSync(real)).digest("hex")}`);
   };
   walk("/etc", join(folder(), "rootfs", "etc"));
