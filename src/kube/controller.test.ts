@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { McoError } from "../api/errors.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { memoryScribe } from "../ports/scribe.ts";
@@ -60,4 +60,36 @@ test("what the server refuses for good is shown until it is over", async () => {
 test("a key whose request a busy server turned away is looked at again no earlier than the server asks", async () => {
   const { looks } = await statusesAfter(new KubeError(429, {}, `GET ${kubernetes.Pod.plural}`, 20));
   for (const [index, at] of looks.slice(1).entries()) expect(at - (looks[index] ?? 0)).toBeGreaterThanOrEqual(20_000);
+});
+
+test("two watches of one kind with other selections are two caches, slim where asked, and a kind that the server does not have is empty until it comes", async () => {
+  const kernel = new Kernel(10);
+  const seen: string[][] = [];
+  const stopping = new AbortController();
+  const later = { ...MachineConfigPool, kind: "Later", plural: "laters" } as typeof MachineConfigPool;
+  const slim = (object: ConfigMap): ConfigMap => ({ ...object, data: {} });
+  const [red, blue] = [{ labelSelector: "colour=red" }, { labelSelector: "colour=blue" }];
+  const controller: Controller = {
+    name: "test",
+    watches: [
+      watching({ resource: kubernetes.ConfigMap, selection: red, keep: slim }),
+      watching({ resource: kubernetes.ConfigMap, selection: blue }),
+      watching({ resource: later, optional: true }),
+    ],
+    owns: [],
+    reconcile: async (_key, { caches }) => {
+      const words = (selection: typeof red) => caches.of(kubernetes.ConfigMap, selection).list().map(({ metadata, data }) => `${metadata.name}:${data?.["word"] ?? ""}`);
+      seen.push([...words(red), ...words(blue), `${caches.of(later).size}`]);
+      return settled();
+    },
+  };
+  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+  void (async () => {
+    const { kube } = await inProcessCluster(kernel);
+    for (const colour of ["red", "blue", "green"]) await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: colour, namespace: "default", labels: { colour } }, data: { word: colour } });
+    await runControllers([controller], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+  })().catch(() => undefined);
+  await kernel.run({ until: () => seen.some((words) => words.length === 3), maxMs: 100_000 });
+  stopping.abort(new Error("the test is over"));
+  expect(seen.at(-1)).toEqual(["red:", "blue:blue", "0"]);
 });

@@ -16,6 +16,10 @@ export interface Watch<T extends KubeObject = KubeObject> {
   /** Which keys of the reconciled kind to look at after a change; the changed object's own when absent. */
   readonly concerns?: (change: Change<T>, caches: Caches) => readonly string[];
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
+  /** What the cache holds of each object. Watches that share a cache name the same function, or none at all. */
+  readonly keep?: (object: T) => T;
+  /** The server need not have the kind: as long as it does not, there are no objects of it. */
+  readonly optional?: boolean;
 }
 
 /** Types a watch, so that `concerns` knows its objects; a list of watches forgets the type again. */
@@ -45,7 +49,7 @@ export interface Context extends Ports {
   readonly signal: AbortSignal;
 }
 
-/** One watch cache a kind, shared by all controllers of a process. */
+/** One watch cache for each kind and selection, shared by all controllers of a process. */
 export class Caches {
   readonly #caches = new Map<string, WatchCache<KubeObject>>();
   readonly #make: (watches: readonly Watch[]) => WatchCache<KubeObject>;
@@ -53,15 +57,23 @@ export class Caches {
   constructor(make: (watches: readonly Watch[]) => WatchCache<KubeObject>, watches: readonly Watch[]) {
     this.#make = make;
     const byKind = new Map<string, Watch[]>();
-    for (const watch of watches) byKind.set(idOf(watch.resource), [...(byKind.get(idOf(watch.resource)) ?? []), watch]);
+    for (const watch of watches) {
+      const id = idOf(watch.resource, watch.selection);
+      byKind.set(id, [...(byKind.get(id) ?? []), watch]);
+    }
     for (const [id, list] of byKind) this.#caches.set(id, this.#make(list));
   }
 
-  /** The cache of a kind that some controller of the process watches. */
-  of<T extends KubeObject>(resource: Resource<T>): WatchCache<T> {
-    const cache = this.#caches.get(idOf(resource));
-    if (cache === undefined) throw new Error(`bug: nobody watches ${resource.kind}`);
+  /** The cache of a kind that some controller of the process watches. The selection must be named where there are several. */
+  of<T extends KubeObject>(resource: Resource<T>, selection?: Selection): WatchCache<T> {
+    const cache = this.#caches.get(idOf(resource, selection)) ?? (selection === undefined ? this.#only(resource) : undefined);
+    if (cache === undefined) throw new Error(`bug: nobody watches ${idOf(resource, selection)}, or several watch parts of it`);
     return cache as unknown as WatchCache<T>;
+  }
+
+  #only(resource: Resource): WatchCache<KubeObject> | undefined {
+    const found = [...this.#caches].filter(([id]) => id.startsWith(`${idOf(resource)} `));
+    return found.length === 1 ? found[0]?.[1] : undefined;
   }
 
   all(): readonly WatchCache<KubeObject>[] {
@@ -69,7 +81,7 @@ export class Caches {
   }
 }
 
-const idOf = (resource: Resource) => `${resource.apiVersion}/${resource.kind}`;
+const idOf = (resource: Resource, { namespace = "", labelSelector = "", fieldSelector = "" }: Selection = {}) => [`${resource.apiVersion}/${resource.kind}`, namespace, labelSelector, fieldSelector].join(" ").trimEnd();
 
 export interface RunOptions extends Ports {
   readonly kube: KubeClient;
@@ -89,10 +101,14 @@ export async function runControllers(controllers: readonly Controller[], options
     (watches) => {
       const [first] = watches;
       if (first === undefined) throw new Error("bug: a cache without a watch");
+      if (watches.some(({ keep }) => keep !== first.keep)) throw new Error(`bug: two watches of ${idOf(first.resource, first.selection)} keep different parts`);
       return new WatchCache({
         kube,
         resource: first.resource,
         ...(first.selection === undefined ? {} : { selection: first.selection }),
+        ...(first.keep === undefined ? {} : { keep: first.keep }),
+        // Whoever cannot do without the kind waits for it.
+        optional: watches.every(({ optional }) => optional === true),
         indexes: Object.assign({}, ...watches.map((watch) => watch.indexes ?? {})) as NonNullable<Watch["indexes"]>,
         clock,
         random,
@@ -116,7 +132,7 @@ export async function runControllers(controllers: readonly Controller[], options
       },
     });
     for (const watch of controller.watches) {
-      caches.of(watch.resource).onChange((change) => {
+      caches.of(watch.resource, watch.selection).onChange((change) => {
         for (const key of watch.concerns === undefined ? [change.key] : watch.concerns(change, caches)) queue.add(key);
       });
     }
@@ -149,8 +165,8 @@ export async function runControllers(controllers: readonly Controller[], options
 
   async function report(controller: Controller, key: string, outcome: Outcome): Promise<void> {
     const type = controller.degradedCondition;
-    const { resource } = controller.watches[0];
-    const cached = caches.of(resource).get(key);
+    const { resource, selection } = controller.watches[0];
+    const cached = caches.of(resource, selection).get(key);
     if (type === undefined || cached === undefined) return;
     const degraded = outcome.kind === "stalled";
     const wanted = { type, status: degraded ? ("True" as const) : ("False" as const), reason: degraded ? outcome.reason : "AsExpected", message: degraded ? outcome.message : "" };

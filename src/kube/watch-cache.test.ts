@@ -108,6 +108,30 @@ describe("a watch cache", () => {
     stop();
   });
 
+  test("of an optional kind is empty while the server does not have it, asks seldom, and has what there is once it does", async () => {
+    let has = false;
+    let lists = 0;
+    const kernel = new Kernel(8);
+    const cluster = await turning(kernel, inProcessCluster(kernel));
+    const kube = cluster.client(async (request, signal) => {
+      if (!request.target.includes("configmaps")) return cluster.transport(request, signal);
+      lists += 1;
+      return has ? cluster.transport(request, signal) : { status: 404, headers: {}, body: "404 page not found" };
+    });
+    const cache = new WatchCache({ kube, resource: kubernetes.ConfigMap, selection: { namespace: "default" }, optional: true, clock: kernel.clock, random: kernel.random, log: silentLogger });
+    const stopping = new AbortController();
+    void cache.run(stopping.signal);
+    await turning(kernel, cache.synced);
+    expect(cache.size).toBe(0);
+    await kernel.run({ until: () => false, maxMs: 120_000 });
+    expect(lists).toBeLessThanOrEqual(5);
+    has = true;
+    await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("there")));
+    await kernel.run({ until: () => cache.get("default/there") !== undefined, maxMs: 120_000 });
+    expect(cache.get("default/there")).toBeDefined();
+    stopping.abort(new Error("stop"));
+  });
+
   test("takes a watch that says nothing for dead, and asks again", async () => {
     let watches = 0;
     const { run, stop, pass } = await start((handler) => async (request, signal) => {

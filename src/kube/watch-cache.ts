@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
-import { isExpired, retryAfterMs } from "./kube-error.ts";
+import { isExpired, isNotFound, retryAfterMs } from "./kube-error.ts";
 
 export interface Change<T> {
   readonly key: string;
@@ -22,6 +22,8 @@ export interface WatchCacheOptions<T extends KubeObject> {
   readonly log: Logger;
   /** What to keep of each object; the default keeps all but `managedFields`. Bounds memory. */
   readonly keep?: (object: T) => T;
+  /** The server need not have the kind: a kind that it does not know has no objects, and is asked for now and then. */
+  readonly optional?: boolean;
   /** Index name → the values under which an object is found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
 }
@@ -36,6 +38,9 @@ const stallMs = 150_000;
 const again = { firstMs: 200, lastMs: 10_000, spread: 0.5 };
 /** An attempt that took this long has put distance enough between itself and the next. */
 const longAttemptMs = 10_000;
+
+/** How long a server that does not have an optional kind is left alone. */
+const absentMs = 30_000;
 
 /**
  * All objects of one kind, kept current by one watch: list, then watch with bookmarks, resumed where it ended after a
@@ -112,6 +117,13 @@ export class WatchCache<T extends KubeObject> {
         if (isExpired(error)) resumeAt = undefined;
       }
       if (signal.aborted) return;
+      if (this.#options.optional === true && isNotFound(failure)) {
+        resumeAt = undefined;
+        failures = 0;
+        this.#replace([]);
+        await clock.sleep(absentMs * (1 + random.next()), signal).catch(() => undefined);
+        continue;
+      }
       if (isHeard || clock.monotonic() - began >= longAttemptMs) failures = 0;
       failures += 1;
       const wait = Math.max(retryAfterMs(failure) * (1 + 0.2 * random.next()), backedOff(random, failures, again));
@@ -123,6 +135,11 @@ export class WatchCache<T extends KubeObject> {
   async #relist(signal: AbortSignal): Promise<string> {
     const { items, resourceVersion } = await this.#options.kube.list(this.resource, this.#options.selection, { signal });
     this.#heardAt = this.#options.clock.monotonic();
+    this.#replace(items);
+    return resourceVersion;
+  }
+
+  #replace(items: readonly T[]): void {
     const gone = new Set(this.#objects.keys());
     for (const item of items) {
       gone.delete(keyOf(item));
@@ -133,7 +150,6 @@ export class WatchCache<T extends KubeObject> {
       this.#synced = true;
       this.#onSynced();
     }
-    return resourceVersion;
   }
 
   async *#follow(resourceVersion: string, signal: AbortSignal): AsyncIterable<string> {
