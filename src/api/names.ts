@@ -39,6 +39,12 @@ export const annotations = {
   quarantined: `${prefix}quarantined`,
   /** Ours: how long a drain may take before the pool's deadline policy acts, in seconds. */
   drainDeadlineSeconds: `${prefix}drain-deadline-seconds`,
+  /** Ours: what happens then: `wait`, `skip`, or `force: ` and what may be overridden. */
+  drainAfterDeadline: `${prefix}drain-after-deadline`,
+  /** Ours: `true`: never machines of two zones at once. */
+  oneZoneAtATime: `${prefix}one-zone-at-a-time`,
+  /** Ours: how many rendered configs that nothing uses are kept. */
+  retainedConfigs: `${prefix}retained-configs`,
   // on MachineConfigNodes
   /** Ours: JSON list of {config, image, reason, at} that this node went back from. */
   refusedTargets: `${prefix}refusedTargets`,

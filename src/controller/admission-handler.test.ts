@@ -53,6 +53,21 @@ describe("admission of MachineConfigs", () => {
   });
 });
 
+describe("admission of pools", () => {
+  const pool = (annotations: object) => ({ metadata: { name: "worker", annotations }, spec: { nodeSelector: { matchLabels: { a: "" } }, machineConfigSelector: { matchLabels: { a: "" } } } });
+  const key = "machineconfiguration.openshift.io/drain-after-deadline";
+
+  test("an annotation that is not understood is refused where somebody writes it, and stands in nobody's way where it was", async () => {
+    const bad = pool({ [key]: "force: all" });
+    const refused = await review("MachineConfigPool", bad, pool({}));
+    expect(refused.allowed).toBe(false);
+    expect(refused.status?.message).toBe(`MachineConfigPool worker is invalid: metadata.annotations[${key}]: "force: all" is not understood; write "wait", "skip", or "force: " and what may be overridden, of pdb, refused, unmanaged, emptyDir`);
+    expect(refused.status?.details.causes[0]?.field).toBe(`metadata.annotations[${key}]`);
+    expect((await review("MachineConfigPool", { ...bad, spec: { ...bad.spec, paused: true } }, bad)).allowed).toBe(true);
+    expect((await review("MachineConfigPool", pool({}), bad)).allowed).toBe(true);
+  });
+});
+
 describe("the plan of a change", () => {
   const labelled = { labels: { "machineconfiguration.openshift.io/role": "worker" } };
   const file = (path: string, text: string) => ignition({ files: [{ path, contents: { source: `data:,${text}` } }] });

@@ -79,10 +79,10 @@ function summaryOf({ kind, object, oldObject, userInfo }: NonNullable<Review["re
 function judge({ kind, object, oldObject }: NonNullable<Review["request"]>): AdmissionVerdict {
   const allowed = { verdict: "allowed", warnings: [] } as const;
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
+  if (kind?.kind === MachineConfigPool.kind) return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
   // What was stored once may still be labelled, annotated and deleted.
   if (oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec)) return allowed;
   if (kind?.kind === MachineConfig.kind) return judgeMachineConfig(object as MachineConfig);
-  if (kind?.kind === MachineConfigPool.kind) return judgePool(object as MachineConfigPool);
   return allowed;
 }
 

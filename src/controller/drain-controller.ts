@@ -3,7 +3,8 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
-import { type BlockedPod, describeDrain, drainDeadlineSeconds, drainReasons, drainStep, planDrain } from "../core/plan-drain.ts";
+import { type BlockedPod, describeDrain, drainReasons, drainStep, planDrain } from "../core/plan-drain.ts";
+import { poolPolicy } from "../core/pool-policy.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { type PhaseReport, childReason, withPhases } from "../core/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
@@ -105,7 +106,7 @@ async function empty(node: Node, context: Context): Promise<Outcome> {
   const message = describeDrain(blocked, leaving);
   const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
   const since = before?.status === "Unknown" ? Date.parse(before.lastTransitionTime) : clock.now();
-  const deadline = drainDeadlineSeconds(poolOf(node, caches));
+  const deadline = poolPolicy(poolOf(node, caches)).policy.drain.deadlineSeconds;
   const late = deadline !== undefined && clock.now() - since > deadline * 1000;
   const reason = late ? reasons.late : blocked.length > 0 ? reasons.blocked : reasons.progress;
   if (reason !== reasons.progress && before?.reason !== reason) {

@@ -15,6 +15,7 @@ export { type FieldOrigin, inMergeOrder } from "./merge-fields.ts";
 export { type NodeConfig, compareNodeConfigs, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
 export { type ClusterForecast, type ClusterObjects, type NodeForecast, type PoolForecast, observedAs, planCluster, renderInputsOf } from "./plan-cluster.ts";
 export { type NodePlan, type ObservedNode, type Originals, type Step, planNode } from "./plan-node.ts";
+export { type AfterDeadline, type PoolPolicy, type Protection, defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 export { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
 export { type Irreconcilable, reconcile } from "./reconcilable.ts";
 export { renderForPool, storageOverridesOf } from "./render-for-pool.ts";

@@ -1,8 +1,10 @@
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { selectorIsEmpty } from "../api/object.ts";
+import { equalValues } from "../ignition/canonical.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
+import { newPolicyProblems } from "./pool-policy.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
 /** What the API server is told about an object that somebody wants to store. */
@@ -19,9 +21,10 @@ export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spe
   return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
 }
 
-/** Judges a pool by itself. */
-export function judgePool(pool: Pick<MachineConfigPool, "metadata" | "spec">): AdmissionVerdict {
-  return judged(`MachineConfigPool ${pool.metadata.name}`, problemsOfPool(pool));
+/** Judges a pool by itself: its spec, and what its annotations ask for. What it had before and keeps is not judged again. */
+export function judgePool(pool: Pick<MachineConfigPool, "metadata" | "spec">, before?: Pick<MachineConfigPool, "metadata" | "spec">): AdmissionVerdict {
+  const ofSpec = before !== undefined && equalValues(pool.spec, before.spec) ? [] : problemsOfPool(pool);
+  return judged(`MachineConfigPool ${pool.metadata.name}`, [...ofSpec, ...newPolicyProblems(pool, before)]);
 }
 
 /** What is wrong with a pool: selectors that select everything are a mistake that would take every machine. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Node, Pod } from "../api/kubernetes.ts";
 import { annotations } from "../api/names.ts";
-import { describeDrain, drainDeadlineSeconds, drainStep, planDrain } from "./plan-drain.ts";
+import { describeDrain, drainStep, planDrain } from "./plan-drain.ts";
 
 const node = (has: { desired?: string; applied?: string; ours?: string; cordoned?: boolean }): Pick<Node, "metadata" | "spec"> => ({
   metadata: {
@@ -56,10 +56,5 @@ describe("planDrain", () => {
       "1 pod cannot be evicted: n/a (The disruption budget web needs 2 healthy pods and has 2 currently); waiting for n/b to end",
     );
     expect(describeDrain([], [])).toBe("all pods have left");
-  });
-
-  test("a deadline is a positive number of seconds; anything else is none", () => {
-    const of = (text: string) => drainDeadlineSeconds({ metadata: { annotations: { [annotations.drainDeadlineSeconds]: text } } });
-    expect([of("30"), of("0"), of("-5"), of("soon"), of("1.5"), drainDeadlineSeconds(undefined)]).toEqual([30, undefined, undefined, undefined, undefined, undefined]);
   });
 });

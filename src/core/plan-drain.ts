@@ -84,9 +84,3 @@ export function describeDrain(blocked: readonly BlockedPod[], leaving: readonly 
   ];
   return parts.length === 0 ? "all pods have left" : parts.join("; ");
 }
-
-/** Seconds that a pool gives its drains; `undefined`: as long as it takes. */
-export function drainDeadlineSeconds(pool: { readonly metadata: { readonly annotations?: Record<string, string> } } | undefined): number | undefined {
-  const seconds = Number(pool?.metadata.annotations?.[annotations.drainDeadlineSeconds] ?? "");
-  return Number.isInteger(seconds) && seconds > 0 ? seconds : undefined;
-}

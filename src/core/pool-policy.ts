@@ -1,0 +1,96 @@
+import { annotations } from "../api/names.ts";
+import type { Problem } from "../ignition/problem.ts";
+
+/**
+ * What protects a pod from being deleted. A pod may have several: `pdb`, a disruption budget refuses its eviction;
+ * `refused`, something else does, such as a webhook; `unmanaged`, no controller would make it again; `emptyDir`, it keeps
+ * data on the machine that would be lost.
+ */
+export const protections = ["pdb", "refused", "unmanaged", "emptyDir"] as const;
+export type Protection = (typeof protections)[number];
+
+/** What happens when a drain has taken longer than its pool's deadline. */
+export type AfterDeadline =
+  /** It says so, and goes on without force. */
+  | { readonly do: "wait" }
+  /** The machine goes back into service and gives its place to another one; it is tried again later. */
+  | { readonly do: "skip" }
+  /** A pod whose eviction is refused is deleted, if everything that protects it is named. */
+  | { readonly do: "force"; readonly despite: readonly Protection[] };
+
+/** How a pool wants to be treated beyond its spec: our annotations on it, with their defaults. */
+export interface PoolPolicy {
+  readonly drain: {
+    /** `undefined`: as long as it takes. */
+    readonly deadlineSeconds: number | undefined;
+    readonly afterDeadline: AfterDeadline;
+  };
+  /** Machines of two zones are never out of service for us at the same time. */
+  readonly oneZoneAtATime: boolean;
+  /** How many rendered configurations that the pool has had are kept, beside those that something uses. */
+  readonly retainedConfigs: number;
+}
+
+export const defaultPoolPolicy: PoolPolicy = { drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5 };
+
+/** A day, a week: whoever writes more has counted in another unit. */
+const longestDeadlineSeconds = 7 * 24 * 3600;
+const mostRetained = 1000;
+
+type Annotated = { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } };
+
+/** Where an annotation stands, in the words of the API server's own refusals. */
+const pathTo = (key: string) => `metadata.annotations[${key}]`;
+
+/**
+ * Reads everything that a pool's annotations say about how to treat it. What cannot be read counts as absent and is a
+ * problem with its place and remedy; a pool that is gone (`undefined`) has the defaults.
+ */
+export function poolPolicy(pool: Annotated | undefined): { readonly policy: PoolPolicy; readonly problems: readonly Problem[] } {
+  const has = pool?.metadata.annotations ?? {};
+  const problems: Problem[] = [];
+  const read = <T>(key: string, fallback: T, parse: (text: string) => T | undefined, remedy: string): T => {
+    const text = has[key]?.trim();
+    if (text === undefined) return fallback;
+    const value = parse(text);
+    if (value === undefined) problems.push({ severity: "error", path: pathTo(key), reason: `"${text.length <= 80 ? text : `${text.slice(0, 79)}…`}" is not understood`, remedy });
+    return value ?? fallback;
+  };
+  const { drain, oneZoneAtATime, retainedConfigs } = defaultPoolPolicy;
+
+  const deadlineSeconds = read(annotations.drainDeadlineSeconds, drain.deadlineSeconds, (text) => within(text, 1, longestDeadlineSeconds), `write a whole number of seconds from 1 to ${longestDeadlineSeconds}, or remove the annotation: drains then take as long as they take`);
+  const afterDeadline = read(annotations.drainAfterDeadline, drain.afterDeadline, parseAfterDeadline, `write "wait", "skip", or "force: " and what may be overridden, of ${protections.join(", ")}`);
+  if (afterDeadline.do !== "wait" && has[annotations.drainDeadlineSeconds] === undefined) {
+    problems.push({ severity: "warning", path: pathTo(annotations.drainAfterDeadline), reason: "has no effect: drains of this pool have no deadline", remedy: `set ${annotations.drainDeadlineSeconds} too` });
+  }
+  const policy: PoolPolicy = {
+    drain: { deadlineSeconds, afterDeadline },
+    oneZoneAtATime: read(annotations.oneZoneAtATime, oneZoneAtATime, (text) => (text === "true" ? true : text === "false" ? false : undefined), 'write "true" or "false"'),
+    retainedConfigs: read(annotations.retainedConfigs, retainedConfigs, (text) => within(text, 0, mostRetained), `write a whole number from 0 to ${mostRetained}; ${retainedConfigs} are kept when the annotation is absent`),
+  };
+  return { policy, problems };
+}
+
+function within(text: string, least: number, most: number): number | undefined {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+  return value !== undefined && value >= least && value <= most ? value : undefined;
+}
+
+function parseAfterDeadline(text: string): AfterDeadline | undefined {
+  if (text === "wait" || text === "skip") return { do: text };
+  const named = /^force:(.*)$/.exec(text)?.[1]?.split(",").map((name) => name.trim());
+  if (named === undefined) return undefined;
+  const despite = protections.filter((protection) => named.includes(protection));
+  // One that is not understood would be overridden never or always: neither was asked for.
+  return named.every((name) => (protections as readonly string[]).includes(name)) ? { do: "force", despite } : undefined;
+}
+
+/** Problems of annotations that a change brings; those that the pool had before stand in nobody's way. */
+export function newPolicyProblems(pool: Annotated, before: Annotated | undefined): readonly Problem[] {
+  const { problems } = poolPolicy(pool);
+  if (before === undefined) return problems;
+  const isNew = (key: string) => pool.metadata.annotations?.[key] !== before.metadata.annotations?.[key];
+  const keys = [annotations.drainDeadlineSeconds, annotations.drainAfterDeadline, annotations.oneZoneAtATime, annotations.retainedConfigs];
+  const changed = keys.filter(isNew).map(pathTo);
+  return problems.filter(({ path }) => changed.includes(path));
+}
