@@ -11,8 +11,8 @@ export function recordable(text: string): string {
 const uid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 const timestamp = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
 const date = /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g;
-/** In tables and descriptions ages stand alone: `5s`, `2m10s`. */
-const age = /(?<=^|\s)(?:\d+h)?(?:\d+m)?\d+s(?=\s|$|,|\))/g;
+/** In tables and descriptions ages stand alone: `5s`, `2m10s`, and `6y326d` of what is dated 2020. */
+const age = /(?<=^|\s)(?:(?:\d+h)?(?:\d+m)?\d+s|\d+y(?:\d+d)?)(?=\s|$|,|\))/g;
 
 function cleanLine(line: string): string {
   // Commands are what the session says, not what was printed.
