@@ -29,6 +29,10 @@ export const annotations = {
   finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
   /** Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the cordon is ours. */
   cordonedFor: `${prefix}cordonedFor`,
+  /** Ours: JSON {request, at, pods} of the drain under way: when it began, and how many pods had to go then. */
+  drainBegan: `${prefix}drainBegan`,
+  /** Ours: JSON {request, at, again, why} of the drain that was given up for now; gone when the node gets a target again. */
+  drainSkipped: `${prefix}drainSkipped`,
   // on MachineConfigs and ControllerConfig
   generatedByController: `${prefix}generated-by-controller-version`,
   generatedByVersion: `${prefix}generated-by-version`,

@@ -1,52 +1,76 @@
-import { type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
+import { type Node, type Pod, type PodDisruptionBudget, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
-import { type BlockedPod, describeDrain, drainReasons, drainStep, planDrain } from "../core/plan-drain.ts";
-import { poolPolicy } from "../core/pool-policy.ts";
+import { type BlockedPod, type DrainPlan, describeBlocked, describeDrain, describeForecast, drainBegan, drainReasons, drainStep, judgeDrain, planDrain, skippedUntil, slimBudget, slimPod, whyStuck } from "../core/plan-drain.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
+import { poolPolicy } from "../core/pool-policy.ts";
 import { type PhaseReport, childReason, withPhases } from "../core/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
+import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
 const retrySeconds = 5;
 /** After the pool's deadline. */
 const lateRetrySeconds = 30;
+/** Requests that one drain has under way at once. */
+const requestsAtOnce = 8;
+/** Nodes whose pods are watched at once; the pods of further ones are asked for now and then. */
+const mostWatchedNodes = 64;
+/** How often a drain's progress is told at most, while nothing but counts changes. */
+const progressMs = 15_000;
 
 const reasons = { progress: childReason(types.updateExecuted, types.drained), ...drainReasons } as const;
-const isDraining = (node: Node | undefined) => node !== undefined && drainStep(node).do === "evict";
+
+/** What is watched only while something drains: pods node by node, disruption budgets while one of them blocks. */
+interface Lookouts {
+  readonly pods: WatchesOnDemand<Pod>;
+  readonly budgets: WatchesOnDemand<PodDisruptionBudget>;
+  /** Nodes that a budget blocks. */
+  readonly blocked: Set<string>;
+  /** What was told of a drain, and when (monotonic milliseconds): forgetting it costs one more write. */
+  readonly told: Map<string, { readonly what: string; readonly at: number }>;
+}
+const allBudgets = "all";
 
 /**
  * Takes machines out of service and puts them back, as their daemons ask by annotation. Where a drain stands is on the
- * objects alone: a new process goes on with what it finds. Pods leave by eviction and never against their budget.
+ * objects alone: a new process goes on with what it finds. Pods leave by eviction, and never against their budget unless
+ * the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
  */
 export function drainController(): Controller {
+  let lookouts: Lookouts | undefined;
   return {
     name: "drain",
     watches: [
       watching({ resource: kubernetes.Node, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && requestOf(before) === requestOf(after) ? [] : [key]) }),
-      watching({
-        resource: kubernetes.Pod,
-        concerns: ({ before, after }, caches) => {
-          const name = (after ?? before)?.spec?.nodeName;
-          return name !== undefined && isDraining(caches.of(kubernetes.Node).get(name)) ? [name] : [];
-        },
-      }),
-      watching({ resource: kubernetes.PodDisruptionBudget, concerns: (_change, caches) => caches.of(kubernetes.Node).list().filter(isDraining).map(({ metadata }) => metadata.name) }),
       watching({ resource: MachineConfigNode, concerns: () => [] }),
-      watching({ resource: MachineConfigPool, concerns: () => [] }),
+      watching({ resource: MachineConfigPool, concerns: ({ before, after }, caches) => (before === undefined || after === undefined || policyOf(before) === policyOf(after) ? [] : drainingNodes(caches, after)) }),
     ],
     owns: ["Node.spec.unschedulable", "Node.metadata.annotations/drain", "MachineConfigNode.status/drain"],
-    workers: 5,
+    workers: Number.POSITIVE_INFINITY,
+
+    start(add, { kube, clock, random, log, signal }) {
+      const blocked = new Set<string>();
+      const ports = { kube, clock, random, log, signal };
+      lookouts = {
+        pods: new WatchesOnDemand({ ...ports, resource: kubernetes.Pod, keep: slimPod, most: mostWatchedNodes, onChange: add }),
+        budgets: new WatchesOnDemand({ ...ports, resource: kubernetes.PodDisruptionBudget, keep: slimBudget, most: 1, onChange: () => blocked.forEach((node) => add(node)) }),
+        blocked,
+        told: new Map(),
+      };
+    },
 
     async reconcile(name, context): Promise<Outcome> {
+      if (lookouts === undefined) throw new Error("bug: the drain controller was not started");
       const node = context.caches.of(kubernetes.Node).get(name);
-      if (node === undefined || node.metadata.deletionTimestamp !== undefined) return settled();
-      const step = drainStep(node);
+      const step = node === undefined || node.metadata.deletionTimestamp !== undefined ? ({ do: "nothing" } as const) : drainStep(node);
+      if (step.do !== "evict") rest(name, lookouts);
+      if (node === undefined) return settled();
       switch (step.do) {
         case "nothing":
           return settled();
@@ -56,20 +80,87 @@ export function drainController(): Controller {
           return uncordon(node, context);
         case "cordon": {
           const cordoned = await cordon(node, context);
-          return cordoned === undefined ? settled() : empty(cordoned, context);
+          return cordoned === undefined ? settled() : empty(cordoned, context, lookouts);
         }
         case "evict":
-          return empty(node, context);
+          return empty(node, context, lookouts);
       }
     },
   };
 }
 
-const requestOf = ({ metadata, spec }: Node) => JSON.stringify([metadata.uid, metadata.annotations?.[annotations.desiredDrain], metadata.annotations?.[annotations.lastAppliedDrain], metadata.annotations?.[annotations.cordonedFor], spec?.unschedulable === true]);
+const requestOf = ({ metadata, spec }: Node) => JSON.stringify([metadata.uid, metadata.annotations?.[annotations.desiredDrain], metadata.annotations?.[annotations.lastAppliedDrain], metadata.annotations?.[annotations.cordonedFor], metadata.annotations?.[annotations.drainSkipped], spec?.unschedulable === true]);
+const policyOf = (pool: MachineConfigPool) => JSON.stringify(poolPolicy(pool).policy.drain);
+const drainingNodes = (caches: Caches, pool: MachineConfigPool) =>
+  caches
+    .of(kubernetes.Node)
+    .list()
+    .filter((node) => drainStep(node).do === "evict" && poolOf(node, caches)?.metadata.name === pool.metadata.name)
+    .map(({ metadata }) => metadata.name);
+
+/** Nobody has to look out for this node any more. */
+function rest(name: string, { pods, budgets, blocked, told }: Lookouts): void {
+  pods.close(name);
+  told.delete(name);
+  blocked.delete(name);
+  if (blocked.size === 0) budgets.close(allBudgets);
+}
+
+/** What waits of it does not begin more than so many at once. */
+async function each<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async () => {
+    for (;;) {
+      const index = next;
+      next += 1;
+      const item = items[index];
+      if (item === undefined) return;
+      results[index] = await work(item);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(requestsAtOnce, items.length) }, worker));
+  return results;
+}
+
+const podsOn = async (name: string, { kube, signal }: Context): Promise<readonly Pod[]> => (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal })).items;
+
+/** The budgets of the namespaces of some pods, as the server has them now. */
+async function budgetsFor(blocked: readonly BlockedPod[], { kube, signal }: Context): Promise<readonly PodDisruptionBudget[]> {
+  const namespaces = [...new Set(blocked.flatMap(({ pod }) => pod.metadata.namespace ?? []))].sort();
+  return (await each(namespaces, (namespace) => kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal }))).flatMap(({ items }) => items);
+}
+
+interface Forecast {
+  readonly plan: DrainPlan;
+  readonly said: string | undefined;
+  readonly blocked: readonly BlockedPod[];
+}
+
+/** Asks, without doing it, which pods would go. What cannot be foreseen hinders nobody. */
+async function foresee(name: string, context: Context): Promise<Forecast | undefined> {
+  const { log, signal } = context;
+  try {
+    const plan = planDrain(await podsOn(name, context));
+    const blocked = (await each(plan.evict, (pod) => evict(pod, context, true))).flatMap((result) => (result.verdict === "blocked" ? [result] : []));
+    return { plan, blocked, said: describeForecast(plan, blocked, await budgetsFor(blocked, context)) };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    log.warn({ node: name, error }, "what the drain will meet could not be foreseen");
+    return undefined;
+  }
+}
 
 /** @returns the node as it is afterwards, or `undefined` when it no longer asks for it. */
-async function cordon(node: Node, { kube, events, log, scribe, signal }: Context): Promise<Node | undefined> {
+async function cordon(node: Node, context: Context): Promise<Node | undefined> {
+  const { kube, clock, events, log, scribe, signal } = context;
   const { name } = node.metadata;
+  const forecast = await foresee(name, context);
+  if (forecast?.said !== undefined) {
+    log.info({ node: name, forecast: forecast.said }, "drain foreseen");
+    events.event(node, { type: forecast.blocked.length > 0 ? "Warning" : "Normal", reason: "DrainForecast", message: `Before ${name} is drained, ${forecast.said}` });
+    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "progress", reason: "DrainForecast", message: forecast.said });
+  }
   let anew = false;
   const written = await updateObject(
     kube,
@@ -79,8 +170,11 @@ async function cordon(node: Node, { kube, events, log, scribe, signal }: Context
       const step = drainStep(object);
       if (step.do !== "cordon") return undefined;
       anew = step.anew;
+      const removed = null as unknown as string;
+      // A drain that somebody put back into service in its middle is the same drain still; one that was done begins anew.
+      const began = anew ? undefined : drainBegan(object);
       // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for this one's.
-      return { metadata: { name, annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: null as unknown as string } }, spec: { unschedulable: true } };
+      return { metadata: { name, annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: removed, [annotations.drainBegan]: beganNote(step.request, began?.at ?? stampOf(clock.now()), forecast?.plan), [annotations.drainSkipped]: removed } }, spec: { unschedulable: true } };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
@@ -91,51 +185,149 @@ async function cordon(node: Node, { kube, events, log, scribe, signal }: Context
   return written;
 }
 
-async function empty(node: Node, context: Context): Promise<Outcome> {
-  const { kube, caches, clock, events, log, scribe, signal } = context;
-  const { name } = node.metadata;
-  const request = node.metadata.annotations?.[annotations.desiredDrain] ?? "";
-  // Asked of the server: a pod that was bound just before the cordon may not have come through the watch yet.
-  const { items } = await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal });
-  const plan = planDrain(items);
-  const results = await Promise.all(plan.evict.map((pod) => evict(pod, context)));
-  const blocked = results.flatMap((result) => (result.verdict === "blocked" ? [result] : []));
-  const leaving = [...plan.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
-  if (blocked.length === 0 && leaving.length === 0) return confirm(node, request, context);
+const stampOf = (now: number) => `${new Date(now).toISOString().slice(0, 19)}Z`;
+const beganNote = (request: string, at: string, plan: DrainPlan | undefined) => JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
 
-  const message = describeDrain(blocked, leaving);
-  const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
-  const since = before?.status === "Unknown" ? Date.parse(before.lastTransitionTime) : clock.now();
-  const deadline = poolPolicy(poolOf(node, caches)).policy.drain.deadlineSeconds;
-  const late = deadline !== undefined && clock.now() - since > deadline * 1000;
-  const reason = late ? reasons.late : blocked.length > 0 ? reasons.blocked : reasons.progress;
-  if (reason !== reasons.progress && before?.reason !== reason) {
-    events.event(node, { type: "Warning", reason: late ? reasons.late : "DrainBlocked", message: late ? `The drain of ${name} takes longer than the ${deadline} s that its pool gives it; it goes on without force: ${message}` : `The drain of ${name} waits: ${message}` });
-    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "progress", reason, message });
-  }
-  await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
-  log.debug({ node: name, blocked: blocked.length, leaving: leaving.length }, "draining");
-  const wait = late ? lateRetrySeconds : retrySeconds;
-  const sooner = deadline === undefined || late ? wait : Math.min(wait, Math.max(1, deadline - (clock.now() - since) / 1000));
-  return waiting("Draining", message, sooner);
+/** Notes when the drain of a node began that somebody else had cordoned. */
+async function begin(node: Node, plan: DrainPlan, { kube, clock, signal }: Context): Promise<Node | undefined> {
+  return updateObject(
+    kube,
+    kubernetes.Node,
+    node.metadata,
+    (object) => {
+      const step = drainStep(object);
+      if (step.do !== "evict" || drainBegan(object) !== undefined) return undefined;
+      return { metadata: { name: node.metadata.name, annotations: { [annotations.drainBegan]: beganNote(step.request, stampOf(clock.now()), plan), [annotations.drainSkipped]: null as unknown as string } } };
+    },
+    { cached: node, owner: fieldManagers.drain, signal },
+  );
 }
 
-async function evict(pod: Pod, { kube, signal }: Context): Promise<{ readonly verdict: "gone" } | { readonly verdict: "leaving"; readonly pod: Pod } | ({ readonly verdict: "blocked" } & BlockedPod)> {
+async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<Outcome> {
+  const { caches, clock, events, log, scribe, signal } = context;
+  const { name } = node.metadata;
+  const request = node.metadata.annotations?.[annotations.desiredDrain] ?? "";
+  const seen = lookouts.pods.objects(name);
+  const plan = planDrain(seen ?? (await podsOn(name, context)));
+  let results = await each(plan.evict, (pod) => evict(pod, context));
+  let leaving = [...plan.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
+  if (seen !== undefined && leaving.length === 0 && results.every(({ verdict }) => verdict === "gone")) {
+    // Asked of the server: a pod that was bound just before the cordon may not have come through the watch yet.
+    const last = planDrain(await podsOn(name, context));
+    results = await each(last.evict, (pod) => evict(pod, context));
+    leaving = [...last.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
+  }
+  let blocked: readonly BlockedPod[] = results.flatMap((result) => (result.verdict === "blocked" ? [result] : []));
+  if (blocked.length === 0 && leaving.length === 0) return confirm(node, request, context, lookouts);
+
+  lookouts.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
+  if (blocked.some(({ by }) => by === "pdb")) {
+    lookouts.blocked.add(name);
+    lookouts.budgets.open(allBudgets, {});
+  } else lookouts.blocked.delete(name);
+
+  const began = drainBegan(node) ?? drainBegan((await begin(node, plan, context)) ?? node);
+  if (began === undefined) return settled();
+  const pool = poolOf(node, caches);
+  const { drain } = poolPolicy(pool).policy;
+  const seconds = (clock.now() - Date.parse(began.at)) / 1000;
+  const budgets = lookouts.budgets.objects(allBudgets) ?? (await budgetsFor(blocked, context));
+  const verdict = judgeDrain(drain, seconds, blocked, budgets);
+  let unforced = "";
+  if (verdict.do === "force") {
+    for (const each of verdict.pods) await force(node, each, { pool: pool?.metadata.name ?? "", seconds, what: describeBlocked(each, budgets) }, context);
+    blocked = verdict.kept;
+    leaving = [...leaving, ...verdict.pods.map(({ pod }) => pod)];
+    unforced = verdict.kept.length === 0 ? "" : `; ${verdict.kept.length} not forced, because of what the pool's policy does not name: ${[...new Set(verdict.kept.flatMap(({ unnamed }) => unnamed))].sort().join(", ")}`;
+  }
+  const message = `${describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() })}${unforced}`;
+  if (verdict.do === "skip") return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, lookouts);
+
+  const late = verdict.do === "force" || verdict.late;
+  const reason = late ? reasons.late : blocked.length > 0 ? reasons.blocked : reasons.progress;
+  const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
+  if (reason !== reasons.progress && (before?.status !== "Unknown" || before.reason !== reason)) {
+    const goesOn = verdict.do === "force" ? "it overrides what the pool's policy names" : "it goes on without force";
+    events.event(node, { type: "Warning", reason: late ? reasons.late : "DrainBlocked", message: late ? `The drain of ${name} takes longer than the ${drain.deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}` : `The drain of ${name} waits: ${message}` });
+    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "progress", reason, message });
+  }
+  const what = JSON.stringify([reason, blocked.map(({ pod }) => pod.metadata.uid), leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid)]);
+  const told = lookouts.told.get(name);
+  if (told?.what !== what || clock.monotonic() - told.at >= progressMs) {
+    lookouts.told.set(name, { what, at: clock.monotonic() });
+    await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
+  }
+  log.debug({ node: name, blocked: blocked.length, leaving: leaving.length }, "draining");
+  const wait = late ? lateRetrySeconds : retrySeconds;
+  const sooner = drain.deadlineSeconds === undefined || late ? wait : Math.min(wait, Math.max(1, drain.deadlineSeconds - seconds));
+  return waiting("Draining", message, sooner);
+
+  async function force(of: Node, blockedPod: BlockedPod, told: { readonly pool: string; readonly seconds: number; readonly what: string }, { kube: client }: Context): Promise<void> {
+    const { pod } = blockedPod;
+    const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
+    log.warn({ node: of.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by: blockedPod.by }, "pod deleted by force");
+    events.event(of, { type: "Warning", reason: "DrainForced", message: text });
+    scribe.line({ book: `node/${of.metadata.name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "boundary", reason: "DrainForced", message: text });
+    await client.delete(kubernetes.Pod, { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "" }, { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal }).catch((error: unknown) => {
+      // Another pod has its name by now.
+      if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
+    });
+  }
+}
+
+/** Gives the drain up for now: the node serves again, and its place goes to another one. */
+async function skip(node: Node, { request, deadlineSeconds, message }: { readonly request: string; readonly deadlineSeconds: number; readonly message: string }, context: Context, lookouts: Lookouts): Promise<Outcome> {
+  const { kube, clock, events, log, scribe, signal } = context;
+  const { name } = node.metadata;
+  const again = stampOf(skippedUntil(clock.now(), deadlineSeconds));
+  let isSkipped = false;
+  await updateObject(
+    kube,
+    kubernetes.Node,
+    { name },
+    (object) => {
+      const step = drainStep(object);
+      isSkipped = step.do === "evict" && step.request === request;
+      if (!isSkipped) return undefined;
+      const removed = null as unknown as string;
+      const ours = object.metadata.annotations?.[annotations.cordonedFor] !== undefined;
+      const note = JSON.stringify({ request, at: stampOf(clock.now()), again, why: message.length <= 512 ? message : `${message.slice(0, 511)}…` });
+      return { metadata: { name, annotations: { [annotations.drainSkipped]: note, [annotations.drainBegan]: removed, [annotations.cordonedFor]: removed } }, ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}) };
+    },
+    { cached: node, owner: fieldManagers.drain, signal },
+  );
+  rest(name, lookouts);
+  if (!isSkipped) return settled();
+  const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
+  log.warn({ node: name, request, again }, "drain skipped");
+  events.event(node, { type: "Warning", reason: reasons.skipped, message: text });
+  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "end", level: "boundary", reason: reasons.skipped, message: text });
+  const notNow = { status: "False", reason: reasons.skipped } as const;
+  await say(name, [{ type: types.cordoned, ...notNow, message: "the drain was given up for now" }, { type: types.drained, ...notNow, message: text }], context);
+  return settled();
+}
+
+type Evicted = { readonly verdict: "gone" } | { readonly verdict: "leaving"; readonly pod: Pod } | ({ readonly verdict: "blocked" } & BlockedPod);
+
+async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promise<Evicted> {
   try {
-    await kube.evict(pod, { signal });
+    await kube.evict(pod, { signal, dryRun });
     return { verdict: "leaving", pod };
   } catch (error) {
     if (isNotFound(error)) return { verdict: "gone" };
     // A busy server is no budget. 500 is what a pod with two budgets gets (pkg/registry/core/pod/storage/eviction.go, v1.34).
     if (!(error instanceof KubeError) || (isPassing(error) && error.httpStatus !== 409 && error.httpStatus !== 500)) throw error;
+    // A replacement of the same name is another pod, and not this one's matter.
+    if (error.httpStatus === 409) return { verdict: "leaving", pod };
+    const { httpStatus } = error;
     const causes = (error.status.details?.causes ?? []).flatMap(({ message }) => message ?? []);
     const said = isTooManyRequests(error) && causes.length > 0 ? causes.join(" ") : (error.status.message ?? error.message);
-    // A replacement of the same name is another pod, and not this one's matter.
-    return error.httpStatus === 409 ? { verdict: "leaving", pod } : { verdict: "blocked", pod, why: said };
+    const byBudget = httpStatus === 429 || (httpStatus === 500 && /more than one PodDisruptionBudget/.test(said));
+    return { verdict: "blocked", pod, by: byBudget ? "pdb" : httpStatus === 500 ? "failed" : "refused", why: said };
   }
 }
 
-async function confirm(node: Node, request: string, context: Context): Promise<Outcome> {
+async function confirm(node: Node, request: string, context: Context, lookouts: Lookouts): Promise<Outcome> {
   const { kube, log, scribe, signal } = context;
   const { name } = node.metadata;
   let confirmed = false;
@@ -150,6 +342,7 @@ async function confirm(node: Node, request: string, context: Context): Promise<O
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
+  rest(name, lookouts);
   if (!confirmed) return settled();
   log.info({ node: name, request }, "node drained");
   scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "end", level: "boundary", reason: "Drained", message: "all pods have left" });
@@ -161,6 +354,7 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
   const { kube, events, log, scribe, signal } = context;
   const { name } = node.metadata;
   let done: { readonly lift: boolean; readonly request: string } | undefined;
+  let isCordoned = false;
   await updateObject(
     kube,
     kubernetes.Node,
@@ -169,17 +363,19 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
       const step = drainStep(object);
       done = step.do === "uncordon" ? step : undefined;
       if (done === undefined) return undefined;
+      isCordoned = object.spec?.unschedulable === true;
       const removed = null as unknown as string;
       const lifted = { unschedulable: null as unknown as boolean };
-      return { metadata: { name, annotations: { [annotations.cordonedFor]: removed, [annotations.lastAppliedDrain]: done.request } }, ...(done.lift ? { spec: lifted } : {}) };
+      return { metadata: { name, annotations: { [annotations.cordonedFor]: removed, [annotations.drainBegan]: removed, [annotations.lastAppliedDrain]: done.request } }, ...(done.lift ? { spec: lifted } : {}) };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (done === undefined) return settled();
+  const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
   log.info({ node: name, ...done }, done.lift ? "node uncordoned" : "node left as it was");
   if (done.lift) events.event(node, { type: "Normal", reason: "Uncordon", message: `Update completed for ${name}: it is back in service` });
-  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Complete/Uncordoned", mark: "end", level: "progress", reason: "Uncordoned", message: done.lift ? "back in service" : "somebody else's cordon stays" });
-  await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message: done.lift ? `last update: uncordoned (${done.request})` : `last update: the cordon of somebody else stays (${done.request})` }], context);
+  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Complete/Uncordoned", mark: "end", level: "progress", reason: "Uncordoned", message: how });
+  await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message: `last update: ${done.lift ? "uncordoned" : how} (${done.request})` }], context);
   return settled();
 }
 

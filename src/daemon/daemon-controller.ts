@@ -375,8 +375,12 @@ export function daemonController(options: DaemonOptions): Controller {
   }
 
   async function reboot(step: LocalStep & { do: "reboot" }, plan: Change, site: Worksite, node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
-    const { events, scribe, signal } = context;
+    const { caches, events, scribe, signal } = context;
     const { name } = site.target.config;
+    // What was written since the drain took its time: somebody may have put the machine back into service meanwhile.
+    const isBackInService = () => plan.steps.some(({ do: what }) => what === "drain") && !isDrained(caches.of(kubernetes.Node).get(nodeName) ?? node, name);
+    const drainFirst = () => waiting("Draining", "the machine was put back into service before its reboot: it is drained again first", 1);
+    if (isBackInService()) return drainFirst();
     events.event(node, { type: "Normal", reason: "Reboot", message: `Rebooting ${nodeName}: ${step.because}` });
     report.phases([
       ...applied(name, plan.changes.some(isOfTheSystem)),
@@ -387,6 +391,10 @@ export function daemonController(options: DaemonOptions): Controller {
     await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
     await report.flush();
     await Promise.all([scribe.settle(signal), events.settle()]);
+    if (isBackInService()) {
+      await report.annotate(node, { [annotations.postConfigAction]: "" });
+      return drainFirst();
+    }
     rebootAsked = { bootId: site.observed.bootId, at: context.clock.monotonic() };
     loaded = undefined;
     try {

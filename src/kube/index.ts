@@ -6,4 +6,5 @@ export * from "./kubeconfig.ts";
 export * from "./leader.ts";
 export * from "./outcome.ts";
 export * from "./watch-cache.ts";
+export * from "./watches-on-demand.ts";
 export * from "./work-queue.ts";

@@ -76,7 +76,8 @@ const controller: Rights = {
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
     rule(operatorGroup, ["machineconfigurations"], read),
     rule("", ["nodes"], [...read, "patch"]),
-    rule("", ["pods"], read),
+    // Deletion is for pools whose policy forces a drain that takes too long.
+    rule("", ["pods"], ["list", "watch", "delete"]),
     rule("", ["pods/eviction"], ["create"]),
     rule("policy", ["poddisruptionbudgets"], ["list", "watch"]),
     // Who may read the metrics, the API server says.

@@ -118,6 +118,30 @@ describe("an update", () => {
     expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-2");
   });
 
+  test("drains anew when somebody puts the machine back into service between its drain and its reboot", async () => {
+    const scene = await settled();
+    let announced = 0;
+    scene.intercept = (next) => async (request, signal) => {
+      const answer = await next(request, signal);
+      if (request.method === "PATCH" && request.target.includes("/nodes/") && String(request.body).includes('"Rebooting"')) {
+        announced += 1;
+        if (announced > 1) return answer;
+        await scene.kube.patch(kubernetes.Node, { name: scene.name }, { type: "merge", body: { spec: { unschedulable: null } } });
+        await scene.kube.create(kubernetes.Pod, { apiVersion: "v1", kind: "Pod", metadata: { name: "came-since", namespace: "default" }, spec: { nodeName: scene.name, terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "i" }] } });
+      }
+      return answer;
+    };
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await scene.until(() => Promise.resolve(scene.reboots.length === 1), "it reboots");
+    // The first time it looked once more, and let be.
+    expect(announced).toBe(2);
+    expect((await scene.node()).spec?.unschedulable).toBe(true);
+    const { items } = await scene.act(() => scene.kube.list(kubernetes.Pod));
+    expect(items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
+    await scene.untilDone("rendered-2");
+    expect(scene.reboots).toHaveLength(1);
+  });
+
   test("does not begin before the operator has merged the policies that somebody has just written", async () => {
     const scene = await settled();
     const more = { files: [...policies.files, { path: "/etc/app.conf", actions: [{ type: "None" as const }] }] };

@@ -1,0 +1,289 @@
+import { describe, expect, test } from "vitest";
+import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
+import { type Pod, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { annotations, machineConfigNodeConditions } from "../api/names.ts";
+import { conditionOf } from "../api/object.ts";
+import { drainSkipped } from "../core/plan-drain.ts";
+import type { HttpRequest } from "../ports/http.ts";
+
+const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "1", controller: true };
+const pod = (name: string, node: string, app: string, more: { metadata?: object; spec?: object } = {}): Pod => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace: "default", labels: { app }, ownerReferences: [owner], ...more.metadata },
+  spec: { nodeName: node, terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "x" }], ...more.spec },
+});
+const running = { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } };
+
+async function run(scene: Scene, ...pods: readonly Pod[]): Promise<void> {
+  await scene.act(async () => {
+    for (const each of pods) {
+      await scene.kube.create(kubernetes.Pod, each);
+      await scene.kube.patch(kubernetes.Pod, { name: each.metadata.name, namespace: "default" }, { type: "merge", body: running }, { subresource: "status" });
+    }
+  });
+}
+
+/** A budget that allows `allowed` disruptions now; its controller does not run here. */
+function keep(scene: Scene, app: string, { spec = { minAvailable: 2 } as object, expectedPods = 3, allowed = 0 } = {}): Promise<void> {
+  return scene.act(async () => {
+    await scene.kube.create(kubernetes.PodDisruptionBudget, { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: `keep-${app}`, namespace: "default" }, spec: { selector: { matchLabels: { app } }, ...spec } });
+    await scene.kube.patch(kubernetes.PodDisruptionBudget, { name: `keep-${app}`, namespace: "default" }, { type: "merge", body: { status: { observedGeneration: 1, currentHealthy: 2, desiredHealthy: 2, expectedPods, disruptionsAllowed: allowed } } }, { subresource: "status" });
+  });
+}
+
+const ask = (scene: Scene, value: string, node = "w0") => scene.act(() => scene.annotate(node, { [annotations.desiredDrain]: value }));
+const has = async (scene: Scene, key: string, node = "w0") => (await scene.node_(node)).metadata.annotations?.[key];
+const applied = (scene: Scene, node = "w0") => has(scene, annotations.lastAppliedDrain, node);
+const drained = async (scene: Scene, node = "w0") => conditionOf((await scene.act(() => scene.kube.get(MachineConfigNode, { name: node })))?.status?.conditions, machineConfigNodeConditions.drained);
+const exists = async (scene: Scene, name: string) => (await scene.act(() => scene.kube.get(kubernetes.Pod, { name, namespace: "default" }))) !== undefined;
+const policy = (scene: Scene, said: Readonly<Record<string, string>>) => scene.act(() => scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: said } } }));
+
+async function withPod(): Promise<Scene> {
+  const { scene } = await settledPool(["w0"]);
+  await run(scene, pod("web-1", "w0", "web"));
+  await scene.pass(500);
+  return scene;
+}
+
+/** Notes every request of the controllers that `wanted` picks. */
+function overhear(scene: Scene, wanted: (request: HttpRequest) => string | undefined): string[] {
+  const heard: string[] = [];
+  const { intercept } = scene;
+  scene.intercept = (handler) => (request, signal) => {
+    heard.push(...[wanted(request)].flatMap((text) => text ?? []));
+    return intercept(handler)(request, signal);
+  };
+  return heard;
+}
+
+describe("drain", () => {
+  test("a node is cordoned, emptied, reported, and put back", async () => {
+    const scene = await withPod();
+    await ask(scene, "drain-x");
+    await scene.pass(2000);
+    const node = await scene.node_("w0");
+    expect(node.spec?.unschedulable).toBe(true);
+    expect(node.metadata.annotations?.[annotations.cordonedFor]).toBe("drain-x");
+    expect(await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-1", namespace: "default" }))).toBeUndefined();
+    expect(await applied(scene)).toBe("drain-x");
+    expect(await drained(scene)).toMatchObject({ status: "True" });
+    await ask(scene, "uncordon-x");
+    await scene.pass(1000);
+    const back = await scene.node_("w0");
+    expect(back.spec?.unschedulable).toBeUndefined();
+    expect(back.metadata.annotations?.[annotations.cordonedFor]).toBeUndefined();
+    expect(await applied(scene)).toBe("uncordon-x");
+  });
+
+  test("a budget holds a drain back; the reason is told, and lifting it lets the drain go on at once", async () => {
+    const scene = await withPod();
+    await keep(scene, "web");
+    await ask(scene, "drain-x");
+    await scene.pass(30_000);
+    expect(await applied(scene)).toBeUndefined();
+    expect(await drained(scene)).toMatchObject({ status: "Unknown", reason: "PodsBlocked", message: "0 of 1 pods have left; blocked: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed)" });
+    expect((await scene.events("DrainBlocked")).length).toBe(1);
+    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.pass(1000);
+    expect(await applied(scene)).toBe("drain-x");
+  });
+
+  test("a pod that leaves lets the drain go on at once, and progress is counted", async () => {
+    const scene = await withPod();
+    await keep(scene, "web");
+    await run(scene, pod("a", "w0", "other"), pod("b", "w0", "other"));
+    await ask(scene, "drain-x");
+    await scene.pass(20_000);
+    expect((await drained(scene))?.message).toMatch(/^2 of 3 pods have left; blocked: pod default\/web-1 by /);
+    await scene.act(() => scene.kube.delete(kubernetes.Pod, { name: "web-1", namespace: "default" }));
+    await scene.pass(600);
+    expect(await applied(scene)).toBe("drain-x");
+  });
+
+  test("before the first cordon it is asked which pods would go, and told what will hold the drain", async () => {
+    const scene = await withPod();
+    await keep(scene, "web", { spec: { maxUnavailable: 0 } });
+    await run(scene, pod("alone", "w0", "other", { metadata: { ownerReferences: [] } }), pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
+    const heard = overhear(scene, ({ method, target, body }) => (method === "POST" && target.includes("/eviction") ? `evict${target.includes("dryRun=All") ? " dry" : ""}` : method === "PATCH" && target.includes("/nodes/w0") && String(body).includes("unschedulable") ? "cordon" : undefined));
+    await ask(scene, "drain-x");
+    await scene.pass(3000);
+    expect(heard.slice(0, 5)).toEqual(["evict dry", "evict dry", "evict dry", "cordon", "evict"]);
+    expect(await scene.events("DrainForecast")).toEqual([
+      "Before w0 is drained, of 3 pods: cannot be evicted now: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed; it can never allow one: its maxUnavailable is 0, so that only more replicas or another budget help); " +
+        "will not be re-created elsewhere, because no controller owns them: default/alone; may be held by finalizers: default/held (example.com/wait)",
+    ]);
+    expect(await exists(scene, "alone")).toBe(false);
+  });
+
+  test("a drain that meets nothing worth telling has no forecast", async () => {
+    const scene = await withPod();
+    await ask(scene, "drain-x");
+    await scene.pass(2000);
+    expect(await applied(scene)).toBe("drain-x");
+    expect(await scene.events("DrainForecast")).toEqual([]);
+  });
+
+  test("a pod that is held by its finalizers is named with them once its time is over", async () => {
+    const scene = await withPod();
+    await run(scene, pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
+    await ask(scene, "drain-x");
+    await scene.pass(30_000);
+    expect((await drained(scene))?.message).toBe("1 of 2 pods have left; leaving: default/held");
+    await scene.pass(60_000);
+    expect((await drained(scene))?.message).toMatch(/leaving: default\/held \(stuck since .*: held by its finalizers example\.com\/wait\)/);
+    await scene.act(() => scene.kube.patch(kubernetes.Pod, { name: "held", namespace: "default" }, { type: "merge", body: { metadata: { finalizers: null } } }));
+    await scene.pass(1000);
+    expect(await applied(scene)).toBe("drain-x");
+  });
+
+  test("after the pool's deadline the drain says so, and still forces nothing", async () => {
+    const scene = await withPod();
+    await policy(scene, { [annotations.drainDeadlineSeconds]: "60" });
+    await keep(scene, "web");
+    await ask(scene, "drain-x");
+    await scene.pass(120_000);
+    expect(await drained(scene)).toMatchObject({ status: "Unknown", reason: "DrainDeadlineExceeded" });
+    expect((await scene.events("DrainDeadlineExceeded")).length).toBe(1);
+    expect(await exists(scene, "web-1")).toBe(true);
+  });
+
+  test("the deadline counts on when another process takes over in the middle of a drain", async () => {
+    const { scene, process } = await settledPool(["w0"]);
+    await run(scene, pod("web-1", "w0", "web"));
+    await policy(scene, { [annotations.drainDeadlineSeconds]: "60" });
+    await keep(scene, "web");
+    await ask(scene, "drain-x");
+    await scene.pass(45_000);
+    expect(await drained(scene)).toMatchObject({ reason: "PodsBlocked" });
+    process.abort(new Error("this one ends"));
+    scene.start("the next one");
+    await scene.pass(25_000);
+    expect(await drained(scene)).toMatchObject({ reason: "DrainDeadlineExceeded" });
+    expect((await scene.events("DrainBlocked")).length).toBe(1);
+    // A third one in the middle of what comes then tells nothing twice.
+    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.pass(1000);
+    expect(await applied(scene)).toBe("drain-x");
+  });
+
+  test("a policy of skipping puts the node back into service, says so on it, and leaves the request unconfirmed", async () => {
+    const scene = await withPod();
+    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
+    await keep(scene, "web");
+    await ask(scene, "drain-x");
+    await scene.pass(70_000);
+    const node = await scene.node_("w0");
+    expect(node.spec?.unschedulable).toBeUndefined();
+    expect(node.metadata.annotations).not.toHaveProperty([annotations.cordonedFor]);
+    expect(drainSkipped(node)).toMatchObject({ request: "drain-x", why: expect.stringContaining("default/keep-web") as string });
+    expect(await applied(scene)).toBeUndefined();
+    expect(await drained(scene)).toMatchObject({ status: "False", reason: "DrainSkipped", message: expect.stringContaining("the node serves again and is tried again after") as string });
+    expect((await scene.events("DrainSkipped")).length).toBe(1);
+    // The same request rests, until the node gets its target anew; another one is served at once.
+    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.pass(60_000);
+    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
+    await ask(scene, "drain-y");
+    await scene.pass(1500);
+    expect(await applied(scene)).toBe("drain-y");
+    expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
+  });
+
+  test("a cordon of somebody else outlives a skipped drain", async () => {
+    const scene = await withPod();
+    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
+    await keep(scene, "web");
+    await scene.act(() => scene.annotate("w0", {}, { unschedulable: true }));
+    await ask(scene, "drain-x");
+    await scene.pass(70_000);
+    expect(drainSkipped(await scene.node_("w0"))?.request).toBe("drain-x");
+    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
+  });
+
+  test("a policy of force deletes what it names, and nothing else; each pod is told", async () => {
+    const scene = await withPod();
+    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "force: pdb" });
+    await keep(scene, "web");
+    await run(scene, pod("web-data", "w0", "web", { spec: { volumes: [{ name: "d", emptyDir: {} }] } }), pod("web-alone", "w0", "web", { metadata: { ownerReferences: [] } }));
+    await ask(scene, "drain-x");
+    await scene.pass(50_000);
+    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([true, true, true]);
+    expect(await scene.events("DrainForced")).toEqual([]);
+    await scene.pass(20_000);
+    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([false, true, true]);
+    expect(await scene.events("DrainForced")).toEqual([expect.stringMatching(/^pod default\/web-1 by PodDisruptionBudget default\/keep-web \(.*\) is deleted: its node has drained for 6\d s, and the policy of pool worker says so$/)]);
+    expect((await drained(scene))?.message).toContain("2 not forced, because of what the pool's policy does not name: emptyDir, unmanaged");
+    expect(await applied(scene)).toBeUndefined();
+    await policy(scene, { [annotations.drainAfterDeadline]: "force: pdb, emptyDir, unmanaged" });
+    await scene.pass(2000);
+    expect(await applied(scene)).toBe("drain-x");
+  });
+
+  test("no drain waits behind another: of fifty, with 30 that a slow server holds and 19 that budgets hold, the last ends at once", async () => {
+    const names = Array.from({ length: 50 }, (_, index) => `w${index}`);
+    const { scene } = await settledPool(names);
+    const { intercept } = scene;
+    scene.intercept = (handler) => async (request, signal) => {
+      if (request.target.includes("/pods/slow-") && request.target.includes("/eviction")) await scene.kernel.clock.sleep(25_000, signal);
+      return intercept(handler)(request, signal);
+    };
+    await keep(scene, "web");
+    for (const [index, name] of names.entries()) await run(scene, index < 30 ? pod(`slow-${index}`, name, "slow") : pod(`web-${index}`, name, index < 49 ? "web" : "free"));
+    for (const name of names.slice(0, 49)) await ask(scene, "drain-x", name);
+    await scene.pass(2000);
+    await ask(scene, "drain-x", "w49");
+    await scene.pass(1500);
+    expect(await applied(scene, "w49")).toBe("drain-x");
+    expect(await applied(scene, "w0")).toBeUndefined();
+    expect(await applied(scene, "w48")).toBeUndefined();
+  }, 30_000);
+
+  test("pods are watched node by node and budgets while one of them blocks: nothing reads all pods of a cluster", async () => {
+    const { scene } = await settledPool(["w0", "w1"]);
+    await run(scene, pod("web-1", "w0", "web"), pod("other", "w1", "web"));
+    const heard = overhear(scene, ({ method, target }) => (method === "GET" && /\/(pods|poddisruptionbudgets)\?/.test(target) ? `${target.includes("watch=true") ? "watch" : "list"} ${target.includes("/pods?") ? "pods" : "budgets"}${target.includes("fieldSelector=spec.nodeName%3Dw0") ? " of w0" : target.includes("/namespaces/default/") ? " of default" : ""}` : undefined));
+    await scene.pass(60_000);
+    expect(heard).toEqual([]);
+    await keep(scene, "web");
+    await ask(scene, "drain-x");
+    await scene.pass(20_000);
+    expect([...new Set(heard)].sort()).toEqual(["list budgets", "list budgets of default", "list pods of w0", "watch budgets", "watch pods of w0"]);
+    heard.length = 0;
+    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.pass(2000);
+    expect(await applied(scene)).toBe("drain-x");
+    heard.length = 0;
+    // Nothing drains any more: no watch is opened again when the last one would have ended.
+    await scene.pass(3_600_000);
+    expect(heard).toEqual([]);
+  });
+
+  test("a cordon of an administrator stays when ours is not needed", async () => {
+    const scene = await withPod();
+    await scene.act(() => scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }));
+    await ask(scene, "drain-x");
+    await scene.pass(2000);
+    expect(await applied(scene)).toBe("drain-x");
+    await ask(scene, "uncordon-x");
+    await scene.pass(1000);
+    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
+    expect(await applied(scene)).toBe("uncordon-x");
+  });
+
+  test("a drained node that somebody puts back is drained again before its daemon may go on", async () => {
+    const scene = await withPod();
+    await ask(scene, "drain-x");
+    await scene.pass(2000);
+    await scene.act(async () => {
+      await scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: null } } });
+      await scene.kube.create(kubernetes.Pod, pod("web-2", "w0", "web"));
+    });
+    await scene.pass(3000);
+    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
+    expect(await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-2", namespace: "default" }))).toBeUndefined();
+    expect(await applied(scene)).toBe("drain-x");
+  });
+});
