@@ -146,6 +146,24 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     await cluster.kube.patch(kubernetes.PodDisruptionBudget, { name: "web", namespace: "default" }, { type: "merge", body: { spec: { minAvailable: 1 } } });
     await cluster.untilRolledOut("worker", before);
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/blocked.conf")).toBe("x");
+  });
+
+  test("a pool whose policy says so deletes what its budget keeps, after the deadline and not before; both are told", async () => {
+    expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
+    await cluster.kube.patch(kubernetes.PodDisruptionBudget, { name: "web", namespace: "default" }, { type: "merge", body: { spec: { minAvailable: 2 } } });
+    await cluster.until(kubernetes.PodDisruptionBudget, "web", ({ status, metadata }) => status?.observedGeneration === metadata.generation && status?.currentHealthy === 2 && status.disruptionsAllowed === 0, "the budget forbids it again", { namespace: "default" });
+    const annotate = (values: Readonly<Record<string, string | null>>) => cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: values } } });
+    await annotate({ [annotations.drainDeadlineSeconds]: "3", [annotations.drainAfterDeadline]: "force: pdb" });
+    const before = await cluster.target("worker");
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-forced", { "/etc/forced.conf": "x" }) as never);
+    await cluster.untilRolledOut("worker", before);
+    const { items } = await cluster.kube.list(kubernetes.Event, { fieldSelector: "involvedObject.kind=Node" });
+    const told = (reason: string) => items.filter((event) => event.reason === reason).map(({ message }) => message ?? "");
+    expect(told("DrainForecast").join()).toMatch(/cannot be evicted now: pod default\/web-\S+ by PodDisruptionBudget default\/web \(.*it can never allow one: it wants 2 available of 2/);
+    const forced = told("DrainForced");
+    expect(forced.length).toBeGreaterThan(0);
+    for (const message of forced) expect(Number(/has drained for (\d+) s, and the policy of pool worker says so$/.exec(message)?.[1])).toBeGreaterThanOrEqual(3);
+    await annotate({ [annotations.drainDeadlineSeconds]: null, [annotations.drainAfterDeadline]: null });
     await cluster.kubectl(["delete", "deployment/web", "pdb/web", "-n", "default", "--wait=false"]);
   });
 
