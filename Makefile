@@ -77,6 +77,10 @@ conformance: setup ## run the tests that docs/conformance.md names, and write it
 bench: setup ## measure, print, and write docs/benchmarks.md with its JSON
 	@$(NODE) hack/bench.ts $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: setup ## the control plane with 5,000 machines, into docs/benchmarks.md (some minutes, 6 GiB)
+	@$(NODE) hack/bench.ts --only scale $(ARGS)
+
 .PHONY: soak
 soak: setup ## the long simulation (SEEDS=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), and random operation lists on both API servers (LISTS=10000)
 	@SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)

@@ -1,5 +1,6 @@
 /**
- * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,machines,apiServer` a part of it,
+ * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,machines,apiServer,controlPlane` a part of it
+ * (`scale` only when it is named), `--sizes 100,1000` how many machines the control plane gets, `--profile FOLDER` where its processes leave processor profiles,
  * `--date YYYY-MM-DD` what the page is dated with, `--beside TEXT` what else the machine did meanwhile. A quick pass prints and writes nothing; a full one writes the page and
  * its JSON, where sections that were not measured keep what they have.
  */
@@ -9,13 +10,14 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureApiServer } from "./bench/api-server.ts";
 import { measureRollOuts, measureUp } from "./bench/cluster.ts";
+import { measureControlPlane } from "./bench/control-plane/roll-out.ts";
 import { measureDecisions } from "./bench/decisions.ts";
 import { measureLargest } from "./bench/largest.ts";
 import { measureMachines } from "./bench/machines.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
 
-const sections = ["up", "rollOuts", "decisions", "largest", "machines", "apiServer"] as const;
-const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.join(",") }, date: { type: "string" }, beside: { type: "string" } } });
+const sections = ["up", "rollOuts", "decisions", "largest", "machines", "apiServer", "controlPlane", "scale"] as const;
+const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.filter((name) => name !== "scale").join(",") }, sizes: { type: "string", default: "100,1000" }, profile: { type: "string" }, date: { type: "string" }, beside: { type: "string" } } });
 const wanted = values.only.split(",");
 const unknown = wanted.filter((name) => !sections.some((section) => section === name));
 if (unknown.length > 0) throw new Error(`--only knows ${sections.join(", ")}; not ${unknown.join(", ")}`);
@@ -35,6 +37,8 @@ const environment: Environment = {
   ...(values.beside === undefined ? {} : { beside: values.beside }),
 };
 
+const podsPerMachine = 10;
+
 type Name = (typeof sections)[number];
 
 async function section<Figures, Key extends Name>(name: Key, measure: () => Promise<Figures> | Figures): Promise<{ readonly [K in Key]?: Section<Figures> }> {
@@ -51,6 +55,8 @@ const measured = {
   ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 5000, lists: 20, watchers: 1000, watchedWrites: 50 }, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
   ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),
+  ...(await section("controlPlane", () => measureControlPlane(quick ? [20] : values.sizes.split(",").map(Number), podsPerMachine, tell, values.profile))),
+  ...(await section("scale", () => measureControlPlane(quick ? [100] : [5000], podsPerMachine, tell, values.profile))),
 };
 
 const kept = quick || !existsSync(join(docs, "benchmarks.json")) ? {} : (JSON.parse(readFileSync(join(docs, "benchmarks.json"), "utf8")) as Report);

@@ -1,5 +1,6 @@
 import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
 import type { Memory, RollOutFigures, UpFigures } from "./cluster.ts";
+import type { ControlPlaneFigures, ControlPlaneRuns } from "./control-plane/roll-out.ts";
 import type { DecisionFigures } from "./decisions.ts";
 import type { LargestFigures } from "./largest.ts";
 import type { MachineFigures } from "./machines.ts";
@@ -32,6 +33,8 @@ export interface Report {
   readonly largest?: Section<LargestFigures>;
   readonly machines?: Section<MachineFigures>;
   readonly apiServer?: Section<ApiServerFigures>;
+  readonly controlPlane?: Section<ControlPlaneRuns>;
+  readonly scale?: Section<ControlPlaneRuns>;
 }
 
 const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]) => [`| ${head.join(" | ")} |`, `| ${head.map((_, column) => (column === 0 ? "---" : "---:")).join(" | ")} |`, ...rows.map((row) => `| ${row.join(" | ")} |`)].join("\n");
@@ -48,7 +51,7 @@ function daemonRange(processes: RollOutFigures["memory"][number]["processes"], o
   return values.length === 0 ? "none" : `${Math.min(...values).toFixed(1)} – ${Math.max(...values).toFixed(1)}`;
 }
 
-function goals({ up, rollOuts }: Report): string {
+function goals({ up, rollOuts, controlPlane, scale }: Report): string {
   const rows: (string | number)[][] = [];
   if (rollOuts !== undefined) {
     const { writeToDesiredConfig: wait, memory } = rollOuts.figures;
@@ -57,7 +60,52 @@ function goals({ up, rollOuts }: Report): string {
     rows.push(["resident memory of a daemon", "≤ 90 MiB, flat", `${Math.min(...daemons).toFixed(1)} – ${Math.max(...daemons).toFixed(1)} MiB over all moments`]);
   }
   if (up !== undefined) rows.push([`\`mco up\` with ${up.figures.controlPlane}+${up.figures.workers} machines to ready`, "≤ 15 s", `${middle(up.figures.seconds).toFixed(1)} s median, ${Math.max(...up.figures.seconds).toFixed(1)} s worst of ${up.figures.seconds.length}`]);
+  for (const [runs, machines, seconds, memory] of [[controlPlane, 1000, 60, 250], [scale, 5000, undefined, 700]] as const) {
+    const run = runs?.figures.runs.find((one) => one.machines === machines);
+    if (run === undefined) continue;
+    if (seconds !== undefined) rows.push([`roll-out to ${thousands(machines)} machines, a tenth at a time`, `≤ ${seconds} s`, `${run.rollOutSeconds.toFixed(1)} s`]);
+    rows.push([`resident memory of the controller with ${thousands(machines)} machines`, `≤ ${memory} MiB`, `${run.controllerPeak} MiB at most`]);
+  }
+  const first = controlPlane?.figures.runs[0];
+  if (first !== undefined) {
+    const { node, machineConfigNode, drain, bytes } = budgetOf(first);
+    rows.push(["requests that write, per machine and update: MachineConfigNode, Node and its target, drain", "≤ 8, 6 + 1, 4", `${machineConfigNode}, ${node}, ${drain}`], ["bodies of all requests, per machine and update", "≤ 40 KiB", `${bytes} KiB`]);
+  }
   return table(["what", "goal", "measured"], rows);
+}
+
+/** Writes per machine, by what the budget calls them: the drain's own writes of Nodes count as drain, all of MachineConfigNodes as theirs; the target is one of the Node's, which the budget counts beside. */
+function budgetOf({ requests }: ControlPlaneFigures) {
+  const written = requests.filter(({ verb }) => verb === "write");
+  const sum = (of: readonly { readonly perMachine: number }[]) => of.reduce((total, { perMachine }) => total + perMachine, 0).toFixed(1);
+  return {
+    machineConfigNode: sum(written.filter(({ kind }) => kind.startsWith("machineconfignodes"))),
+    node: sum(written.filter(({ kind, writer }) => kind.startsWith("nodes") && writer !== "mcc-drain" && writer !== "kubelet")),
+    drain: sum(written.filter(({ kind, writer }) => kind.startsWith("nodes") && writer === "mcc-drain")),
+    bytes: (requests.filter(({ writer }) => writer !== "kubelet").reduce((total, { bytesPerMachine }) => total + bytesPerMachine, 0) / 1024).toFixed(1),
+  };
+}
+
+function controlPlaneText(title: string, { environment, figures: { runs } }: Section<ControlPlaneRuns>): string {
+  const [first] = runs;
+  const last = runs.at(-1);
+  const growth = first === undefined || last === undefined || first === last ? "" : `\n\nFrom ${thousands(first.machines)} to ${thousands(last.machines)} machines the controller grows by ${(((last.controllerPeak - first.controllerPeak) * 1024) / (last.machines - first.machines)).toFixed(0)} KiB a machine, its pods included.`;
+  const asked = [...(last?.requests ?? [])].filter(({ perMachine }) => perMachine >= 0.05);
+  return `## ${title}
+
+${measuredOn(environment)} One file that no policy names changes for a pool of which a tenth may be out of service at once: each machine is drained and rebooted. Machines are memory
+hosts without any work of their own, with the daemon's own code, and reboot in no time; all of them in one process. The API server (its store in memory, over TLS) and the controller (the bundle, as it is installed)
+have a process each; everything shares the CPUs. Each machine has ${first?.podsPerMachine ?? 0} pods of daemon sets, which stay where they are. *Roll-out* is from sending the MachineConfig until the
+pool says that all machines have it. *Baseline*: as many writes of the same size to the same server by one client, 16 at a time, with nobody else about.
+
+${table(
+  ["machines", "roll-out", "baseline", "controller: joined", "most", "CPU s: controller", "API server", "machines"],
+  runs.map(({ machines, rollOutSeconds, baselineSeconds, controllerBefore, controllerPeak, cpuSeconds }) => [thousands(machines), `${rollOutSeconds.toFixed(1)} s`, `${baselineSeconds.toFixed(1)} s`, `${controllerBefore} MiB`, `${controllerPeak} MiB`, cpuSeconds.controller.toFixed(1), cpuSeconds.apiServer.toFixed(1), cpuSeconds.machines.toFixed(1)]),
+)}${growth}
+
+What was asked of the API server for each of ${thousands(last?.machines ?? 0)} machines, by whom:
+
+${table(["", "writer", "kind", "requests", "bytes of bodies"], asked.map(({ verb, writer, kind, perMachine, bytesPerMachine }) => [verb, `\`${writer}\``, `\`${kind}\``, perMachine.toFixed(2), thousands(bytesPerMachine)]))}`;
 }
 
 function rollOutText({ environment, figures }: Section<RollOutFigures>): string {
@@ -193,13 +241,15 @@ ${table(
 export function page(report: Report): string {
   const parts = [
     "# Benchmarks\n\nWritten by `make bench` from what it measured; the raw figures are in [benchmarks.json](benchmarks.json). No test asserts a figure.",
-    report.up === undefined && report.rollOuts === undefined ? undefined : goals(report),
+    report.up === undefined && report.rollOuts === undefined && report.controlPlane === undefined ? undefined : goals(report),
     report.rollOuts === undefined ? undefined : rollOutText(report.rollOuts),
     report.up === undefined ? undefined : upText(report.up),
     report.decisions === undefined ? undefined : decisionText(report.decisions),
     report.largest === undefined ? undefined : largestText(report.largest),
     report.machines === undefined ? undefined : machineText(report.machines),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
+    report.controlPlane === undefined ? undefined : controlPlaneText("A roll-out to many machines", report.controlPlane),
+    report.scale === undefined ? undefined : controlPlaneText("The same at scale", report.scale),
   ];
   return `${parts.filter((part) => part !== undefined).join("\n\n")}\n`;
 }

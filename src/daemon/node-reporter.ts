@@ -11,6 +11,8 @@ import type { RefusedTarget } from "./machine-documents.ts";
 
 /** Reasons are cut to this length before they are stored. */
 const reasonLimit = 2000;
+/** For this long what was said is taken to stand there; after it, somebody may have made the object anew. */
+const seenMs = 290_000;
 
 /** What the daemon says about its own node: annotations of the Node, and its part of the MachineConfigNode's status. */
 export interface NodeReporter {
@@ -40,6 +42,9 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
   let notedChanges: readonly IrreconcilableChange[] | undefined;
   /** What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived. */
   const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
+
+  /** The MachineConfigNode as our last look at it left it. */
+  let seen: { readonly object: MachineConfigNode; readonly at: number } | undefined;
 
   /** The last value of each, however long ago. */
   const lastWritten = new Map<string, string | undefined>();
@@ -94,23 +99,21 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       noted = new Map();
       notedVersions = {};
       notedChanges = undefined;
+      const change = (object: MachineConfigNode): Partial<MachineConfigNode> | undefined => {
+        const before = object.status?.conditions ?? [];
+        const conditions = withPhases(before, reports, clock.now());
+        const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
+        const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
+        const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
+        if (conditions === before && sameVersions && sameChanges) return undefined;
+        const observedGeneration = Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1);
+        return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
+      };
+      // Nobody else writes what is ours: what we have just said need not be read to know that it stands there.
+      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined) return;
       try {
-        await updateObject(
-          kube,
-          MachineConfigNode,
-          { name: nodeName },
-          (object) => {
-            const before = object.status?.conditions ?? [];
-            const conditions = withPhases(before, reports, clock.now());
-            const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
-            const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
-            const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
-            if (conditions === before && sameVersions && sameChanges) return undefined;
-            const observedGeneration = Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1);
-            return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
-          },
-          { subresource: "status", owner: fieldManagers.daemon },
-        );
+        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, { subresource: "status", owner: fieldManagers.daemon });
+        seen = object === undefined ? undefined : { object, at: clock.monotonic() };
       } catch (error) {
         // The newest state is written with the next flush; an update never waits for its own story.
         log.warn({ error }, "MachineConfigNode not written");
