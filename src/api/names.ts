@@ -25,6 +25,7 @@ export const annotations = {
   lastAppliedDrain: `${prefix}lastAppliedDrain`,
   controlPlaneTopology: `${prefix}controlPlaneTopology`,
   firstPivotConfig: `${prefix}firstPivotConfig`,
+  customPoolLabelsApplied: `${prefix}customPoolLabelsApplied`,
   /** Why the last shutdown could not finalise the system that was staged; gone when one was finalised. */
   finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
   /** Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the cordon is ours. */

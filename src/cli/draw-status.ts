@@ -1,4 +1,5 @@
-import type { ClusterStatus, NodeStatus, Phase } from "../core/cluster-status.ts";
+import type { ClusterStatus, NodeStatus } from "../core/cluster-status.ts";
+import type { Phase } from "../core/phase.ts";
 
 export interface DrawOptions {
   readonly colours: boolean;

@@ -12,6 +12,7 @@ import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
+import { slimNode } from "./slim.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
 const retrySeconds = 5;
@@ -47,7 +48,7 @@ export function drainController(): Controller {
   return {
     name: "drain",
     watches: [
-      watching({ resource: kubernetes.Node, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && requestOf(before) === requestOf(after) ? [] : [key]) }),
+      watching({ resource: kubernetes.Node, keep: slimNode, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && requestOf(before) === requestOf(after) ? [] : [key]) }),
       watching({ resource: MachineConfigNode, concerns: () => [] }),
       watching({ resource: MachineConfigPool, concerns: ({ before, after }, caches) => (before === undefined || after === undefined || policyOf(before) === policyOf(after) ? [] : drainingNodes(caches, after)) }),
     ],

@@ -1,35 +1,84 @@
-import { type Node, kubernetes } from "../api/kubernetes.ts";
+import { type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { annotations, fieldManagers, machineConfigNodeConditions as phases, notYetSet, poolConditions, taints } from "../api/names.ts";
-import { conditionOf, selectorIsEmpty } from "../api/object.ts";
-import { type Phase, phaseOf } from "../core/cluster-status.ts";
-import { isControlPlane, isJoining, kubeletVerdict, memberFacts } from "../core/member-facts.ts";
-import { type PoolOfNode, poolOfNode } from "../core/pool-of-node.ts";
-import { poolStatus } from "../core/pool-status.ts";
+import { annotations, fieldManagers, namespace, notYetSet, objects, taints } from "../api/names.ts";
+import { selectorIsEmpty } from "../api/object.ts";
+import { type Facts, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
+import { ClusterMembers } from "../core/cluster-members.ts";
+import { kubeletVerdict } from "../core/member-facts.ts";
+import { labelsOfFirstPool } from "../core/pool-of-node.ts";
+import type { PoolFacts } from "../core/pool-progress.ts";
+import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool-status.ts";
+import { quarantineStep } from "../core/quarantine.ts";
 import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
-import { quarantinedTargets, quarantineStep } from "../core/quarantine.ts";
-import { type NodeSelection, selectNodes } from "../core/select-nodes.ts";
+import type { Choice } from "../core/select-nodes.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
-import { updateObject } from "../kube/kube-client.ts";
+import { type Selection, updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
+import { slimNode, slimPod } from "./slim.ts";
 
 /** After a write that was overtaken: the news of what overtook it may be of a kind that nobody listens for. */
 const overtakenSeconds = 1;
 /** Machines that join are awaited for a while only; nobody tells when that is over. */
 const joiningLookSeconds = 300;
+/** How many machines are written at the same time, and how many are marked in one look: the next target must not wait for marks. */
+const atOnce = 16;
+const marksAtOnce = 200;
 
-/** Gives machines of a pool its target, as many at a time as the pool allows, and says how the pool is. */
+const daemonPods: Selection = { namespace, labelSelector: `k8s-app=${objects.daemon}` };
+const operatorPods: Selection = { namespace, labelSelector: `k8s-app=${objects.operator}` };
+/** Pods of etcd on OpenShift, and on clusters that kubeadm made. */
+const etcdPods: readonly Selection[] = [
+  { namespace: "openshift-etcd", labelSelector: "app=etcd" },
+  { namespace: "kube-system", labelSelector: "component=etcd" },
+];
+
+type Written = "written" | "overtaken";
+
+/**
+ * Gives machines of a pool its target, as many at a time as the pool allows, and says how the pool is. What it knows of machines is
+ * kept from their single changes, so that a look at a pool costs what is under way there.
+ */
 export function nodeController(): Controller {
   const patched = new PatchedNodes();
-  const membership = memberships();
+  const cluster = new ClusterMembers();
+  /** Pool → members whose marks and MachineConfigNodes were not looked at since they changed. */
+  const unmarked = new Map<string, Set<string>>();
+  /** What the marks of all members of a pool follow from besides themselves. */
+  const marksFrom = new Map<string, string>();
+  const told = { contradictions: new Map<string, string>(), homeless: new Map<string, string>(), deferred: new Map<string, string>() };
   /** Findings between two rendered configs, which never change. The last few are kept. */
   const irreconcilable = new Map<string, readonly string[]>();
+  let now: () => number = () => 0;
+  let lookAt: (pool: string) => void = () => undefined;
+
+  function toMark(pool: string): Set<string> {
+    const found = unmarked.get(pool) ?? new Set();
+    unmarked.set(pool, found);
+    return found;
+  }
+
+  /** Takes in what is known of a node now: from the watch, or from our own patch. */
+  function see(name: string, node: Node | undefined): readonly string[] {
+    const wasControlPlane = cluster.controlPlane.has(name);
+    const concerned = new Set(cluster.putNode(name, node, now()));
+    for (const pool of concerned) toMark(pool).add(name);
+    // Machines of the control plane wait for each other across pools.
+    if (wasControlPlane || cluster.controlPlane.has(name)) for (const pool of controlPlanePools()) concerned.add(pool);
+    return [...concerned];
+  }
+
+  function controlPlanePools(): readonly string[] {
+    return [...cluster.controlPlane.keys()].flatMap((name) => {
+      const membership = cluster.node(name)?.membership;
+      return membership?.verdict === "member" ? [membership.pool] : [];
+    });
+  }
 
   function irreconcilableBetween(from: string, to: string, caches: Caches): readonly string[] {
     if (from === "" || to === "" || from === to) return [];
@@ -45,10 +94,23 @@ export function nodeController(): Controller {
     return found;
   }
 
+  function factsIn(caches: Caches): Facts {
+    const silentMs = Math.max(...[MachineConfigPool, kubernetes.Node, MachineConfigNode].map((resource) => caches.of(resource as typeof MachineConfigPool).silentForMs()));
+    return {
+      now: now(),
+      heardAt: now() - silentMs,
+      members: cluster,
+      machineConfig: (name) => caches.of(MachineConfig).get(name),
+      etcd: etcdMembers(etcdPods.flatMap((selection) => caches.of(kubernetes.Pod, selection).list())),
+      operatorNode: operatorNodeOf(caches.of(kubernetes.Pod, operatorPods).list()),
+    };
+  }
+
   /** Sends a patch that holds only while nobody else wrote the node. */
-  async function send(name: string, body: object, { kube, signal }: Context): Promise<"written" | "overtaken"> {
+  async function send(name: string, body: object, { kube, caches, signal }: Context): Promise<Written> {
     try {
-      patched.done(await kube.patch(kubernetes.Node, { name }, { type: "merge", body }, { owner: fieldManagers.node, signal }));
+      const after = await kube.patch(kubernetes.Node, { name }, { type: "merge", body }, { owner: fieldManagers.node, signal });
+      patched.done(slimNode(after));
       return "written";
     } catch (error) {
       const isRefusal = error instanceof KubeError && error.httpStatus >= 400 && error.httpStatus < 500 && error.httpStatus !== 408 && error.httpStatus !== 429;
@@ -56,18 +118,21 @@ export function nodeController(): Controller {
       patched.drop(name);
       if (error.httpStatus === 409 || isNotFound(error)) return "overtaken";
       throw error;
+    } finally {
+      const cached = caches.of(kubernetes.Node).get(name);
+      see(name, cached === undefined ? undefined : patched.view(cached));
     }
   }
 
-  async function change(node: Node, changes: { readonly annotations?: Readonly<Record<string, string>>; readonly taints?: NonNullable<Node["spec"]>["taints"] }, context: Context): Promise<"written" | "overtaken"> {
+  async function change(node: Node, changes: { readonly annotations?: Readonly<Record<string, string>>; readonly labels?: Readonly<Record<string, string>>; readonly taints?: NonNullable<Node["spec"]>["taints"] }, context: Context): Promise<Written> {
     const { name, resourceVersion } = node.metadata;
     const body = {
-      metadata: { resourceVersion, ...(changes.annotations === undefined ? {} : { annotations: changes.annotations }) },
+      metadata: { resourceVersion, ...(changes.annotations === undefined ? {} : { annotations: changes.annotations }), ...(changes.labels === undefined ? {} : { labels: changes.labels }) },
       ...(changes.taints === undefined ? {} : { spec: { taints: changes.taints } }),
     };
     const assumed: Node = {
       ...node,
-      metadata: { ...node.metadata, annotations: { ...node.metadata.annotations, ...changes.annotations } },
+      metadata: { ...node.metadata, annotations: { ...node.metadata.annotations, ...changes.annotations }, labels: { ...node.metadata.labels, ...changes.labels } },
       ...(changes.taints === undefined ? {} : { spec: { ...node.spec, taints: changes.taints } }),
     };
     patched.begin(node, assumed, body);
@@ -77,87 +142,122 @@ export function nodeController(): Controller {
   return {
     name: "node",
     watches: [
-      watching({ resource: MachineConfigPool, concerns: (event, caches) => poolsOfPoolChange(event, caches) }),
-      watching({ resource: kubernetes.Node, concerns: (event, caches) => poolsOfNodeChange(event, caches, membership) }),
       watching({
-        resource: MachineConfigNode,
-        concerns: ({ key, before, after }, caches) => {
-          if (before !== undefined && after !== undefined && equalValues(before.spec, after.spec) && equalValues(before.status?.conditions, after.status?.conditions) && equalValues(before.metadata.annotations, after.metadata.annotations)) return [];
-          const node = caches.of(kubernetes.Node).get(key);
-          const member = node === undefined ? undefined : membership(node, caches.of(MachineConfigPool).list());
-          return member?.verdict === "member" ? [member.pool] : [];
+        resource: MachineConfigPool,
+        concerns: ({ key, before, after }) => {
+          const concerned = cluster.putPool(key, after, now());
+          if (after === undefined) {
+            unmarked.delete(key);
+            marksFrom.delete(key);
+          }
+          const moved = !equalValues(before?.spec.nodeSelector, after?.spec.nodeSelector) || before === undefined || after === undefined;
+          if (moved) for (const pool of concerned) for (const { name } of cluster.members(pool).all()) toMark(pool).add(name);
+          if (moved) return concerned;
+          // What we wrote ourselves concerns nobody.
+          const isSame = equalValues(before.spec.maxUnavailable, after.spec.maxUnavailable) && before.spec.paused === after.spec.paused && equalValues(poolStatusInputs(before), poolStatusInputs(after));
+          return isSame ? [] : concerned;
         },
       }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && equalValues(relevant(before), relevant(after)) ? [] : see(key, after === undefined ? undefined : patched.view(after))),
+      }),
+      watching({
+        resource: MachineConfigNode,
+        concerns: ({ key, before, after }) => {
+          if (before !== undefined && after !== undefined && equalValues(before.spec, after.spec) && equalValues(before.status?.conditions, after.status?.conditions) && equalValues(before.status?.configVersion, after.status?.configVersion) && equalValues(before.metadata.annotations, after.metadata.annotations)) return [];
+          const concerned = cluster.putMachineConfigNode(key, after, now());
+          for (const pool of concerned) toMark(pool).add(key);
+          return concerned;
+        },
+      }),
+      watching({ resource: kubernetes.Pod, selection: daemonPods, keep: slimPod, concerns: (change_) => seeDaemon(change_) }),
+      watching({ resource: kubernetes.Pod, selection: operatorPods, keep: slimPod, concerns: ({ before, after }) => (operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat()) ? [] : controlPlanePools()) }),
+      ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimPod, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
       watching({ resource: MachineConfig, concerns: () => [] }),
     ],
     owns: ["Node.metadata.annotations/desired", "Node.spec.taints/UpdateInProgress", "MachineConfigPool.status", "MachineConfigPool.metadata.annotations/quarantined", "MachineConfigNode.spec"],
     // One at a time: the rule of the control plane looks over all pools.
     workers: 1,
 
+    start(add, { clock }) {
+      now = () => clock.now();
+      lookAt = add;
+    },
+
     async reconcile(name, context): Promise<Outcome> {
-      const { caches, events, log, scribe } = context;
-      const pools = caches.of(MachineConfigPool).list();
-      const pool = caches.of(MachineConfigPool).get(name);
+      const pool = cluster.pool(name);
       if (pool === undefined) return settled();
       if (pool.spec.nodeSelector !== undefined && selectorIsEmpty(pool.spec.nodeSelector)) {
-        events.event(pool, { type: "Warning", reason: "SelectingAll", message: "This machineconfigpool is selecting all nodes. A non-empty selector is required." });
+        context.events.event(pool, { type: "Warning", reason: "SelectingAll", message: "This machineconfigpool is selecting all nodes. A non-empty selector is required." });
         return stalled("SelectingAll", "the nodeSelector is empty and would select every node");
       }
       let overtaken = false;
       for (const { name: node, body } of patched.unanswered()) if ((await send(node, body, context)) === "overtaken") overtaken = true;
+      for (const other of cluster.pass(now())) if (other !== name) lookAt(other);
 
-      const target = pool.spec.configuration?.name ?? "";
-      const observe = () => {
-        const nodes = caches.of(kubernetes.Node).list().map((node) => patched.view(node));
-        const members = nodes.filter((node) => {
-          const member = membership(node, pools);
-          return member.verdict === "member" && member.pool === name;
-        });
-        const isMember = new Set(members);
-        return { members, controlPlane: nodes.filter(isControlPlane), otherControlPlane: nodes.filter((node) => !isMember.has(node) && isControlPlane(node)) };
-      };
-      const seen = observe();
-      const refused = await keepQuarantine(pool, seen.members, target, context);
-      const select = ({ members, otherControlPlane }: ReturnType<typeof observe>) =>
-        selectNodes({
-          target,
-          paused: pool.spec.paused === true || pool.metadata.deletionTimestamp !== undefined,
-          maxUnavailable: pool.spec.maxUnavailable,
-          quarantined: refused ? [target] : quarantinedTargets(pool),
-          members: members.map(memberFacts),
-          otherControlPlane: otherControlPlane.map(memberFacts),
-        });
-
-      const topology = seen.controlPlane.length === 1 ? "SingleReplica" : "HighlyAvailable";
-      const selection = select(seen);
-      const byName = new Map(seen.members.map((node) => [node.metadata.name, node]));
-      for (const { node: chosen, was } of selection.chosen) {
-        const node = byName.get(chosen);
-        if (node === undefined) continue;
-        const withoutTaint = taintsOf(node, false);
-        const written = await change(node, { annotations: { [annotations.desiredConfig]: target, [annotations.controlPlaneTopology]: topology }, ...(withoutTaint === undefined ? {} : { taints: withoutTaint }) }, context);
-        if (written === "overtaken") {
-          overtaken = true;
-          continue;
-        }
-        log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
-        events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${chosen} to MachineConfig ${target}` });
-        scribe.line({ book: `pool/${name}`, chapter: "RollOut", run: target, path: "Targeted", mark: "note", level: "progress", reason: "SetDesiredConfig", message: `${chosen} gets ${target}`, data: { node: chosen, was } });
-      }
-      const after = observe();
-      await writeStatus(pool, after, select(after), context);
-      if ((await mark(pool, after.members, target, topology, context)) === "overtaken") overtaken = true;
-      await describe(name, after.members, context);
-      if (overtaken) return settled(overtakenSeconds);
-      return after.members.some((node) => isJoining(memberFacts(node))) ? settled(joiningLookSeconds) : settled();
+      const refused = await keepQuarantine(pool, context);
+      const { target } = cluster.members(name);
+      const look = (): PoolFacts | undefined => poolFacts(factsIn(context.caches), name, { alsoQuarantined: refused ? [target] : [], irreconcilable: irreconcilableBetween(pool.status?.configuration?.name ?? "", target, context.caches) });
+      const topology = cluster.controlPlane.size === 1 ? "SingleReplica" : "HighlyAvailable";
+      const before = look();
+      if (before === undefined) return settled();
+      tellDeferred(before, context);
+      if ((await giveTargets(before, topology, context)) === "overtaken") overtaken = true;
+      const after = look();
+      if (after === undefined) return settled();
+      await writeStatus(after, context);
+      tellOddities(pool, context);
+      const marked = await markMembers(after, topology, context);
+      if (overtaken || marked === "overtaken") return settled(overtakenSeconds);
+      if (marked === "more") return settled(0);
+      const passes = cluster.nextPass(now());
+      const looks = [...(after.members.joining.size > 0 ? [joiningLookSeconds] : []), ...(passes === undefined ? [] : [(passes - now()) / 1000])];
+      return looks.length === 0 ? settled() : settled(Math.min(...looks));
     },
   };
 
-  /** @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet. */
-  async function keepQuarantine(pool: MachineConfigPool, members: readonly Node[], target: string, { caches, kube, events, log, scribe, signal }: Context): Promise<boolean> {
+  function seeDaemon({ before, after }: Change<Pod>): readonly string[] {
+    const concerned = new Set<string>();
+    const [had, has] = [before?.spec?.nodeName, after?.spec?.nodeName];
+    if (had !== undefined && had !== has) for (const pool of cluster.putDaemonPod(had, undefined, now())) concerned.add(pool);
+    if (has !== undefined && !equalValues(before?.status, after?.status)) for (const pool of cluster.putDaemonPod(has, after, now())) concerned.add(pool);
+    return [...concerned];
+  }
+
+  async function giveTargets({ pool, members, selection }: PoolFacts, topology: string, context: Context): Promise<Written> {
+    const { events, log, scribe } = context;
     const { name } = pool.metadata;
-    const machines = members.flatMap(({ metadata }) => caches.of(MachineConfigNode).get(metadata.name) ?? []);
-    const step = quarantineStep(target, pool, machines);
+    const { target } = members;
+    let result: Written = "written";
+    const given: string[] = [];
+    await eachAtOnce(selection.chosen, async ({ node: chosen, was }: Choice) => {
+      const node = cluster.node(chosen)?.node;
+      if (node === undefined) return;
+      const withoutTaint = taintsOf(node, false);
+      // Which pool it is in is said before what it gets from it.
+      await describe(name, chosen, context);
+      const written = await change(node, { annotations: { [annotations.desiredConfig]: target, [annotations.controlPlaneTopology]: topology }, ...(withoutTaint === undefined ? {} : { taints: withoutTaint }) }, context);
+      if (written === "overtaken") {
+        result = written;
+        return;
+      }
+      given.push(chosen);
+      log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
+      scribe.line({ book: `pool/${name}`, chapter: "RollOut", run: target, path: "Targeted", mark: "note", level: "progress", reason: "SetDesiredConfig", message: `${chosen} gets ${target}`, data: { node: chosen, was } });
+    });
+    given.sort();
+    if (given.length === 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${given[0] ?? ""} to MachineConfig ${target}` });
+    else if (given.length > 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Set target for ${given.length} nodes to MachineConfig ${target}: ${given.slice(0, 5).join(", ")}${given.length > 5 ? ` and ${given.length - 5} more` : ""}` });
+    return result;
+  }
+
+  /** @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet. */
+  async function keepQuarantine(pool: MachineConfigPool, { kube, events, log, scribe, signal }: Context): Promise<boolean> {
+    const { name } = pool.metadata;
+    const { target } = cluster.members(name);
+    const step = quarantineStep(target, pool, cluster.refusing(name));
     const annotate = (node: string, changes: Readonly<Record<string, string | null>>) => kube.patch(MachineConfigNode, { name: node }, { type: "merge", body: { metadata: { annotations: changes } } }, { owner: fieldManagers.node, signal });
     if (step.annotation !== undefined) await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: step.annotation } } } }, { owner: fieldManagers.node, signal });
     // The pool first: a machine is noted as told only once the pool knows.
@@ -174,71 +274,131 @@ export function nodeController(): Controller {
     return step.tell.size > 0;
   }
 
-  async function writeStatus(pool: MachineConfigPool, { members }: { readonly members: readonly Node[] }, selection: NodeSelection, { caches, kube, clock, events, signal }: Context): Promise<void> {
-    const at = new Map<string, { phase: Phase; message: string }>();
-    for (const node of members) {
-      const said = caches.of(MachineConfigNode).get(node.metadata.name);
-      const phase = phaseOf(node, said);
-      at.set(node.metadata.name, { phase, message: messageOf(phase, said) });
-    }
-    const facts = members.map(memberFacts);
-    const irreconcilableNow = irreconcilableBetween(pool.status?.configuration?.name ?? "", pool.spec.configuration?.name ?? "", caches);
+  async function writeStatus(facts: PoolFacts, { kube, events, signal }: Context): Promise<void> {
+    const { pool } = facts;
     let completed: string | undefined;
+    let began = false;
     await updateObject(
       kube,
       MachineConfigPool,
       pool.metadata,
       (object) => {
         completed = undefined;
+        began = false;
         // A newer spec is judged by its own look.
         if (object.metadata.generation !== pool.metadata.generation) return undefined;
-        const status = poolStatus({ pool: object, members: facts, phases: at, selection, irreconcilable: irreconcilableNow, now: clock.now() });
+        const status = poolStatus({ ...facts, pool: object });
         if (equalValues(status, object.status)) return undefined;
         if (status.configuration?.name !== object.status?.configuration?.name) completed = status.configuration?.name;
+        began = startsRollout(object.status, status);
         return { status };
       },
       { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
     );
+    if (began) events.event(pool, { type: "Normal", reason: "Updating", message: `Pool ${pool.metadata.name} is updating to MachineConfig ${facts.members.target}` });
     if (completed !== undefined) events.event(pool, { type: "Normal", reason: "Completed", message: `Pool ${pool.metadata.name} has completed update to MachineConfig ${completed}` });
   }
 
-  /** Tells schedulers which machines will be disturbed, and daemons whether theirs is the only control plane. */
-  async function mark(pool: MachineConfigPool, members: readonly Node[], target: string, topology: string, context: Context): Promise<"written" | "overtaken"> {
-    let result: "written" | "overtaken" = "written";
-    for (const node of members) {
-      const has = node.metadata.annotations ?? {};
-      const awaits = target !== "" && has[annotations.currentConfig] !== undefined && has[annotations.desiredConfig] !== target;
-      const wanted = pool.spec.paused === true ? undefined : taintsOf(node, awaits);
-      const sameTopology = has[annotations.controlPlaneTopology] === topology;
-      if (wanted === undefined && sameTopology) continue;
-      const written = await change(node, { ...(sameTopology ? {} : { annotations: { [annotations.controlPlaneTopology]: topology } }), ...(wanted === undefined ? {} : { taints: wanted }) }, context);
-      if (written === "overtaken") result = written;
-    }
-    return result;
+  function tellDeferred({ pool, members, selection }: PoolFacts, { events }: Context): void {
+    const text = `${members.target} ${selection.deferred.join(",")}`;
+    if (selection.deferred.length === 0 || told.deferred.get(pool.metadata.name) === text) return;
+    told.deferred.set(pool.metadata.name, text);
+    events.event(pool, { type: "Normal", reason: "DeferringOperatorNodeUpdate", message: `The operator runs on ${selection.deferred.join(", ")}, which is updated last` });
   }
 
-  /** Keeps what MachineConfigNodes say about pool and target. The operator makes them. */
-  async function describe(pool: string, members: readonly Node[], { caches, kube, signal }: Context): Promise<void> {
-    for (const node of members) {
-      const { name } = node.metadata;
-      const desired = node.metadata.annotations?.[annotations.desiredConfig];
-      const spec = { pool: { name: pool }, configVersion: { desired: desired === undefined || desired === "" ? notYetSet : desired } };
-      const has = caches.of(MachineConfigNode).get(name);
-      if (has !== undefined && (has.spec.pool.name !== pool || has.spec.configVersion.desired !== spec.configVersion.desired)) {
-        try {
-          await kube.patch(MachineConfigNode, { name }, { type: "merge", body: { spec } }, { owner: fieldManagers.node, signal });
-        } catch (error) {
-          if (!isNotFound(error)) throw error;
+  /** What nobody would find otherwise: nodes in several pools, and machines of which two sources say different things. */
+  function tellOddities(pool: MachineConfigPool, { events, log, scribe }: Context): void {
+    for (const [name, membership] of cluster.homeless) {
+      if (membership.verdict !== "ambiguous" || told.homeless.get(name) === membership.pools.join(",")) continue;
+      told.homeless.set(name, membership.pools.join(","));
+      const node = cluster.node(name)?.node;
+      const message = `the pools ${membership.pools.join(" and ")} select ${name}, so that it belongs to none of them and is not updated; take a label away that only one of them selects by`;
+      if (node !== undefined) events.event(node, { type: "Warning", reason: "SeveralPools", message });
+      log.warn({ node: name, pools: membership.pools }, "node in several pools");
+    }
+    for (const name of told.homeless.keys()) if (cluster.homeless.get(name)?.verdict !== "ambiguous") told.homeless.delete(name);
+    const contradictions = cluster.contradictions(now());
+    for (const [name, what] of contradictions) {
+      if (told.contradictions.get(name) === what) continue;
+      told.contradictions.set(name, what);
+      log.warn({ node: name, what }, "node and MachineConfigNode disagree");
+      scribe.line({ book: `pool/${pool.metadata.name}`, chapter: "RollOut", run: cluster.members(pool.metadata.name).target, path: "StateMismatch", mark: "note", level: "boundary", reason: "StateMismatch", message: `${name}: ${what}`, data: { node: name } });
+    }
+    for (const name of told.contradictions.keys()) if (!contradictions.has(name)) told.contradictions.delete(name);
+  }
+
+  /**
+   * Tells schedulers which machines will be disturbed, daemons whether theirs is the only control plane, and
+   * MachineConfigNodes what the pool and the target of theirs are.
+   */
+  async function markMembers({ pool, members }: PoolFacts, topology: string, context: Context): Promise<Written | "more"> {
+    const { name } = pool.metadata;
+    const { target } = members;
+    const paused = pool.spec.paused === true;
+    const waiting = toMark(name);
+    const from = JSON.stringify([target, paused, topology]);
+    if (marksFrom.get(name) !== from) for (const member of members.all()) waiting.add(member.name);
+    marksFrom.set(name, from);
+    let result: Written = "written";
+    await eachAtOnce([...waiting].slice(0, marksAtOnce), async (node) => {
+      waiting.delete(node);
+      const known = cluster.node(node);
+      if (known?.membership.verdict !== "member" || known.membership.pool !== name) return;
+      try {
+        if ((await mark(known.node, { target, paused, topology }, context)) === "overtaken") {
+          waiting.add(node);
+          result = "overtaken";
         }
+        await describe(name, node, context);
+      } catch (error) {
+        waiting.add(node);
+        throw error;
       }
+    });
+    return result === "written" && waiting.size > 0 ? "more" : result;
+  }
+
+  async function mark(node: Node, { target, paused, topology }: { readonly target: string; readonly paused: boolean; readonly topology: string }, context: Context): Promise<Written> {
+    const has = node.metadata.annotations ?? {};
+    const awaits = target !== "" && has[annotations.currentConfig] !== undefined && has[annotations.desiredConfig] !== target;
+    const wanted = paused ? undefined : taintsOf(node, awaits);
+    const sameTopology = has[annotations.controlPlaneTopology] === topology;
+    const first = labelsOfFirstPool(node, cluster.pools());
+    if (wanted === undefined && sameTopology && first === undefined) return "written";
+    const notes = { ...(sameTopology ? {} : { [annotations.controlPlaneTopology]: topology }), ...(first === undefined ? {} : { [annotations.customPoolLabelsApplied]: "true" }) };
+    return change(node, { annotations: notes, ...(first === undefined ? {} : { labels: first }), ...(wanted === undefined ? {} : { taints: wanted }) }, context);
+  }
+
+  /** Keeps what a MachineConfigNode says about pool and target. The operator makes them. */
+  async function describe(pool: string, name: string, { caches, kube, signal }: Context): Promise<void> {
+    const desired = cluster.node(name)?.node.metadata.annotations?.[annotations.desiredConfig];
+    const spec = { pool: { name: pool }, configVersion: { desired: desired === undefined || desired === "" ? notYetSet : desired } };
+    const has = caches.of(MachineConfigNode).get(name);
+    if (has === undefined || (has.spec.pool.name === pool && has.spec.configVersion.desired === spec.configVersion.desired)) return;
+    try {
+      await kube.patch(MachineConfigNode, { name }, { type: "merge", body: { spec } }, { owner: fieldManagers.node, signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
     }
   }
 }
 
-function messageOf(phase: Phase, said: MachineConfigNode | undefined): string {
-  const type = { Draining: phases.drained, Rebooting: phases.rebootedNode, PostAction: phases.updatePostActionComplete, Degraded: phases.nodeDegraded, Unreconcilable: phases.nodeDegraded }[phase as string];
-  const condition = type === undefined ? undefined : conditionOf(said?.status?.conditions, type);
-  return condition === undefined || condition.status === "False" ? "" : condition.message;
+/** Does it for every item, some at a time. The first failure is thrown when those that were begun have ended. */
+async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const rest = items[Symbol.iterator]();
+  const failures: unknown[] = [];
+  const worker = async () => {
+    for (const item of rest) {
+      try {
+        await work(item);
+      } catch (error) {
+        failures.push(error);
+      }
+      if (failures.length > 0) return;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  if (failures.length > 0) throw failures[0];
 }
 
 /** The node's taints with or without ours; `undefined` when they are so already. */
@@ -250,47 +410,5 @@ function taintsOf(node: Node, wanted: boolean): NonNullable<NonNullable<Node["sp
   return wanted ? [...others, { key: taints.updateInProgress, effect: "PreferNoSchedule" }] : others;
 }
 
-/** Which pool a node belongs to, worked out once for each version of a node as long as no pool's selector changes. */
-function memberships(): (node: Node, pools: readonly MachineConfigPool[]) => PoolOfNode {
-  let known = new WeakMap<object, PoolOfNode>();
-  let selectors = "";
-  let judged: readonly MachineConfigPool[] = [];
-  return (node, pools) => {
-    if (pools.length !== judged.length || pools.some((pool, index) => pool !== judged[index])) {
-      judged = pools;
-      const now = JSON.stringify(pools.map(({ metadata, spec }) => [metadata.name, spec.nodeSelector]));
-      if (now !== selectors) known = new WeakMap();
-      selectors = now;
-    }
-    const found = known.get(node) ?? poolOfNode(node, pools);
-    known.set(node, found);
-    return found;
-  };
-}
-
-const namesOf = (pools: readonly MachineConfigPool[]) => pools.map(({ metadata }) => metadata.name);
-
-/** A change of the status by ourselves concerns nobody; one of a selector moves nodes between pools. */
-function poolsOfPoolChange({ key, before, after }: Change<MachineConfigPool>, caches: Caches): readonly string[] {
-  if (before === undefined || after === undefined || !equalValues(before.spec.nodeSelector, after.spec.nodeSelector)) return namesOf(caches.of(MachineConfigPool).list());
-  const rendering = (pool: MachineConfigPool) => conditionOf(pool.status?.conditions as { type: string }[] | undefined, poolConditions.renderDegraded);
-  const isSame = before.metadata.generation === after.metadata.generation && equalValues(before.metadata.annotations, after.metadata.annotations) && equalValues(rendering(before), rendering(after)) && before.metadata.deletionTimestamp === after.metadata.deletionTimestamp;
-  return isSame ? [] : [key];
-}
-
 /** What of a node decisions depend on: not the kubelet's heartbeats. */
 const relevant = ({ metadata, spec, status }: Node) => [metadata.uid, metadata.labels, metadata.annotations, metadata.deletionTimestamp, spec?.unschedulable, spec?.taints, kubeletVerdict({ status: status ?? {} })];
-
-function poolsOfNodeChange({ before, after }: Change<Node>, caches: Caches, membership: ReturnType<typeof memberships>): readonly string[] {
-  if (before !== undefined && after !== undefined && equalValues(relevant(before), relevant(after))) return [];
-  const pools = caches.of(MachineConfigPool).list();
-  const concerned = new Set<string>();
-  const versions = [before, after].flatMap((node) => node ?? []);
-  // Machines of the control plane wait for each other across pools.
-  const others = versions.some(isControlPlane) ? caches.of(kubernetes.Node).list().filter(isControlPlane) : [];
-  for (const node of [...versions, ...others]) {
-    const member = membership(node, pools);
-    if (member.verdict === "member") concerned.add(member.pool);
-  }
-  return [...concerned];
-}

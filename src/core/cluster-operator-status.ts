@@ -1,6 +1,7 @@
 import type { ClusterOperator } from "../api/cluster-operator.ts";
-import type { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { poolConditions } from "../api/names.ts";
+import { labels } from "../api/names.ts";
+import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "./answers.ts";
+import { poolLine, poolProgress } from "./pool-progress.ts";
 
 /** What one sync function of the operator found. */
 export type TaskOutcome =
@@ -13,13 +14,29 @@ export interface OperatorFacts {
   /** The version that every component was last seen running, or `undefined` before the first time. */
   readonly reached: string | undefined;
   readonly outcomes: readonly TaskOutcome[];
-  readonly pools: readonly MachineConfigPool[];
+  readonly cluster: Facts;
 }
 
 type Conditions = NonNullable<NonNullable<ClusterOperator["status"]>["conditions"]>;
 type Condition = Conditions[number];
 
-const isTrue = (pool: MachineConfigPool, type: string) => (pool.status?.conditions ?? []).some((condition) => condition.type === type && condition.status === "True");
+/**
+ * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that somebody
+ * added is that pool's, and keeps nothing else from going on.
+ */
+function troubles({ cluster }: OperatorFacts): readonly string[] {
+  return cluster.members.pools().flatMap((pool) => {
+    const { name } = pool.metadata;
+    const has = pool.metadata.labels ?? {};
+    const about = poolFacts(cluster, name);
+    if (about === undefined || (has[labels.builtInPool] === undefined && has[labels.requiredForUpgrade] === undefined)) return [];
+    const refused = renderRefusal(pool);
+    const { failed } = poolProgress(about);
+    const [first] = failed;
+    if (refused !== undefined) return [`pool ${name} cannot be rendered: ${refused}`];
+    return first === undefined ? [] : [`pool ${name}: ${poolLine(about, poolProgress(about))}`];
+  });
+}
 
 /**
  * The conditions of the ClusterOperator: a pure fold over what the sync functions found and how the pools are. The time
@@ -30,10 +47,13 @@ const isTrue = (pool: MachineConfigPool, type: string) => (pool.status?.conditio
 export function clusterOperatorConditions(facts: OperatorFacts, before: Conditions, now: number): Conditions {
   const failed = facts.outcomes.filter((outcome) => outcome.kind === "failed");
   const progressing = facts.outcomes.filter((outcome) => outcome.kind === "progressing");
-  const degradedPools = facts.pools.filter((pool) => isTrue(pool, poolConditions.degraded));
-  const updatingPools = facts.pools.filter((pool) => isTrue(pool, poolConditions.updating));
+  const trouble = troubles(facts);
+  const underWay = facts.cluster.members.pools().flatMap(({ metadata: { name } }) => {
+    const about = poolFacts(facts.cluster, name);
+    return about !== undefined && poolProgress(about).verdict === "RollingOut" ? [`${name} (${poolLine(about, poolProgress(about))})`] : [];
+  });
+  const mayUpgrade = clusterMayUpgrade(facts.cluster);
   const upToDate = facts.reached === facts.version;
-  const names = (pools: readonly MachineConfigPool[]) => pools.map(({ metadata }) => metadata.name).join(", ");
   const [firstFailed] = failed;
 
   const wanted: readonly Omit<Condition, "lastTransitionTime">[] = [
@@ -44,15 +64,13 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
       ? { type: "Progressing", status: "True", reason: facts.reached === undefined ? "BringUp" : "Upgrading", message: progressing[0]?.message ?? firstFailed?.message ?? `Working towards ${facts.version}` }
       : progressing.length > 0
         ? { type: "Progressing", status: "True", reason: progressing[0]?.task ?? "", message: progressing.map(({ message }) => message).join("; ") }
-        : { type: "Progressing", status: "False", reason: "AsExpected", message: `Cluster version is ${facts.version}${updatingPools.length === 0 ? "" : `; pools under way: ${names(updatingPools)}`}` },
+        : { type: "Progressing", status: "False", reason: "AsExpected", message: `Cluster version is ${facts.version}${underWay.length === 0 ? "" : `; pools under way: ${underWay.join(", ")}`}` },
     firstFailed !== undefined
       ? { type: "Degraded", status: "True", reason: `${firstFailed.task}Failed`, message: failed.map(({ task, message }) => `${task}: ${message}`).join("; ") }
-      : degradedPools.length > 0
-        ? { type: "Degraded", status: "True", reason: "DegradedPool", message: `degraded pools: ${names(degradedPools)}` }
+      : trouble.length > 0
+        ? { type: "Degraded", status: "True", reason: "DegradedPool", message: trouble.join("; ") }
         : { type: "Degraded", status: "False", reason: "AsExpected", message: "" },
-    degradedPools.length > 0
-      ? { type: "Upgradeable", status: "False", reason: "DegradedPool", message: `degraded pools must be repaired before an upgrade: ${names(degradedPools)}` }
-      : { type: "Upgradeable", status: "True", reason: "AsExpected", message: "" },
+    { type: "Upgradeable", status: mayUpgrade.value.may === "No" ? "False" : "True", reason: mayUpgrade.because.reason, message: mayUpgrade.because.message },
   ];
   const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
   return wanted.map((condition) => {

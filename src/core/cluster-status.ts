@@ -2,25 +2,10 @@ import type { ClusterOperator } from "../api/cluster-operator.ts";
 import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { annotations, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import { annotations, machineConfigNodeConditions as types, objects } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
+import { type Phase, isReady, phaseOf } from "./phase.ts";
 import { poolOfNode } from "./pool-of-node.ts";
-
-export type Phase =
-  | "Lost"
-  | "Degraded"
-  | "Unreconcilable"
-  | "Rebooting"
-  | "PostAction"
-  | "ApplyingFiles"
-  | "Draining"
-  | "Cordoning"
-  | "Preparing"
-  | "Uncordoning"
-  | "NeedsUpdate"
-  | "Updated"
-  | "Joining"
-  | "Unknown";
 
 export interface NodeStatus {
   readonly name: string;
@@ -62,33 +47,6 @@ export interface ClusterFacts {
   readonly nodes: readonly Node[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly clusterOperators: readonly ClusterOperator[];
-}
-
-const isReady = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
-
-/** The word for where a node is in its update: the first that fits, the worst first. */
-export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undefined): Phase {
-  const has = node.metadata.annotations ?? {};
-  const condition = (type: string) => conditionOf(machineConfigNode?.status?.conditions, type);
-  const state = has[annotations.state];
-  const rebooting = has[annotations.postConfigAction] === "Rebooting" || condition(types.rebootedNode)?.status === "Unknown";
-  if (!isReady(node) && !rebooting) return "Lost";
-  if (state === nodeStates.degraded) return "Degraded";
-  if (state === nodeStates.unreconcilable) return "Unreconcilable";
-  if (rebooting) return "Rebooting";
-  const current = has[annotations.currentConfig] ?? "";
-  const desired = has[annotations.desiredConfig] ?? "";
-  if (current === "" && desired === "") return "Joining";
-  if (state === nodeStates.working) {
-    const requested = has[annotations.desiredDrain] ?? "";
-    if (requested.startsWith("drain-") && has[annotations.lastAppliedDrain] !== requested) return node.spec?.unschedulable === true ? "Draining" : "Cordoning";
-    if (condition(types.updatePostActionComplete)?.status === "Unknown") return "PostAction";
-    return condition(types.updatePrepared)?.status === "True" ? "ApplyingFiles" : "Preparing";
-  }
-  if (has[annotations.desiredDrain]?.startsWith("uncordon-") === true && has[annotations.lastAppliedDrain] !== has[annotations.desiredDrain]) return "Uncordoning";
-  if (current === "") return "Joining";
-  if (current !== desired) return "NeedsUpdate";
-  return state === nodeStates.done ? "Updated" : "Unknown";
 }
 
 /** Everything that a person wants to see of a cluster at one look, from live objects. */

@@ -1,5 +1,8 @@
-import type { Node } from "../api/kubernetes.ts";
-import { annotations, labels, nodeStates } from "../api/names.ts";
+import type { Node, Pod } from "../api/kubernetes.ts";
+import type { MachineConfigNode } from "../api/machine-config-node.ts";
+import { annotations, labels, machineConfigNodeConditions, nodeStates } from "../api/names.ts";
+import { conditionOf } from "../api/object.ts";
+import { type Phase, phaseWordOf } from "./phase.ts";
 
 /** What decisions about a pool need to know of one of its machines. */
 export interface MemberFacts {
@@ -23,14 +26,36 @@ export interface MemberFacts {
   readonly cordoned: "no" | "byUs" | "byOthers";
   /** A drain or an end of one was asked for and is not carried out yet. */
   readonly drainPending: boolean;
+  readonly phase: Phase;
+  /** What it says of its phase; empty: nothing. */
+  readonly says: string;
+  /** The reason beside it, for programs. */
+  readonly saysReason: string;
+  /** RFC 3339 of when it got into its phase; empty: not known. */
+  readonly since: string;
+  /**
+   * What its MachineConfigNode says, which is written after the node's annotations; `undefined` when there is none that is kept
+   * current: it has no conditions yet, or the daemon that keeps it is away.
+   */
+  readonly told: { readonly updatedTo: string; readonly degraded: boolean } | undefined;
+  /** RFC 3339 of when the daemon's pod stopped being ready, though the kubelet is; empty: it is ready, or nothing is known of a pod. */
+  readonly daemonAwaySince: string;
 }
 
 export const isControlPlane = (node: Pick<Node, "metadata">): boolean => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
 
-export function memberFacts(node: Node): MemberFacts {
+/** What else is known of a node than the node itself. */
+export interface Companions {
+  readonly machineConfigNode?: MachineConfigNode | undefined;
+  readonly daemonPod?: Pod | undefined;
+}
+
+export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Companions = {}): MemberFacts {
   const has = node.metadata.annotations ?? {};
   const { kubeletReady, kubeletReason } = kubeletVerdict(node);
   const request = has[annotations.desiredDrain] ?? "";
+  const { phase, message, reason, since } = phaseWordOf(node, machineConfigNode);
+  const daemonAwaySince = kubeletReady ? awaySince(daemonPod) : "";
   return {
     name: node.metadata.name,
     zone: node.metadata.labels?.[labels.zone] ?? "",
@@ -44,7 +69,26 @@ export function memberFacts(node: Node): MemberFacts {
     kubeletReason,
     cordoned: node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
     drainPending: request !== "" && has[annotations.lastAppliedDrain] !== request,
+    phase,
+    says: message,
+    saysReason: reason,
+    since,
+    told: daemonAwaySince === "" ? toldBy(machineConfigNode) : undefined,
+    daemonAwaySince,
   };
+}
+
+function toldBy(machineConfigNode: MachineConfigNode | undefined): MemberFacts["told"] {
+  const { conditions = [], configVersion } = machineConfigNode?.status ?? {};
+  if (conditions.length === 0) return undefined;
+  const { updated, nodeDegraded } = machineConfigNodeConditions;
+  return { updatedTo: conditionOf(conditions, updated)?.status === "True" ? (configVersion?.current ?? "") : "", degraded: conditionOf(conditions, nodeDegraded)?.status === "True" };
+}
+
+function awaySince(pod: Pod | undefined): string {
+  if (pod === undefined) return "";
+  const ready = (pod.status?.conditions ?? []).find(({ type }) => type === "Ready");
+  return ready?.status === "True" ? "" : (ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "");
 }
 
 /** Conditions of a node that must have a certain status; openshift/machine-config-operator pkg/controller/node/status.go (main). */
@@ -60,11 +104,20 @@ export function kubeletVerdict(node: Pick<Node, "status">): { readonly kubeletRe
   return { kubeletReady: true, kubeletReason: "" };
 }
 
+/** A daemon whose pod is not ready for longer than this, while the kubelet is, has fallen silent. */
+export const silentAfterMs = 5 * 60_000;
+
+/** Nobody looks after the machine any more, though it works. */
+export const isSilent = ({ daemonAwaySince }: MemberFacts, now: number): boolean => daemonAwaySince !== "" && now - Date.parse(daemonAwaySince) > silentAfterMs;
+
 /** The machine has what it was told to have. */
 export const isDone = ({ current, desired, state }: MemberFacts): boolean => current !== "" && current === desired && state === nodeStates.done;
 
 /** The daemon reports that it cannot go on. */
 export const isDegraded = ({ state }: MemberFacts): boolean => state === nodeStates.degraded || state === nodeStates.unreconcilable;
+
+/** Annotations or MachineConfigNode say so: a person has to see it. */
+export const looksDegraded = (member: MemberFacts): boolean => isDegraded(member) || member.told?.degraded === true;
 
 /** Degraded on the way to a target. */
 export const isFailing = (member: MemberFacts): boolean => isDegraded(member) && member.current !== member.desired;
@@ -72,12 +125,20 @@ export const isFailing = (member: MemberFacts): boolean => isDegraded(member) &&
 /** Nothing was applied to the machine yet: its kubelet is there, its daemon has to begin. */
 export const isJoining = ({ current }: MemberFacts): boolean => current === "";
 
-/** Out of service for whatever cause, ours or not: what the budget counts. */
+/** Out of service for whatever cause, ours or not: what the budget counts, besides daemons that fell silent. */
 export const isOutOfService = (member: MemberFacts): boolean => !member.kubeletReady || member.cordoned !== "no" || !isDone(member);
 
 /** Out of service because of what we do: a target under way, a drain, our cordon. */
 export const isInOurHands = (member: MemberFacts): boolean =>
   (member.desired !== "" && member.desired !== member.current) || member.state === nodeStates.working || member.cordoned === "byUs" || member.drainPending;
+
+/** What annotations and MachineConfigNode say that cannot both be true; empty when they agree. */
+export function contradiction(member: MemberFacts): string {
+  if (member.told === undefined) return "";
+  if (isDegraded(member) !== member.told.degraded) return `annotations say ${member.state === "" ? "nothing" : member.state}, the MachineConfigNode says ${member.told.degraded ? "degraded" : "not degraded"}`;
+  if (isDone(member) && member.told.updatedTo !== member.current) return `annotations say that ${member.current} is applied, the MachineConfigNode says ${member.told.updatedTo === "" ? "that an update is under way" : member.told.updatedTo}`;
+  return "";
+}
 
 /** In a few words why a machine counts against the budget. */
 export function whyOutOfService(member: MemberFacts): string {
@@ -87,5 +148,6 @@ export function whyOutOfService(member: MemberFacts): string {
   if (!member.kubeletReady) return member.kubeletReason;
   if (member.cordoned === "byOthers") return "cordoned by somebody else";
   if (member.cordoned === "byUs") return "about to return to service";
+  if (member.daemonAwaySince !== "") return `its daemon is silent since ${member.daemonAwaySince}`;
   return "not done";
 }

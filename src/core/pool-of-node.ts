@@ -1,6 +1,6 @@
 import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { labels } from "../api/names.ts";
+import { annotations, labels } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/object.ts";
 
 export type PoolOfNode =
@@ -27,4 +27,24 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
   if (custom.length > 1) return { verdict: "ambiguous", pools: custom };
   const [only] = custom.length === 1 ? custom : selecting;
   return only === undefined ? { verdict: "none", reason: "no pool selects it" } : { verdict: "member", pool: only, masterAndCustom: false };
+}
+
+/**
+ * Labels that a node lacks for the custom pool into which it booted first, `undefined` when there is nothing to add: it was served
+ * that pool's configuration, but nobody has labelled it yet. Done once; whoever takes a label away afterwards means it.
+ * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
+ */
+export function labelsOfFirstPool(node: Pick<Node, "metadata">, pools: readonly MachineConfigPool[]): Readonly<Record<string, string>> | undefined {
+  const has = node.metadata.annotations ?? {};
+  const first = /^rendered-(.+)-[0-9a-f]{32}$/.exec(has[annotations.firstPivotConfig] ?? "")?.[1];
+  if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined) return undefined;
+  const selector = pools.find(({ metadata }) => metadata.name === first)?.spec.nodeSelector;
+  if (selector === undefined || selectorIsEmpty(selector)) return undefined;
+  const wanted: Record<string, string> = { ...selector.matchLabels };
+  for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
+    if (operator === "Exists") wanted[key] = "";
+    if (operator === "In" && values.length === 1) wanted[key] = values[0] ?? "";
+  }
+  const missing = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value));
+  return Object.keys(missing).length === 0 ? undefined : missing;
 }

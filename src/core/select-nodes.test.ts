@@ -2,7 +2,25 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MemberFacts, isInOurHands, isOutOfService } from "./member-facts.ts";
 import { quarantinedTargets } from "./quarantine.ts";
-import { type RolloutFacts, budgetOf, selectNodes } from "./select-nodes.ts";
+import { PoolMembers } from "./pool-members.ts";
+import { type RolloutPolicy, type RolloutPool, budgetOf, plainPolicy, selectNodes } from "./select-nodes.ts";
+
+interface Given extends RolloutPool {
+  readonly target: string;
+  readonly members: readonly MemberFacts[];
+  /** Control-plane machines of other pools. */
+  readonly otherControlPlane: readonly MemberFacts[];
+  readonly policy?: Partial<RolloutPolicy>;
+}
+
+const now = Date.UTC(2030, 0, 2);
+
+/** The choice, with every machine that waits named. */
+function select(given: Given) {
+  const controlPlane = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane);
+  const selection = selectNodes(given, PoolMembers.of(given.target, given.members, now), { ...plainPolicy, controlPlane, ...given.policy }, Number.POSITIVE_INFINITY);
+  return { ...selection, skipped: selection.waits.flatMap(({ reason, message, first }) => first.map((node) => ({ node, reason, message }))) };
+}
 
 const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
   name,
@@ -17,14 +35,20 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   kubeletReason: "",
   cordoned: "no",
   drainPending: false,
+  phase: "Updated",
+  says: "",
+  saysReason: "",
+  since: "",
+  told: undefined,
+  daemonAwaySince: "",
   ...more,
 });
-const facts = (members: readonly MemberFacts[], more: Partial<RolloutFacts> = {}): RolloutFacts => ({ target: "new", paused: false, maxUnavailable: undefined, quarantined: [], members, otherControlPlane: [], ...more });
+const facts = (members: readonly MemberFacts[], more: Partial<Given> = {}): Given => ({ target: "new", paused: false, maxUnavailable: undefined, quarantined: [], members, otherControlPlane: [], ...more });
 const onNew = { current: "new", desired: "new" };
 const onItsWay = { desired: "new", state: "Working" };
 
 describe("selectNodes", () => {
-  test.for<{ title: string; given: RolloutFacts; chosen: string[]; skipped?: string[] }>([
+  test.for<{ title: string; given: Given; chosen: string[]; skipped?: string[] }>([
     { title: "takes one machine at a time when nothing is said", given: facts([member("a"), member("b")]), chosen: ["a"], skipped: ["b BudgetUsed"] },
     { title: "takes as many as the pool allows", given: facts([member("a"), member("b"), member("c")], { maxUnavailable: 2 }), chosen: ["a", "b"], skipped: ["c BudgetUsed"] },
     { title: "leaves machines alone that have the target", given: facts([member("a", onNew), member("b")]), chosen: ["b"] },
@@ -44,19 +68,31 @@ describe("selectNodes", () => {
     { title: "takes nothing from a paused pool", given: facts([member("a"), member("b", onNew)], { paused: true }), chosen: [], skipped: ["a Paused"] },
     { title: "gives a quarantined target to no healthy machine", given: facts([member("a"), member("b", { kubeletReady: false })], { quarantined: ["new"], maxUnavailable: 2 }), chosen: ["b"], skipped: ["a TargetQuarantined"] },
     { title: "does nothing without a target", given: facts([member("a", { current: "", desired: "" })], { target: "" }), chosen: [] },
+    { title: "counts a machine whose daemon fell silent as away", given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T00:00:00Z" }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
+    { title: "does not count one whose daemon's pod is away for a moment", given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T23:58:00Z" }), member("b")]), chosen: ["b"] },
+    { title: "gives a machine that is on its way to a superseded target the new one at once", given: facts([member("a", { desired: "superseded", state: "Working" }), member("b")]), chosen: ["a"], skipped: ["b BudgetUsed"] },
+    { title: "takes no healthy one of the control plane while an etcd member elsewhere is not ready", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], { policy: { etcd: [{ node: "a", ready: true }, { node: "b", ready: false }] } }), chosen: [], skipped: ["a EtcdUnhealthy"] },
+    { title: "takes the one of the control plane whose own etcd member is not ready", given: facts([member("a", { controlPlane: true })], { policy: { etcd: [{ node: "a", ready: false }, { node: "b", ready: true }] } }), chosen: ["a"] },
+    { title: "repairs one of the control plane although etcd is not healthy", given: facts([member("a", { controlPlane: true, desired: "bad", state: "Degraded" })], { policy: { etcd: [{ node: "b", ready: false }] } }), chosen: ["a"] },
+    { title: "asks etcd for no worker", given: facts([member("a")], { policy: { etcd: [{ node: "b", ready: false }] } }), chosen: ["a"] },
+    { title: "takes the operator's own machine last", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], { policy: { operatorNode: "a" } }), chosen: ["b"], skipped: ["a ControlPlaneBusy"] },
+    { title: "takes the operator's own machine when it is the only one left", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], { policy: { operatorNode: "a" } }), chosen: ["a"] },
+    { title: "takes two zones at once when nobody asks otherwise", given: facts([member("a", { zone: "z1" }), member("b", { zone: "z2" })], { maxUnavailable: 2 }), chosen: ["a", "b"] },
+    { title: "takes one zone at a time when asked", given: facts([member("a", { zone: "z1" }), member("b", { zone: "z1" }), member("c", { zone: "z2" })], { maxUnavailable: 3, policy: { oneZoneAtATime: true } }), chosen: ["a", "b"], skipped: ["c ZoneBusy"] },
+    { title: "stays in the zone in which a machine is away already, when asked", given: facts([member("a", { zone: "z1" }), member("c", { zone: "z2" }), member("d", { ...onNew, zone: "z2", kubeletReady: false })], { maxUnavailable: 3, policy: { oneZoneAtATime: true } }), chosen: ["c"], skipped: ["a ZoneBusy"] },
     {
       title: "goes zone by zone, the oldest first, machines without a zone last",
       given: facts([member("d"), member("c", { zone: "z2" }), member("b", { zone: "z1", createdAt: "2030-01-02T00:00:00Z" }), member("a", { zone: "z1" })], { maxUnavailable: 9 }),
       chosen: ["a", "b", "c", "d"],
     },
   ])("$title", ({ given, chosen, skipped = [] }) => {
-    const result = selectNodes(given);
+    const result = select(given);
     expect(result.chosen.map(({ node }) => node)).toEqual(chosen);
     expect(result.skipped.map(({ node, reason }) => `${node} ${reason}`)).toEqual(skipped);
   });
 
   test("a machine that waits is told for whom", () => {
-    const { skipped } = selectNodes(facts([member("a", onItsWay), member("b", { ...onNew, cordoned: "byOthers" }), member("c")]));
+    const { skipped } = select(facts([member("a", onItsWay), member("b", { ...onNew, cordoned: "byOthers" }), member("c")]));
     expect(skipped).toEqual([{ node: "c", reason: "BudgetUsed", message: "2 of 1 allowed unavailable: a updating, b cordoned by somebody else" }]);
   });
 });
@@ -80,8 +116,44 @@ const anyFacts = fc
     ),
   );
 
+/** A machine that comes or changes (`at` is its place among eight names), or goes. */
+const anyNews = fc.record({ at: fc.nat({ max: 7 }), gone: fc.boolean(), as: anyMember, silent: fc.boolean(), told: fc.constantFrom(undefined, { updatedTo: "new", degraded: false }, { updatedTo: "", degraded: true }) });
+
+test("members kept from single changes are what they would be if they were sorted anew", () => {
+  fc.assert(
+    fc.property(fc.array(anyNews, { maxLength: 40 }), fc.array(fc.constantFrom("", "old", "new"), { maxLength: 3 }), (news, targets) => {
+      const kept = new PoolMembers("new");
+      const true_ = new Map<string, MemberFacts>();
+      let target = "new";
+      for (const [index, { at, gone, as, silent, told }] of news.entries()) {
+        const name = `m${at}`;
+        if (gone) {
+          kept.drop(name);
+          true_.delete(name);
+        } else {
+          const one = member(name, { ...as, told, daemonAwaySince: silent ? "2030-01-01T00:00:00Z" : "" });
+          kept.put(one, now);
+          true_.set(name, one);
+        }
+        if (index % 10 === 9) {
+          target = targets[index % Math.max(1, targets.length)] ?? target;
+          kept.retarget(target, now);
+        }
+      }
+      const anew = PoolMembers.of(target, true_.values(), now);
+      const all = (members: PoolMembers) => ({
+        counts: [members.size, members.updated, members.ready, members.unavailable, members.unfinished],
+        groups: [members.away, members.inOurHands, members.degraded, members.joining, members.cordonedByOthers, members.silent].map((group) => [...group.keys()].toSorted()),
+        turns: [[...members.urgent].map(({ name }) => name), [...members.waiting].map(({ name }) => name)],
+        all: [...members.all()].map(({ name }) => name).toSorted(),
+      });
+      expect(all(kept)).toEqual(all(anew));
+    }),
+  );
+});
+
 describe("whatever the state of a pool", () => {
-  const taken = (given: RolloutFacts, name: string): MemberFacts => {
+  const taken = (given: Given, name: string): MemberFacts => {
     const found = given.members.find((each) => each.name === name);
     if (found === undefined) throw new Error(name);
     return found;
@@ -90,7 +162,7 @@ describe("whatever the state of a pool", () => {
   test("healthy machines are taken only as far as the budget goes beyond those that are away already", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
-        const healthy = selectNodes(given).chosen.filter(({ node }) => !isOutOfService(taken(given, node)));
+        const healthy = select(given).chosen.filter(({ node }) => !isOutOfService(taken(given, node)));
         const away = given.members.filter(isOutOfService).length;
         expect(healthy.length).toBeLessThanOrEqual(Math.max(0, budgetOf(given.maxUnavailable, given.members.length) - away));
       }),
@@ -100,7 +172,7 @@ describe("whatever the state of a pool", () => {
   test("of the control plane at most one machine is in our hands, unless more were before", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
-        const chosen = selectNodes(given).chosen.map(({ node }) => taken(given, node)).filter(({ controlPlane }) => controlPlane);
+        const chosen = select(given).chosen.map(({ node }) => taken(given, node)).filter(({ controlPlane }) => controlPlane);
         const busy = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane && isInOurHands(each));
         expect(chosen.length).toBeLessThanOrEqual(1);
         for (const { name } of chosen) expect(busy.filter((each) => each.name !== name)).toEqual([]);
@@ -111,7 +183,7 @@ describe("whatever the state of a pool", () => {
   test("every machine without the target is either chosen or told why not, and no other", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
-        const { chosen, skipped } = selectNodes(given);
+        const { chosen, skipped } = select(given);
         const named = [...chosen, ...skipped].map(({ node }) => node);
         expect(named.toSorted()).toEqual(given.members.filter(({ desired }) => desired !== "new").map(({ name }) => name).toSorted());
       }),
@@ -121,9 +193,9 @@ describe("whatever the state of a pool", () => {
   test("choosing again after the choice takes no further healthy machine", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
-        const names = new Set(selectNodes(given).chosen.map(({ node }) => node));
+        const names = new Set(select(given).chosen.map(({ node }) => node));
         const next = { ...given, members: given.members.map((each) => (names.has(each.name) ? { ...each, desired: "new" } : each)) };
-        expect(selectNodes(next).chosen.filter(({ was }) => was === "healthy")).toEqual([]);
+        expect(select(next).chosen.filter(({ was }) => was === "healthy")).toEqual([]);
       }),
     );
   });

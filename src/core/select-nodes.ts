@@ -1,24 +1,47 @@
 import { annotations } from "../api/names.ts";
-import { type MemberFacts, isFailing, isInOurHands, isJoining, isOutOfService, whyOutOfService } from "./member-facts.ts";
+import { type MemberFacts, isInOurHands, isJoining, isOutOfService, whyOutOfService } from "./member-facts.ts";
+import type { PoolMembers } from "./pool-members.ts";
 
-export interface RolloutFacts {
-  readonly target: string;
+/** What of a pool decides about its roll-out. */
+export interface RolloutPool {
   readonly paused: boolean;
   readonly maxUnavailable: number | string | undefined;
   /** Rendered configs that no healthy machine may be given. */
   readonly quarantined: readonly string[];
-  readonly members: readonly MemberFacts[];
-  /** Control-plane machines of other pools. */
-  readonly otherControlPlane: readonly MemberFacts[];
 }
 
-export type SkipReason = "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy";
-
-export interface Skip {
+/** A member of the etcd cluster that the API server keeps everything in. */
+export interface EtcdMember {
   readonly node: string;
-  readonly reason: SkipReason;
+  readonly ready: boolean;
+}
+
+/** What else holds for every machine of the cluster. */
+export interface RolloutPolicy {
+  /** Healthy machines are taken only in the zone in which machines are away already. */
+  readonly oneZoneAtATime: boolean;
+  /** Every control-plane machine of the cluster, whatever its pool. */
+  readonly controlPlane: Iterable<MemberFacts>;
+  /** Empty: etcd cannot be seen here. */
+  readonly etcd: readonly EtcdMember[];
+  /** The node that the operator runs on; empty: not known. */
+  readonly operatorNode: string;
+}
+
+export const plainPolicy: RolloutPolicy = { oneZoneAtATime: false, controlPlane: [], etcd: [], operatorNode: "" };
+
+export type WaitReason = "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy" | "EtcdUnhealthy" | "ZoneBusy" | "DrainSkipped";
+
+/** Machines that should get the target and do not get it now, all for the same reason. */
+export interface Wait {
+  readonly reason: WaitReason;
   /** A sentence without a final full stop. */
   readonly message: string;
+  /** What would let them go on. */
+  readonly lift: string;
+  readonly count: number;
+  /** The first of them, in the order in which they will get it. */
+  readonly first: readonly string[];
 }
 
 export interface Choice {
@@ -30,9 +53,11 @@ export interface Choice {
 export interface NodeSelection {
   /** In the order in which they should get the target. */
   readonly chosen: readonly Choice[];
-  /** Every member that should get the target and does not get it now. */
-  readonly skipped: readonly Skip[];
+  /** Every other member that should get the target, by why it does not get it now. */
+  readonly waits: readonly Wait[];
   readonly budget: { readonly max: number; readonly unavailable: number; readonly free: number };
+  /** Machines of the control plane that were moved behind the others because the operator runs there. */
+  readonly deferred: readonly string[];
 }
 
 /**
@@ -46,67 +71,149 @@ export function budgetOf(maxUnavailable: number | string | undefined, members: n
   return Number.isInteger(count) && count > 0 ? count : 1;
 }
 
+/** How many machines a wait names where nobody asks for more. */
+const namedInWait = 5;
+
 /**
  * Which members of a pool get its target now, and why the others have to wait.
  *
  * A machine that is out of service already costs nothing: it may have its repair at any time. A healthy one is taken only
  * while fewer machines than the budget are out of service, for whatever cause. Of the control plane, whatever the
- * budget, one machine at a time is in our hands, and a healthy one is not taken while another is out of service.
+ * budget, one machine at a time is in our hands, and a healthy one is not taken while another is out of service or a
+ * member of etcd elsewhere is not ready. The operator's own machine is the last of them.
+ *
+ * The cost follows from how many machines are away, chosen or named, not from how many wait.
+ *
+ * @param named how many machines of each wait are named.
  */
-export function selectNodes(facts: RolloutFacts): NodeSelection {
-  const { target, members } = facts;
-  const max = budgetOf(facts.maxUnavailable, members.length);
-  const away = members.filter(isOutOfService);
-  let free = max - away.length;
-  const budget = { max, unavailable: away.length, free };
-  const candidates = target === "" ? [] : inOrder(members.filter(({ desired }) => desired !== target));
-  if (facts.paused) return { chosen: [], skipped: candidates.map(({ name }) => ({ node: name, reason: "Paused", message: "the pool is paused" })), budget };
-
-  const chosen: Choice[] = [];
-  const skipped: Skip[] = [];
-  const controlPlane = [...members, ...facts.otherControlPlane].filter((member) => member.controlPlane);
-  let takenNow: string | undefined;
-  const taken: string[] = [];
-  for (const member of candidates) {
-    const { name } = member;
-    const skip = (reason: SkipReason, message: string) => void skipped.push({ node: name, reason, message });
-    const was = isJoining(member) ? "joining" : isOutOfService(member) ? "outOfService" : "healthy";
-    if (member.controlPlane) {
-      const others = controlPlane.filter((other) => other.name !== name);
-      const busy = takenNow ?? others.find(isInOurHands)?.name;
-      if (busy !== undefined) {
-        skip("ControlPlaneBusy", `${busy} of the control plane is under way, and one at a time is`);
-        continue;
-      }
-      const lost = was === "healthy" ? others.find((other) => isOutOfService(other)) : undefined;
-      if (lost !== undefined) {
-        skip("ControlPlaneBusy", `${lost.name} of the control plane is out of service (${whyOutOfService(lost)})`);
-        continue;
-      }
-    }
-    if (was === "healthy") {
-      if (facts.quarantined.includes(target)) {
-        skip("TargetQuarantined", `a machine went back from ${target}; a new target or removing the annotation ${annotations.quarantined} lifts it`);
-        continue;
-      }
-      if (free < 1) {
-        skip("BudgetUsed", `${away.length + taken.length} of ${max} allowed unavailable: ${listed([...away.map((other) => `${other.name} ${whyOutOfService(other)}`), ...taken.map((other) => `${other} updating`)])}`);
-        continue;
-      }
-      free -= 1;
-      taken.push(name);
-    }
-    if (member.controlPlane) takenNow = name;
-    chosen.push({ node: name, was });
+export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: RolloutPolicy, named: number = namedInWait): NodeSelection {
+  const { target } = nodes;
+  const max = budgetOf(pool.maxUnavailable, nodes.size);
+  const away = [...nodes.away.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const budget = { max, unavailable: away.length, free: max - away.length };
+  const waits = new Waits(named);
+  if (pool.paused) {
+    for (const list of [nodes.urgent, nodes.waiting]) waits.add("Paused", "the pool is paused", "set spec.paused of the pool to false", list, list.size);
+    return { chosen: [], waits: waits.all(), budget, deferred: [] };
   }
-  return { chosen, skipped, budget };
+  const chosen: Choice[] = [];
+  const taken: MemberFacts[] = [];
+  const controlPlane = [...policy.controlPlane];
+  let busyControlPlane: string | undefined;
+
+  /** What keeps a machine of the control plane waiting, besides the budget. */
+  const heldBack = (member: MemberFacts, healthy: boolean): readonly [WaitReason, string, string] | undefined => {
+    const others = controlPlane.filter(({ name }) => name !== member.name);
+    const busy = busyControlPlane ?? others.find(isInOurHands)?.name;
+    if (busy !== undefined) return ["ControlPlaneBusy", `${busy} of the control plane is under way, and one at a time is`, `it goes on when ${busy} is done`];
+    if (!healthy) return undefined;
+    const lost = others.find(isOutOfService);
+    if (lost !== undefined) return ["ControlPlaneBusy", `${lost.name} of the control plane is out of service (${whyOutOfService(lost)})`, `repair ${lost.name}, or put it back into service`];
+    const sick = policy.etcd.find(({ node, ready }) => node !== member.name && !ready);
+    if (sick !== undefined) return ["EtcdUnhealthy", `the etcd member on ${sick.node} is not ready, and taking ${member.name} away could cost etcd its quorum`, `see the etcd pod on ${sick.node}`];
+    return undefined;
+  };
+
+  for (const member of nodes.urgent) {
+    const held = member.controlPlane ? heldBack(member, false) : undefined;
+    if (held !== undefined) {
+      waits.add(...held, [member], 1);
+      continue;
+    }
+    if (member.controlPlane) busyControlPlane = member.name;
+    chosen.push({ node: member.name, was: isJoining(member) ? "joining" : "outOfService" });
+  }
+
+  const deferred: string[] = [];
+  const isQuarantined = pool.quarantined.includes(target);
+  const { waiting } = nodes;
+  let seen = 0;
+  let { free } = budget;
+  const turn = operatorLast(waiting, policy.operatorNode, deferred);
+  /** Nobody from this one on can be taken, and all for the same reason. */
+  const rest = (member: MemberFacts, reason: WaitReason, message: string, lift: string) => waits.add(reason, message, lift, following(member, turn), waiting.size - seen);
+  const zonesAway = new Set(away.map(({ zone }) => zone));
+  for (let next = turn.next(); next.done !== true; next = turn.next()) {
+    const member = next.value;
+    if (isQuarantined) {
+      rest(member, "TargetQuarantined", `a machine went back from ${target}`, `a new target or removing the annotation ${annotations.quarantined} of the pool lifts it`);
+      break;
+    }
+    const held = member.controlPlane ? heldBack(member, true) : undefined;
+    if (held !== undefined) {
+      waits.add(...held, [member], 1);
+      seen += 1;
+      continue;
+    }
+    if (free < 1) {
+      const names = [...away.map((other) => `${other.name} ${whyOutOfService(other)}`), ...taken.map(({ name }) => `${name} updating`)];
+      rest(member, "BudgetUsed", `${names.length} of ${max} allowed unavailable: ${listed(names)}`, "it goes on when one of them is back; maxUnavailable of the pool says how many may be away");
+      break;
+    }
+    if (policy.oneZoneAtATime) {
+      const other = [...zonesAway].find((zone) => zone !== member.zone);
+      if (other !== undefined) {
+        const who = [...away, ...taken].find(({ zone }) => zone === other)?.name ?? "";
+        waits.add("ZoneBusy", `${who} of ${other === "" ? "no zone" : `zone ${other}`} is away, and the pool updates one zone at a time`, `it goes on when the machines of that zone are back; ${annotations.oneZoneAtATime} of the pool asks for it`, [member], 1);
+        seen += 1;
+        continue;
+      }
+      zonesAway.add(member.zone);
+    }
+    free -= 1;
+    seen += 1;
+    taken.push(member);
+    if (member.controlPlane) busyControlPlane = member.name;
+    chosen.push({ node: member.name, was: "healthy" });
+  }
+  return { chosen, waits: waits.all(), budget, deferred };
+}
+
+/** The same order, but the operator's own machine behind the others of the control plane. */
+function* operatorLast(members: Iterable<MemberFacts>, operatorNode: string, deferred: string[]): Generator<MemberFacts, undefined> {
+  let own: MemberFacts | undefined;
+  for (const member of members) {
+    if (member.name === operatorNode && member.controlPlane) own = member;
+    else {
+      if (own !== undefined && deferred.length === 0) deferred.push(own.name);
+      yield member;
+    }
+  }
+  if (own !== undefined) yield own;
+  return undefined;
+}
+
+function* following(first: MemberFacts, others: Iterable<MemberFacts>): Iterable<MemberFacts> {
+  yield first;
+  yield* others;
+}
+
+/** Collects machines that wait by why they do. */
+class Waits {
+  readonly #groups = new Map<string, { reason: WaitReason; message: string; lift: string; count: number; first: string[] }>();
+  readonly #named: number;
+
+  constructor(named: number) {
+    this.#named = named;
+  }
+
+  /** @param members the first of `count`; no more of them are read than are named. */
+  add(reason: WaitReason, message: string, lift: string, members: Iterable<MemberFacts>, count: number): void {
+    if (count === 0) return;
+    const id = `${reason} ${message}`;
+    const group = this.#groups.get(id) ?? { reason, message, lift, count: 0, first: [] };
+    group.count += count;
+    this.#groups.set(id, group);
+    if (group.first.length >= this.#named) return;
+    for (const { name } of members) {
+      group.first.push(name);
+      if (group.first.length >= this.#named) return;
+    }
+  }
+
+  all(): readonly Wait[] {
+    return [...this.#groups.values()];
+  }
 }
 
 const listed = (items: readonly string[]) => (items.length <= 3 ? items.join(", ") : `${items.slice(0, 3).join(", ")} and ${items.length - 3} more`);
-
-/** Broken machines first, so that their repair never waits; then zone by zone, the oldest first, machines without a zone last. */
-function inOrder(members: readonly MemberFacts[]): readonly MemberFacts[] {
-  const rank = (member: MemberFacts) => (isFailing(member) ? 0 : isOutOfService(member) ? 1 : 2);
-  const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-  return members.toSorted((a, b) => rank(a) - rank(b) || Number(a.zone === "") - Number(b.zone === "") || compare(a.zone, b.zone) || compare(a.createdAt, b.createdAt) || compare(a.name, b.name));
-}

@@ -10,6 +10,7 @@ import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
 import { controllerConfigOf, failureOf, isCompleted } from "../core/controller-config-of.ts";
 import { mergePolicies } from "../core/disruption-policy.ts";
+import { factsOf, poolProgressOf } from "../core/answers.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
@@ -289,7 +290,9 @@ export function operatorController(options: OperatorOptions): Controller {
     if (existing === undefined) existing = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
     const pools = context.caches.of(MachineConfigPool).list();
     const before = existing.status?.versions?.find((version) => version.name === "operator")?.version;
-    const arrived = outcomes.every((outcome) => outcome.kind === "done") && pools.filter((pool) => pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined).every((pool) => (pool.status?.conditions ?? []).some(({ type, status }) => type === "Updated" && status === "True"));
+    const cluster = factsOf({ pools, nodes: context.caches.of(kubernetes.Node).list(), machineConfigNodes: context.caches.of(MachineConfigNode).list() }, context.clock.now());
+    const isThere = ({ metadata }: MachineConfigPool) => poolProgressOf(cluster, metadata.name)?.value.verdict === "Done";
+    const arrived = outcomes.every((outcome) => outcome.kind === "done") && pools.filter((pool) => pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined).every(isThere);
     const reached = arrived ? options.version : before;
     if (before !== options.version && arrived) context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: `the machine config operator is at ${options.version}` });
     const degradedBefore = existing.status?.conditions?.find(({ type }) => type === "Degraded");
@@ -298,7 +301,7 @@ export function operatorController(options: OperatorOptions): Controller {
       ClusterOperator,
       { name },
       (live) => {
-        const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, pools }, live.status?.conditions ?? [], context.clock.now());
+        const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, cluster }, live.status?.conditions ?? [], context.clock.now());
         const status = { conditions, ...(reached === undefined ? {} : { versions: [{ name: "operator", version: reached }] }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
         const same = equalValues([live.status?.conditions, live.status?.versions, live.status?.relatedObjects], [status.conditions, status.versions, status.relatedObjects]);
         return same ? undefined : { status: status as NonNullable<ClusterOperator["status"]> };

@@ -1,0 +1,214 @@
+import type { Node, Pod } from "../api/kubernetes.ts";
+import type { MachineConfigNode } from "../api/machine-config-node.ts";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { annotations } from "../api/names.ts";
+import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
+import { PoolMembers } from "./pool-members.ts";
+import { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
+
+/** Two sources that disagree for longer than this are told: they are written one after the other. */
+export const contradictionGraceMs = 60_000;
+
+interface Known {
+  readonly node: Node;
+  readonly machineConfigNode: MachineConfigNode | undefined;
+  readonly daemonPod: Pod | undefined;
+  readonly membership: PoolOfNode;
+  readonly facts: MemberFacts;
+}
+
+/**
+ * Every machine of the cluster by pool, kept so from single changes: what one node's news costs does not depend on how many
+ * nodes there are. It is told of nodes, of what belongs to them, and of pools, in any order.
+ */
+export class ClusterMembers {
+  readonly #nodes = new Map<string, Known>();
+  /** Of nodes that did not come yet. */
+  readonly #early = new Map<string, { machineConfigNode?: MachineConfigNode | undefined; daemonPod?: Pod | undefined }>();
+  readonly #pools = new Map<string, MachineConfigPool>();
+  readonly #members = new Map<string, PoolMembers>();
+  readonly #controlPlane = new Map<string, MemberFacts>();
+  readonly #homeless = new Map<string, PoolOfNode>();
+  readonly #refusing = new Map<string, MachineConfigNode>();
+  readonly #daemonsAway = new Map<string, number>();
+  readonly #contradictions = new Map<string, { readonly since: number; readonly what: string }>();
+
+  /** Everything at once, for whoever looks a single time. */
+  static of(objects: { readonly nodes: readonly Node[]; readonly pools: readonly MachineConfigPool[]; readonly machineConfigNodes: readonly MachineConfigNode[]; readonly daemonPods?: readonly Pod[] }, now: number): ClusterMembers {
+    const made = new ClusterMembers();
+    for (const pool of objects.pools) made.putPool(pool.metadata.name, pool, now);
+    for (const object of objects.machineConfigNodes) made.putMachineConfigNode(object.metadata.name, object, now);
+    for (const pod of objects.daemonPods ?? []) if (pod.spec?.nodeName !== undefined) made.putDaemonPod(pod.spec.nodeName, pod, now);
+    for (const node of objects.nodes) made.putNode(node.metadata.name, node, now);
+    return made;
+  }
+
+  /**
+   * @param pool `undefined`: it is gone.
+   * @returns names of the pools whose members or target changed by it, itself included.
+   */
+  putPool(name: string, pool: MachineConfigPool | undefined, now: number): readonly string[] {
+    const before = this.#pools.get(name);
+    if (pool === undefined) this.#pools.delete(name);
+    else this.#pools.set(name, pool);
+    const moved = JSON.stringify(before?.spec.nodeSelector) !== JSON.stringify(pool?.spec.nodeSelector) || (before === undefined) !== (pool === undefined);
+    const concerned = new Set([name]);
+    if (pool === undefined) this.#members.delete(name);
+    else this.#membersOf(name).retarget(pool.spec.configuration?.name ?? "", now);
+    // Only a selector moves machines: everything else of a pool concerns itself.
+    if (moved) for (const node of this.#nodes.keys()) for (const other of this.#judge(node, now)) concerned.add(other);
+    return [...concerned];
+  }
+
+  /**
+   * @param node `undefined`: it is gone.
+   * @returns names of the pools that it is or was in.
+   */
+  putNode(name: string, node: Node | undefined, now: number): readonly string[] {
+    if (node === undefined) return this.#forget(name);
+    const known = this.#nodes.get(name) ?? this.#early.get(name);
+    this.#early.delete(name);
+    return this.#put(node, known?.machineConfigNode, known?.daemonPod, now);
+  }
+
+  /** @returns names of the pools that its node is in. */
+  putMachineConfigNode(name: string, machineConfigNode: MachineConfigNode | undefined, now: number): readonly string[] {
+    if (machineConfigNode?.metadata.annotations?.[annotations.refusedTargets] === undefined) this.#refusing.delete(name);
+    else this.#refusing.set(name, machineConfigNode);
+    const known = this.#nodes.get(name);
+    if (known !== undefined) return this.#put(known.node, machineConfigNode, known.daemonPod, now);
+    this.#early.set(name, { ...this.#early.get(name), machineConfigNode });
+    return [];
+  }
+
+  /** @returns names of the pools that the node is in. */
+  putDaemonPod(nodeName: string, daemonPod: Pod | undefined, now: number): readonly string[] {
+    const known = this.#nodes.get(nodeName);
+    if (known !== undefined) return this.#put(known.node, known.machineConfigNode, daemonPod, now);
+    this.#early.set(nodeName, { ...this.#early.get(nodeName), daemonPod });
+    return [];
+  }
+
+  #membersOf(pool: string): PoolMembers {
+    const known = this.#members.get(pool) ?? new PoolMembers(this.#pools.get(pool)?.spec.configuration?.name ?? "");
+    this.#members.set(pool, known);
+    return known;
+  }
+
+  #put(node: Node, machineConfigNode: MachineConfigNode | undefined, daemonPod: Pod | undefined, now: number): readonly string[] {
+    const { name } = node.metadata;
+    const before = this.#nodes.get(name);
+    const isSamePlace = before !== undefined && JSON.stringify(before.node.metadata.labels) === JSON.stringify(node.metadata.labels);
+    const membership = isSamePlace ? before.membership : poolOfNode(node, [...this.#pools.values()]);
+    const facts = memberFacts(node, { machineConfigNode, daemonPod });
+    this.#nodes.set(name, { node, machineConfigNode, daemonPod, membership, facts });
+    return this.#place(name, before?.membership, now);
+  }
+
+  /** Looks again which pool a known node is in. */
+  #judge(name: string, now: number): readonly string[] {
+    const known = this.#nodes.get(name);
+    if (known === undefined) return [];
+    this.#nodes.set(name, { ...known, membership: poolOfNode(known.node, [...this.#pools.values()]) });
+    return this.#place(name, known.membership, now);
+  }
+
+  #place(name: string, before: PoolOfNode | undefined, now: number): readonly string[] {
+    const known = this.#nodes.get(name);
+    if (known === undefined) return [];
+    const { facts, membership } = known;
+    const concerned = new Set([...poolsIn(before), ...poolsIn(membership)]);
+    if (before?.verdict === "member" && (membership.verdict !== "member" || membership.pool !== before.pool)) this.#members.get(before.pool)?.drop(name);
+    if (membership.verdict === "member") {
+      this.#membersOf(membership.pool).put(facts, now);
+      this.#homeless.delete(name);
+    } else this.#homeless.set(name, membership);
+    if (facts.controlPlane) this.#controlPlane.set(name, facts);
+    else this.#controlPlane.delete(name);
+    if (facts.daemonAwaySince === "") this.#daemonsAway.delete(name);
+    else this.#daemonsAway.set(name, Date.parse(facts.daemonAwaySince));
+    const what = contradiction(facts);
+    if (what === "") this.#contradictions.delete(name);
+    else this.#contradictions.set(name, { since: this.#contradictions.get(name)?.since ?? now, what });
+    return [...concerned];
+  }
+
+  #forget(name: string): readonly string[] {
+    const known = this.#nodes.get(name);
+    this.#nodes.delete(name);
+    if (known?.membership.verdict === "member") this.#members.get(known.membership.pool)?.drop(name);
+    for (const group of [this.#controlPlane, this.#homeless, this.#daemonsAway, this.#contradictions]) group.delete(name);
+    if (known?.machineConfigNode !== undefined || known?.daemonPod !== undefined) this.#early.set(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
+    return poolsIn(known?.membership);
+  }
+
+  /**
+   * Time alone has made something of these: daemons that are away have become silent.
+   *
+   * @returns names of the pools that are concerned.
+   */
+  pass(now: number): readonly string[] {
+    const concerned = new Set<string>();
+    for (const [name, since] of this.#daemonsAway) {
+      const known = this.#nodes.get(name);
+      if (known?.membership.verdict !== "member" || now - since <= silentAfterMs) continue;
+      const members = this.#membersOf(known.membership.pool);
+      if (members.isSilent(name)) continue;
+      members.put(known.facts, now);
+      concerned.add(known.membership.pool);
+    }
+    return [...concerned];
+  }
+
+  /** Milliseconds since the epoch of when {@link pass} or {@link contradictions} will find something new; `undefined`: not by time alone. */
+  nextPass(now: number): number | undefined {
+    const moments = [...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1), ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1)].filter((at) => at > now);
+    return moments.length === 0 ? undefined : Math.min(...moments);
+  }
+
+  pool(name: string): MachineConfigPool | undefined {
+    return this.#pools.get(name);
+  }
+
+  pools(): readonly MachineConfigPool[] {
+    return [...this.#pools.values()];
+  }
+
+  /** The members of a pool that is there. */
+  members(pool: string): PoolMembers {
+    return this.#members.get(pool) ?? new PoolMembers("");
+  }
+
+  /** Every machine of the control plane, whatever its pool. */
+  get controlPlane(): ReadonlyMap<string, MemberFacts> {
+    return this.#controlPlane;
+  }
+
+  /** Nodes that belong to no pool, and why. */
+  get homeless(): ReadonlyMap<string, PoolOfNode> {
+    return this.#homeless;
+  }
+
+  /** MachineConfigNodes of this pool whose machines went back from a target. */
+  refusing(pool: string): readonly MachineConfigNode[] {
+    return [...this.#refusing.values()].filter(({ metadata }) => {
+      const membership = this.#nodes.get(metadata.name)?.membership;
+      return membership?.verdict === "member" && membership.pool === pool;
+    });
+  }
+
+  /** Nodes of which annotations and MachineConfigNode have disagreed for longer than writing both takes. */
+  contradictions(now: number): ReadonlyMap<string, string> {
+    return new Map([...this.#contradictions].filter(([, { since }]) => now - since > contradictionGraceMs).map(([name, { what }]) => [name, what]));
+  }
+
+  node(name: string): Pick<Known, "node" | "machineConfigNode" | "membership" | "facts"> | undefined {
+    return this.#nodes.get(name);
+  }
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+}
+
+const poolsIn = (membership: PoolOfNode | undefined): readonly string[] => (membership?.verdict === "member" ? [membership.pool] : membership?.verdict === "ambiguous" ? membership.pools : []);
