@@ -124,7 +124,7 @@ export function nodeController(): Controller {
     }
   }
 
-  async function change(node: Node, changes: { readonly annotations?: Readonly<Record<string, string>>; readonly labels?: Readonly<Record<string, string>>; readonly taints?: NonNullable<Node["spec"]>["taints"] }, context: Context): Promise<Written> {
+  async function change(node: Node, changes: { readonly annotations?: Readonly<Record<string, string | null>>; readonly labels?: Readonly<Record<string, string>>; readonly taints?: NonNullable<Node["spec"]>["taints"] }, context: Context): Promise<Written> {
     const { name, resourceVersion } = node.metadata;
     const body = {
       metadata: { resourceVersion, ...(changes.annotations === undefined ? {} : { annotations: changes.annotations }), ...(changes.labels === undefined ? {} : { labels: changes.labels }) },
@@ -132,7 +132,7 @@ export function nodeController(): Controller {
     };
     const assumed: Node = {
       ...node,
-      metadata: { ...node.metadata, annotations: { ...node.metadata.annotations, ...changes.annotations }, labels: { ...node.metadata.labels, ...changes.labels } },
+      metadata: { ...node.metadata, annotations: withChanges(node.metadata.annotations, changes.annotations), labels: { ...node.metadata.labels, ...changes.labels } },
       ...(changes.taints === undefined ? {} : { spec: { ...node.spec, taints: changes.taints } }),
     };
     patched.begin(node, assumed, body);
@@ -213,7 +213,8 @@ export function nodeController(): Controller {
       if (overtaken || marked === "overtaken") return settled(overtakenSeconds);
       if (marked === "more") return settled(0);
       const passes = cluster.nextPass(now());
-      const looks = [...(after.members.joining.size > 0 ? [joiningLookSeconds] : []), ...(passes === undefined ? [] : [(passes - now()) / 1000])];
+      const tries = [...after.members.skipped.values()].map(({ skippedUntil }) => Date.parse(skippedUntil) - now()).filter((ms) => ms > 0);
+      const looks = [...(tries.length === 0 ? [] : [Math.min(...tries) / 1000]), ...(after.members.joining.size > 0 ? [joiningLookSeconds] : []), ...(passes === undefined ? [] : [(passes - now()) / 1000])];
       return looks.length === 0 ? settled() : settled(Math.min(...looks));
     },
   };
@@ -238,7 +239,7 @@ export function nodeController(): Controller {
       const withoutTaint = taintsOf(node, false);
       // Which pool it is in is said before what it gets from it.
       await describe(name, chosen, context);
-      const written = await change(node, { annotations: { [annotations.desiredConfig]: target, [annotations.controlPlaneTopology]: topology }, ...(withoutTaint === undefined ? {} : { taints: withoutTaint }) }, context);
+      const written = await change(node, { annotations: { [annotations.desiredConfig]: target, [annotations.controlPlaneTopology]: topology, ...(node.metadata.annotations?.[annotations.drainSkipped] === undefined ? {} : { [annotations.drainSkipped]: null }) }, ...(withoutTaint === undefined ? {} : { taints: withoutTaint }) }, context);
       if (written === "overtaken") {
         result = written;
         return;
@@ -399,6 +400,11 @@ async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<voi
   };
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
   if (failures.length > 0) throw failures[0];
+}
+
+/** Annotations after a merge patch: `null` takes one away. */
+function withChanges(before: Readonly<Record<string, string>> | undefined, changes: Readonly<Record<string, string | null>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries({ ...before, ...changes }).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
 }
 
 /** The node's taints with or without ours; `undefined` when they are so already. */

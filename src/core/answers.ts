@@ -103,6 +103,7 @@ export function poolFacts(facts: Facts, name: string, options: { readonly alsoQu
     },
     members,
     rolloutPolicy(facts, pool),
+    facts.now,
     ...(options.named === undefined ? [] : [options.named]),
   );
   const ambiguous = new Map([...facts.members.homeless].flatMap(([node, membership]) => (membership.verdict === "ambiguous" && membership.pools.includes(name) ? [[node, membership.pools] as const] : [])));

@@ -3,6 +3,7 @@ import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import { annotations, labels, machineConfigNodeConditions, nodeStates } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { type Phase, phaseWordOf } from "./phase.ts";
+import { drainReasons, drainSkipped } from "./plan-drain.ts";
 
 /** What decisions about a pool need to know of one of its machines. */
 export interface MemberFacts {
@@ -38,6 +39,8 @@ export interface MemberFacts {
    * current: it has no conditions yet, or the daemon that keeps it is away.
    */
   readonly told: { readonly updatedTo: string; readonly degraded: boolean } | undefined;
+  /** RFC 3339 of when a machine whose drain was given up is tried again; empty: none was given up. */
+  readonly skippedUntil: string;
   /** RFC 3339 of when the daemon's pod stopped being ready, though the kubelet is; empty: it is ready, or nothing is known of a pod. */
   readonly daemonAwaySince: string;
 }
@@ -55,6 +58,7 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
   const { kubeletReady, kubeletReason } = kubeletVerdict(node);
   const request = has[annotations.desiredDrain] ?? "";
   const { phase, message, reason, since } = phaseWordOf(node, machineConfigNode);
+  const skipped = drainSkipped(node);
   const daemonAwaySince = kubeletReady ? awaySince(daemonPod) : "";
   return {
     name: node.metadata.name,
@@ -70,10 +74,11 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     cordoned: node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
     drainPending: request !== "" && has[annotations.lastAppliedDrain] !== request,
     phase,
-    says: message,
-    saysReason: reason,
-    since,
+    says: skipped?.why ?? message,
+    saysReason: skipped === undefined ? reason : drainReasons.skipped,
+    since: skipped?.at ?? since,
     told: daemonAwaySince === "" ? toldBy(machineConfigNode) : undefined,
+    skippedUntil: skipped?.again ?? "",
     daemonAwaySince,
   };
 }
@@ -126,7 +131,10 @@ export const isFailing = (member: MemberFacts): boolean => isDegraded(member) &&
 export const isJoining = ({ current }: MemberFacts): boolean => current === "";
 
 /** Out of service for whatever cause, ours or not: what the budget counts, besides daemons that fell silent. */
-export const isOutOfService = (member: MemberFacts): boolean => !member.kubeletReady || member.cordoned !== "no" || !isDone(member);
+export const isOutOfService = (member: MemberFacts): boolean => !member.kubeletReady || member.cordoned !== "no" || (!isDone(member) && !isSkipped(member));
+
+/** Its drain was given up for now: it serves with what it has, though its daemon waits with a target. */
+export const isSkipped = (member: MemberFacts): boolean => member.skippedUntil !== "" && member.current !== "" && !isDegraded(member);
 
 /** Out of service because of what we do: a target under way, a drain, our cordon. */
 export const isInOurHands = (member: MemberFacts): boolean =>

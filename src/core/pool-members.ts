@@ -1,4 +1,4 @@
-import { type MemberFacts, isDone, isFailing, isInOurHands, isJoining, isOutOfService, isSilent, looksDegraded } from "./member-facts.ts";
+import { type MemberFacts, isDone, isFailing, isInOurHands, isJoining, isOutOfService, isSilent, isSkipped, looksDegraded } from "./member-facts.ts";
 import { SortedList } from "./sorted-list.ts";
 
 /** Machines by name. */
@@ -17,7 +17,7 @@ interface Place {
   readonly ready: boolean;
   readonly unavailable: boolean;
   readonly finished: boolean;
-  readonly candidate: "urgent" | "healthy" | undefined;
+  readonly candidate: "urgent" | "healthy" | "skipped" | undefined;
 }
 
 /**
@@ -34,6 +34,7 @@ export class PoolMembers {
   readonly #cordonedByOthers = new Map<string, MemberFacts>();
   readonly #silent = new Map<string, MemberFacts>();
   readonly #urgent = new SortedList<MemberFacts>(inTurn);
+  readonly #skipped = new Map<string, MemberFacts>();
   readonly #waiting = new SortedList<MemberFacts>(inTurn);
   #updated = 0;
   #ready = 0;
@@ -78,7 +79,7 @@ export class PoolMembers {
       ready: updated && member.kubeletReady && member.cordoned !== "byUs",
       unavailable: away && !isFailing(member),
       finished: updated && !isInOurHands(member),
-      candidate: this.#target === "" || member.desired === this.#target ? undefined : away ? "urgent" : "healthy",
+      candidate: this.#target === "" ? undefined : member.desired !== this.#target ? (away ? "urgent" : "healthy") : isSkipped(member) && !away ? "skipped" : undefined,
     };
     this.#places.set(member.name, place);
     const { name } = member;
@@ -90,6 +91,7 @@ export class PoolMembers {
     if (silent) this.#silent.set(name, member);
     if (place.candidate === "urgent") this.#urgent.add(member);
     if (place.candidate === "healthy") this.#waiting.add(member);
+    if (place.candidate === "skipped") this.#skipped.set(name, member);
     this.#count(place, 1);
   }
 
@@ -97,7 +99,7 @@ export class PoolMembers {
     const place = this.#places.get(name);
     if (place === undefined) return;
     this.#places.delete(name);
-    for (const group of [this.#away, this.#inOurHands, this.#degraded, this.#joining, this.#cordonedByOthers, this.#silent]) group.delete(name);
+    for (const group of [this.#away, this.#inOurHands, this.#degraded, this.#joining, this.#cordonedByOthers, this.#silent, this.#skipped]) group.delete(name);
     if (place.candidate === "urgent") this.#urgent.remove(place.member);
     if (place.candidate === "healthy") this.#waiting.remove(place.member);
     this.#count(place, -1);
@@ -180,6 +182,11 @@ export class PoolMembers {
   /** Members that should get the target and are out of service anyway, in the order in which they should get it. */
   get urgent(): Iterable<MemberFacts> & { readonly size: number } {
     return this.#urgent;
+  }
+
+  /** Members that have the target before them, and whose drain was given up for now: they serve. */
+  get skipped(): Members {
+    return this.#skipped;
   }
 
   /** Healthy members that should get the target, in the order in which they should get it. */

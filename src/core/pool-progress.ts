@@ -1,5 +1,5 @@
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { type MemberFacts, looksDegraded } from "./member-facts.ts";
+import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
 import { drainReasons } from "./plan-drain.ts";
 import type { PoolMembers } from "./pool-members.ts";
 import type { NodeSelection, Wait } from "./select-nodes.ts";
@@ -62,7 +62,7 @@ const byName = (members: ReadonlyMap<string, MemberFacts>): readonly MemberFacts
 const moverOf = ({ name, phase, since, says }: MemberFacts, words: string = says): Mover => ({ node: name, phase, since, says: words });
 
 /** Something that its drain names keeps the machine from going on. */
-const isBlocked = ({ phase, saysReason }: MemberFacts) => phase === "Draining" && blockedReasons.has(saysReason);
+const isBlocked = (member: MemberFacts) => isSkipped(member) || (member.phase === "Draining" && blockedReasons.has(member.saysReason));
 const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
 
 /** Where a pool is: the one fold that its status, its metrics and `mco explain` come from. */

@@ -8,14 +8,14 @@ import { plainPolicy, selectNodes } from "./select-nodes.ts";
 
 const now = Date.UTC(2030, 0, 1, 12);
 const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
-  name, zone: "", createdAt: "2029-01-01T00:00:00Z", controlPlane: false, current: "new", desired: "new", state: "Done", reason: "", kubeletReady: true, kubeletReason: "", cordoned: "no", drainPending: false, phase: "Updated", says: "", saysReason: "", since: "", told: undefined, daemonAwaySince: "", ...more,
+  name, zone: "", createdAt: "2029-01-01T00:00:00Z", controlPlane: false, current: "new", desired: "new", state: "Done", reason: "", kubeletReady: true, kubeletReason: "", cordoned: "no", drainPending: false, phase: "Updated", says: "", saysReason: "", since: "", told: undefined, skippedUntil: "", daemonAwaySince: "", ...more,
 });
 const poolWith = (more: { spec?: object; status?: object } = {}): MachineConfigPool =>
   ({ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", metadata: { name: "worker", generation: 3 }, spec: { configuration: { name: "new" }, ...more.spec }, ...(more.status === undefined ? {} : { status: more.status }) }) as MachineConfigPool;
 
 function factsOf(members: readonly MemberFacts[], { pool = poolWith(), irreconcilable = [], ambiguous = new Map(), at = now }: { pool?: MachineConfigPool; irreconcilable?: readonly string[]; ambiguous?: PoolFacts["ambiguous"]; at?: number } = {}): PoolFacts {
   const sorted = PoolMembers.of(pool.spec.configuration?.name ?? "", members, at);
-  return { pool, members: sorted, selection: selectNodes({ paused: pool.spec.paused === true, maxUnavailable: pool.spec.maxUnavailable, quarantined: [] }, sorted, plainPolicy), irreconcilable, ambiguous, now: at };
+  return { pool, members: sorted, selection: selectNodes({ paused: pool.spec.paused === true, maxUnavailable: pool.spec.maxUnavailable, quarantined: [] }, sorted, plainPolicy, at), irreconcilable, ambiguous, now: at };
 }
 
 function statusOf(members: readonly MemberFacts[], options: Parameters<typeof factsOf>[1] = {}) {

@@ -18,7 +18,7 @@ const now = Date.UTC(2030, 0, 2);
 /** The choice, with every machine that waits named. */
 function select(given: Given) {
   const controlPlane = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane);
-  const selection = selectNodes(given, PoolMembers.of(given.target, given.members, now), { ...plainPolicy, controlPlane, ...given.policy }, Number.POSITIVE_INFINITY);
+  const selection = selectNodes(given, PoolMembers.of(given.target, given.members, now), { ...plainPolicy, controlPlane, ...given.policy }, now, Number.POSITIVE_INFINITY);
   return { ...selection, skipped: selection.waits.flatMap(({ reason, message, first }) => first.map((node) => ({ node, reason, message }))) };
 }
 
@@ -40,6 +40,7 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   saysReason: "",
   since: "",
   told: undefined,
+  skippedUntil: "",
   daemonAwaySince: "",
   ...more,
 });
@@ -77,6 +78,9 @@ describe("selectNodes", () => {
     { title: "asks etcd for no worker", given: facts([member("a")], { policy: { etcd: [{ node: "b", ready: false }] } }), chosen: ["a"] },
     { title: "takes the operator's own machine last", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], { policy: { operatorNode: "a" } }), chosen: ["b"], skipped: ["a ControlPlaneBusy"] },
     { title: "takes the operator's own machine when it is the only one left", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], { policy: { operatorNode: "a" } }), chosen: ["a"] },
+    { title: "passes over a machine whose drain was given up, which costs nothing while it serves", given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-03T00:00:00Z" }), member("b")]), chosen: ["b"], skipped: ["a DrainSkipped"] },
+    { title: "tries it again after all others when its time is over", given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b", onNew)]), chosen: ["a"] },
+    { title: "tries it again only within the budget", given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b")]), chosen: ["b"], skipped: ["a BudgetUsed"] },
     { title: "takes two zones at once when nobody asks otherwise", given: facts([member("a", { zone: "z1" }), member("b", { zone: "z2" })], { maxUnavailable: 2 }), chosen: ["a", "b"] },
     { title: "takes one zone at a time when asked", given: facts([member("a", { zone: "z1" }), member("b", { zone: "z1" }), member("c", { zone: "z2" })], { maxUnavailable: 3, policy: { oneZoneAtATime: true } }), chosen: ["a", "b"], skipped: ["c ZoneBusy"] },
     { title: "stays in the zone in which a machine is away already, when asked", given: facts([member("a", { zone: "z1" }), member("c", { zone: "z2" }), member("d", { ...onNew, zone: "z2", kubeletReady: false })], { maxUnavailable: 3, policy: { oneZoneAtATime: true } }), chosen: ["c"], skipped: ["a ZoneBusy"] },

@@ -84,9 +84,12 @@ const namedInWait = 5;
  *
  * The cost follows from how many machines are away, chosen or named, not from how many wait.
  *
+ * A machine whose drain was given up serves, and comes after all others when its time is over.
+ *
+ * @param now milliseconds since the epoch.
  * @param named how many machines of each wait are named.
  */
-export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: RolloutPolicy, named: number = namedInWait): NodeSelection {
+export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: RolloutPolicy, now: number, named: number = namedInWait): NodeSelection {
   const { target } = nodes;
   const max = budgetOf(pool.maxUnavailable, nodes.size);
   const away = [...nodes.away.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -126,17 +129,22 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
 
   const deferred: string[] = [];
   const isQuarantined = pool.quarantined.includes(target);
+  const refusedTarget: readonly [WaitReason, string, string] = ["TargetQuarantined", `a machine went back from ${target}`, `a new target or removing the annotation ${annotations.quarantined} of the pool lifts it`];
   const { waiting } = nodes;
   let seen = 0;
   let { free } = budget;
   const turn = operatorLast(waiting, policy.operatorNode, deferred);
   /** Nobody from this one on can be taken, and all for the same reason. */
   const rest = (member: MemberFacts, reason: WaitReason, message: string, lift: string) => waits.add(reason, message, lift, following(member, turn), waiting.size - seen);
+  const noPlace = (): readonly [WaitReason, string, string] => {
+    const names = [...away.map((other) => `${other.name} ${whyOutOfService(other)}`), ...taken.map(({ name }) => `${name} updating`)];
+    return ["BudgetUsed", `${names.length} of ${max} allowed unavailable: ${listed(names)}`, "it goes on when one of them is back; maxUnavailable of the pool says how many may be away"];
+  };
   const zonesAway = new Set(away.map(({ zone }) => zone));
   for (let next = turn.next(); next.done !== true; next = turn.next()) {
     const member = next.value;
     if (isQuarantined) {
-      rest(member, "TargetQuarantined", `a machine went back from ${target}`, `a new target or removing the annotation ${annotations.quarantined} of the pool lifts it`);
+      rest(member, ...refusedTarget);
       break;
     }
     const held = member.controlPlane ? heldBack(member, true) : undefined;
@@ -146,8 +154,7 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
       continue;
     }
     if (free < 1) {
-      const names = [...away.map((other) => `${other.name} ${whyOutOfService(other)}`), ...taken.map(({ name }) => `${name} updating`)];
-      rest(member, "BudgetUsed", `${names.length} of ${max} allowed unavailable: ${listed(names)}`, "it goes on when one of them is back; maxUnavailable of the pool says how many may be away");
+      rest(member, ...noPlace());
       break;
     }
     if (policy.oneZoneAtATime) {
@@ -162,6 +169,20 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
     }
     free -= 1;
     seen += 1;
+    taken.push(member);
+    if (member.controlPlane) busyControlPlane = member.name;
+    chosen.push({ node: member.name, was: "healthy" });
+  }
+  for (const member of [...nodes.skipped.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const early = now < Date.parse(member.skippedUntil);
+    const held: readonly [WaitReason, string, string] | undefined = early
+      ? ["DrainSkipped", `its drain took longer than the pool gives it and is tried again after ${member.skippedUntil}: ${member.says}`, "let go what held the drain"]
+      : ((member.controlPlane ? heldBack(member, true) : undefined) ?? (isQuarantined ? refusedTarget : free < 1 ? noPlace() : undefined));
+    if (held !== undefined) {
+      waits.add(...held, [member], 1);
+      continue;
+    }
+    free -= 1;
     taken.push(member);
     if (member.controlPlane) busyControlPlane = member.name;
     chosen.push({ node: member.name, was: "healthy" });
