@@ -124,6 +124,8 @@ export const objects = {
   controller: "machine-config-controller",
   daemon: "machine-config-daemon",
   osImageConfigMap: "machine-config-osimageurl",
+  /** The ServiceAccount with whose Secrets machines pull from the cluster's own registry. */
+  puller: "machine-os-puller",
 } as const;
 
 /** Field managers of server-side apply, one per writer. */

@@ -1,8 +1,9 @@
 import { ControllerConfig, type KubeObject, MachineConfig, MachineConfigPool, MachineConfiguration, kubernetes } from "../api/index.ts";
-import { labels, objects as names } from "../api/names.ts";
+import { labels, namespace, objects as names } from "../api/names.ts";
 import { selectorMatches } from "../api/object.ts";
-import type { Node } from "../api/kubernetes.ts";
+import type { ConfigMap, Node } from "../api/kubernetes.ts";
 import type { ClusterObjects } from "../core/plan-cluster.ts";
+import { withRelease } from "../core/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { usageError } from "./arguments.ts";
 import { connect } from "./connect.ts";
@@ -81,10 +82,14 @@ export function overlaid(before: ClusterObjects, manifests: readonly KubeObject[
       pools: named(before.pools, manifests, "MachineConfigPool").map((pool) => ({ ...pool, spec: (pool.spec as MachineConfigPool["spec"] | undefined) ?? {} })),
       machineConfigs: named(before.machineConfigs, manifests, "MachineConfig").filter((config) => !deleted.includes(config.metadata.name)),
       machineConfiguration: configurations.find(({ metadata }) => metadata.name === names.machineConfiguration),
+      controllerConfig: before.controllerConfig === undefined ? undefined : manifests.filter(isRelease).reduce<ControllerConfig>((config, manifest) => withRelease(config, (manifest as ConfigMap).data), before.controllerConfig),
     },
-    ignored: [...new Set(manifests.map(({ kind }) => kind).filter((kind) => !planned.includes(kind)))],
+    ignored: [...new Set(manifests.filter((manifest) => !planned.includes(manifest.kind) && !isRelease(manifest)).map(({ kind }) => kind))],
   };
 }
+
+/** The ConfigMap in which a release names the OS image of all machines. */
+const isRelease = ({ kind, metadata }: KubeObject) => kind === "ConfigMap" && metadata.name === names.osImageConfigMap && metadata.namespace === namespace;
 
 /** The pools that were asked for; all of them when none was. */
 export function poolsAsked(objects: ClusterObjects, asked: readonly string[]): readonly MachineConfigPool[] {

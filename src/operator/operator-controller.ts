@@ -8,15 +8,18 @@ import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, configGroup, fieldManagers, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
-import { controllerConfigOf, failureOf, isCompleted } from "../core/controller-config-of.ts";
+import { textOfBase64 } from "../core/base-configs.ts";
+import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedRegistryCas } from "../core/controller-config-of.ts";
 import { mergePolicies } from "../core/disruption-policy.ts";
 import { factsOf, poolProgressOf } from "../core/answers.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
+import { releaseOf } from "../core/release-of.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
+import { observePullSecret, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
 import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
@@ -40,6 +43,9 @@ const one = "cluster";
 /** Cluster-scoped objects that outlive the operator. */
 const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
 
+/** The version that everything was last seen at. */
+const reachedVersion = (operator: ClusterOperator | undefined) => operator?.status?.versions?.find(({ name }) => name === "operator")?.version;
+
 const done = (task: string): TaskOutcome => ({ task, kind: "done" });
 const progressing = (task: string, message: string): TaskOutcome => ({ task, kind: "progressing", message });
 
@@ -52,7 +58,6 @@ export function operatorController(options: OperatorOptions): Controller {
   /** Tasks that the API server has kept from ending, and since when (monotonic). */
   const heldUp = new Map<string, number>();
   const everything = () => [one];
-  const ours = { namespace } as const;
 
   return {
     name: "operator",
@@ -64,11 +69,10 @@ export function operatorController(options: OperatorOptions): Controller {
       watching({ resource: ControllerConfig, concerns: everything }),
       watching({ resource: MachineConfigNode, concerns: ({ before, after }) => (before === undefined || after === undefined ? [one] : []) }),
       watching({ resource: kubernetes.Node, concerns: ({ before, after }) => (JSON.stringify([before?.metadata.labels, before?.status?.addresses]) === JSON.stringify([after?.metadata.labels, after?.status?.addresses]) ? [] : [one]) }),
-      watching({ resource: kubernetes.CustomResourceDefinition, concerns: ({ before, after }) => (before === undefined || after === undefined ? [one] : []) }),
       watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
       watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
-      watching({ resource: kubernetes.ConfigMap, selection: ours, concerns: everything }),
       watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
+      ...sourceWatches(everything),
       watching({ resource: kubernetes.Pod, selection: { namespace, labelSelector: `k8s-app=${objects.controller}` }, concerns: everything }),
     ],
     owns: ["ClusterOperator.status", "ControllerConfig.spec", "MachineConfiguration.status.nodeDisruptionPolicyStatus", "MachineConfigNode.spec.node"],
@@ -96,9 +100,9 @@ export function operatorController(options: OperatorOptions): Controller {
       await attempt("MachineConfiguration", () => syncMachineConfiguration(context));
       await attempt("MachineConfigPools", () => syncPools(context));
       await attempt("MachineConfigNodes", () => syncNodes(context));
+      await attempt("MachineConfigController", () => syncController(context));
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
-      await attempt("MachineConfigController", () => syncController(context));
       await attempt("Admission", () => syncAdmission(context));
       await writeStatus(outcomes, context);
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
@@ -222,31 +226,57 @@ export function operatorController(options: OperatorOptions): Controller {
   }
 
   async function syncControllerConfig(context: Context): Promise<TaskOutcome> {
-    const configMaps = context.caches.of(kubernetes.ConfigMap);
+    const task = "ControllerConfig";
     const name = objects.controllerConfig;
     const existing = context.caches.of(ControllerConfig).get(name);
-    const ca = configMaps.get(`${namespace}/kube-root-ca.crt`)?.data?.["ca.crt"];
-    const images = configMaps.get(`${namespace}/${objects.osImageConfigMap}`)?.data;
-    if (ca === undefined) return progressing("ControllerConfig", `waiting for the ConfigMap kube-root-ca.crt in ${namespace}`);
-    const osImage = images?.["baseOSContainerImage"];
-    if (osImage === undefined) return { task: "ControllerConfig", kind: "failed", message: `the ConfigMap ${objects.osImageConfigMap} does not name baseOSContainerImage: the OS image of the cluster is not known` };
+    const release = releaseOf(ownMap(objects.osImageConfigMap, context)?.data, options.version, existing?.spec);
+    if (release.verdict === "unknown") return { task, kind: release.lasting ? "failed" : "progressing", message: release.message };
     // A new release renders only once its controller has taken over from the old one.
     const by = existing?.metadata.annotations?.[annotations.generatedByVersion];
-    if (by !== undefined && by !== options.version && !controllerRuns(context)) return progressing("ControllerConfig", "waiting for the new controller before its settings are written");
-    const spec = controllerConfigOf({ dnsServiceIP: undefined, rootCa: btoa(ca), userCa: undefined, osImage, extensionsImage: images?.["baseOSExtensionsContainerImage"], image: options.image, releaseImage: options.image });
+    if (by !== undefined && by !== options.version && !controllerRuns(context)) return progressing(task, "waiting for the new controller before its settings are written");
+    const sources = await observeSources(context);
+    const bringUp = reachedVersion(context.caches.of(ClusterOperator).get(objects.clusterOperator)) === undefined;
+    const secret = bringUp ? undefined : observePullSecret(context, sources.dns?.spec?.baseDomain);
+    const kept = existing?.spec.internalRegistryPullSecret;
+    const internalRegistryPullSecret = secret?.verdict === "merged" ? secret.json : kept === undefined || kept === null ? undefined : textOfBase64(kept);
+    const made = controllerConfigOf({ ...sources, bringUp, internalRegistryPullSecret, release: release.images, suiteImage: options.image, releaseImage: options.image }, existing?.spec);
+    if (made.verdict === "waiting") return progressing(task, made.message);
+    const { spec } = made;
     await keep(
       ControllerConfig,
       { apiVersion: ControllerConfig.apiVersion, kind: ControllerConfig.kind, metadata: { name, annotations: { [annotations.generatedByVersion]: options.version, [annotations.releaseImageVersion]: options.version } }, spec } as KubeObject,
       context,
       true,
     );
+    await publishRegistryCas(spec, context);
+    const problems = [...made.problems, ...(secret?.verdict === "refused" ? [secret.problem] : [])];
+    if (problems.length > 0) return { task, kind: "failed", message: problems.join("; ") };
     const failure = existing === undefined ? undefined : failureOf(existing);
-    if (failure !== undefined) return { task: "ControllerConfig", kind: "failed", message: `the base configurations cannot be made: ${failure}` };
-    if (existing === undefined || !isCompleted(existing)) return progressing("ControllerConfig", "waiting for the base configurations");
-    return done("ControllerConfig");
+    if (failure !== undefined) return { task, kind: "failed", message: `the base configurations cannot be made: ${failure}` };
+    if (release.verdict === "ahead") return progressing(task, release.message);
+    if (existing === undefined || !isCompleted(existing)) return progressing(task, "waiting for the base configurations");
+    return done(task);
+  }
+
+  /** The union of the registries' certificates, for others; also when the last one is gone. */
+  async function publishRegistryCas(spec: ControllerConfig["spec"], context: Context): Promise<void> {
+    const published = publishedRegistryCa(context);
+    if (published === "nowhere") return;
+    const data = mergedRegistryCas(spec);
+    if (published !== "absent" && equalValues(published.data ?? {}, data)) return;
+    if (published === "absent") await context.kube.apply(kubernetes.ConfigMap, { metadata: mergedRegistryCa, data }, { owner, signal: context.signal });
+    else {
+      // It may be the reference's: what that one put there and nobody wants any more goes as well.
+      const gone = Object.fromEntries(Object.keys(published.data ?? {}).flatMap((file) => (file in data ? [] : [[file, null]])));
+      await context.kube.patch(kubernetes.ConfigMap, mergedRegistryCa, { type: "merge", body: { data: { ...data, ...gone } } }, { owner, signal: context.signal });
+    }
   }
 
   async function syncDaemon(context: Context): Promise<TaskOutcome> {
+    // A new release reaches machines last: its daemons come once its controller has taken over and its settings are written.
+    const running = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`);
+    const settings = context.caches.of(ControllerConfig).get(objects.controllerConfig);
+    if (running !== undefined && !isOfThisVersion(running) && !(settings !== undefined && settings.metadata.annotations?.[annotations.generatedByVersion] === options.version)) return progressing("MachineConfigDaemon", "the daemons wait for the settings of the new release");
     await keep(kubernetes.DaemonSet, daemonSet({ ...options, certificateHash: "" }), context, true);
     const { status, metadata } = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`) ?? { metadata: undefined };
     if (status === undefined || status.observedGeneration !== metadata?.generation) return progressing("MachineConfigDaemon", "the daemons are being started");
@@ -261,11 +291,14 @@ export function operatorController(options: OperatorOptions): Controller {
     return controllerRuns(context) ? done("MachineConfigController") : progressing("MachineConfigController", "the controller is being started");
   }
 
+  function isOfThisVersion({ metadata }: KubeObject): boolean {
+    return metadata.annotations?.[annotations.releaseImageVersion] === options.version;
+  }
+
   function controllerRuns(context: Context): boolean {
     const deployment = context.caches.of(kubernetes.Deployment).get(`${namespace}/${objects.controller}`);
     const { status, metadata, spec } = deployment ?? {};
-    const isOurs = metadata?.annotations?.[annotations.releaseImageVersion] === options.version;
-    return isOurs && status?.observedGeneration === metadata.generation && (status?.updatedReplicas ?? 0) >= (spec?.replicas ?? 1) && (status?.availableReplicas ?? 0) >= 1;
+    return deployment !== undefined && isOfThisVersion(deployment) && status?.observedGeneration === metadata?.generation && (status?.updatedReplicas ?? 0) >= (spec?.replicas ?? 1) && (status?.availableReplicas ?? 0) >= 1;
   }
 
   async function syncAdmission(context: Context): Promise<TaskOutcome> {
@@ -273,7 +306,7 @@ export function operatorController(options: OperatorOptions): Controller {
       .of(kubernetes.Pod)
       .list()
       .find((pod: Pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.phase === "Running" && (pod.status.hostIP ?? "") !== "");
-    const secret = context.caches.of(kubernetes.Secret).get(`${namespace}/${admission.secret}`);
+    const secret = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${admission.secret}`);
     const ca = secret?.data?.["ca.crt"];
     if (running?.status?.hostIP === undefined || ca === undefined) return progressing("Admission", "waiting for the controller's pod");
     // Machines that are reached on loopback are all one machine, which has no network of Services.
@@ -289,7 +322,7 @@ export function operatorController(options: OperatorOptions): Controller {
     let existing = context.caches.of(ClusterOperator).get(name);
     if (existing === undefined) existing = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
     const pools = context.caches.of(MachineConfigPool).list();
-    const before = existing.status?.versions?.find((version) => version.name === "operator")?.version;
+    const before = reachedVersion(existing);
     const cluster = factsOf({ pools, nodes: context.caches.of(kubernetes.Node).list(), machineConfigNodes: context.caches.of(MachineConfigNode).list() }, context.clock.now());
     const isThere = ({ metadata }: MachineConfigPool) => poolProgressOf(cluster, metadata.name)?.value.verdict === "Done";
     const arrived = outcomes.every((outcome) => outcome.kind === "done") && pools.filter((pool) => pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined).every(isThere);

@@ -40,15 +40,26 @@ async function start() {
     await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" } } });
     await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "127.9.9.10" }] } } }, { subresource: "status" });
   }
-  const stopping = new AbortController();
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
-  const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: "test", version: "1.0.0", image: "suite:1" }, stopping.signal);
+  /** Runs an operator of a version, and returns the way to end it. */
+  const operator = (version: string, image: string) => {
+    const stopping = new AbortController();
+    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image }, stopping.signal);
+    return async () => {
+      stopping.abort(new Error("the test is over"));
+      await running;
+    };
+  };
+  let end = operator("1.0.0", "suite:1");
   ends.push(async () => {
-    stopping.abort(new Error("the test is over"));
-    await running;
+    await end();
     server.close();
   });
-  return { kube, as };
+  const replaceOperator = async (version: string, image: string) => {
+    await end();
+    end = operator(version, image);
+  };
+  return { kube, as, replaceOperator };
 }
 
 /** Waits by watching until an object is as wanted. */
@@ -103,6 +114,39 @@ describe("the operator", () => {
     expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({ reason: "ControllerConfigFailed", message: "ControllerConfig: the base configurations cannot be made: secrets is forbidden" });
     await say("False");
     await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False");
+  });
+
+  test("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own", async () => {
+    const { kube, replaceOperator } = await start();
+    await installed(kube);
+    const controller = { name: objects.controller, namespace };
+    const rolledOut = async (image: string) => {
+      const { metadata } = await until(kube, kubernetes.Deployment, controller, ({ spec }) => spec?.template.spec?.containers[0]?.image === image);
+      await kube.patch(kubernetes.Deployment, controller, { type: "merge", body: { status: { observedGeneration: metadata.generation, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 } } }, { subresource: "status" });
+    };
+    const settings = (is: (config: ControllerConfig) => boolean) => until(kube, ControllerConfig, { name: objects.controllerConfig }, is);
+    const byVersion = ({ metadata }: ControllerConfig) => metadata.annotations?.[annotations.generatedByVersion];
+    const daemonImage = async () => (await kube.get(kubernetes.DaemonSet, { name: objects.daemon, namespace }))?.spec?.template.spec?.containers[0]?.image;
+    const says = (words: string) => until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.message?.includes(words) === true);
+    await rolledOut("suite:1");
+    await settings((config) => byVersion(config) === "1.0.0");
+    await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
+
+    // The images of the next release come first: the old operator does not touch them.
+    await kube.patch(kubernetes.ConfigMap, { name: objects.osImageConfigMap, namespace }, { type: "merge", body: { data: { releaseVersion: "2.0.0", baseOSContainerImage: "os@sha256:2" } } });
+    await says("release 2.0.0");
+    expect((await settings(() => true)).spec.baseOSContainerImage).toBe("os@sha256:0");
+
+    await replaceOperator("2.0.0", "suite:2");
+    await until(kube, kubernetes.Deployment, controller, ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2");
+    await says("the controller is being started");
+    const before = await settings(() => true);
+    expect([byVersion(before), before.spec.baseOSContainerImage, await daemonImage()]).toEqual(["1.0.0", "os@sha256:0", "suite:1"]);
+
+    await rolledOut("suite:2");
+    const after = await settings((config) => byVersion(config) === "2.0.0");
+    expect(after.spec.baseOSContainerImage).toBe("os@sha256:2");
+    await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2");
   });
 
   test("keeps the labels of its pools and leaves their spec alone", async () => {

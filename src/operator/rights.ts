@@ -1,6 +1,7 @@
 import { definedResources } from "../api/index.ts";
 import { configGroup, group, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import { mergedRegistryCa } from "../core/controller-config-of.ts";
 
 /** What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used fails them, and so does a request that is refused. */
 interface Rights {
@@ -48,6 +49,12 @@ const operator: Rights = {
     rule(configGroup, ["clusteroperators/status"], ["patch"]),
     rule("", ["nodes"], read),
     rule("", ["namespaces"], read, [namespace]),
+    // What ControllerConfig is made from lies in namespaces that not every cluster has; two of the names administrators choose.
+    rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
+    rule("", ["configmaps"], ["list", "watch"]),
+    rule("", ["configmaps"], apply, [mergedRegistryCa.name]),
+    rule("", ["services"], ["list", "watch"], ["kube-dns"]),
+    rule("", ["secrets"], ["list", "watch"], ["pull-secret"]),
     rule("", ["events"], apply),
   ],
   inOwnNamespace: [
@@ -57,7 +64,7 @@ const operator: Rights = {
     rule("", ["services"], apply, [objects.controller]),
     rule(rbac, ["roles"], [...apply, "bind", "escalate"], [objects.controller]),
     rule(rbac, ["rolebindings"], apply, [objects.controller]),
-    rule("", ["configmaps"], ["list", "watch"]),
+    rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
   ],

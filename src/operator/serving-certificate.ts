@@ -4,6 +4,7 @@ import { type Secret, kubernetes } from "../api/kubernetes.ts";
 import { fieldManagers, labels, namespace, objects } from "../api/names.ts";
 import { certificateAuthority } from "../kube/certificates.ts";
 import type { Context } from "../kube/controller.ts";
+import { ours } from "./cluster-sources.ts";
 import { admission } from "./manifests.ts";
 
 const addressesAnnotation = "machineconfiguration.openshift.io/certificate-addresses";
@@ -25,7 +26,7 @@ export async function servingSecret(context: Context): Promise<{ readonly hash: 
     .flatMap((node) => (node.status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address))
     .sort();
   if (addresses.length === 0) return undefined;
-  const existing = context.caches.of(kubernetes.Secret).get(`${namespace}/${admission.secret}`) ?? (await context.kube.get(kubernetes.Secret, { name: admission.secret, namespace }, context));
+  const existing = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${admission.secret}`) ?? (await context.kube.get(kubernetes.Secret, { name: admission.secret, namespace }, context));
   const covered = new Set((existing?.metadata.annotations?.[addressesAnnotation] ?? "").split(","));
   const fresh = Date.parse(existing?.metadata.annotations?.[expiresAnnotation] ?? "") > context.clock.now();
   const hashOf = (secret: Secret) => bytesToHex(sha256(utf8ToBytes(secret.data?.["tls.crt"] ?? ""))).slice(0, 16);

@@ -1,0 +1,107 @@
+import { ClusterOperator } from "../api/cluster-operator.ts";
+import { type ConfigMap, type CustomResourceDefinition, kubernetes } from "../api/kubernetes.ts";
+import { configGroup, namespace, objects } from "../api/names.ts";
+import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
+import { openshift } from "../api/openshift.ts";
+import { textOfBase64 } from "../core/base-configs.ts";
+import { type ClusterSources, type SourceKind, mergedRegistryCa, sourceMaps } from "../core/controller-config-of.ts";
+import { type MergedPullSecret, mergedPullSecret } from "../core/internal-pull-secret.ts";
+import { type Context, type Watch, watching } from "../kube/controller.ts";
+
+/** There is one object of each, and its name is the same everywhere. */
+const one = "cluster";
+const sources: Readonly<Record<SourceKind, Resource>> = { Infrastructure: openshift.Infrastructure, Network: openshift.Network, DNS: openshift.Dns, Proxy: openshift.Proxy, Image: openshift.Image };
+
+/** What lies in the suite's own namespace. */
+export const ours = { namespace } as const;
+const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
+const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
+const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
+/** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
+const mapNamespaces = ["openshift-config", mergedRegistryCa.namespace, "openshift-kube-apiserver-operator", "kube-system"] as const;
+const mapsRead: ReadonlySet<string> = new Set<string>([...Object.values(sourceMaps), keyOf({ metadata: mergedRegistryCa })]);
+
+/** Of ConfigMaps that nobody here reads only their names are held: some namespaces are full of large ones. */
+const keepMap = (map: ConfigMap): ConfigMap => {
+  const { managedFields: _, ...metadata } = map.metadata;
+  if (map.metadata.namespace === mapNamespaces[0] || mapsRead.has(keyOf(map))) return { ...map, metadata };
+  const { name, namespace: where = "", uid = "", resourceVersion = "" } = metadata;
+  return { apiVersion: map.apiVersion, kind: map.kind, metadata: { name, namespace: where, uid, resourceVersion } };
+};
+
+/** Of definitions only what says whose they are: the schemas of a whole cluster are large. */
+const keepDefinition = ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }: CustomResourceDefinition): CustomResourceDefinition => ({ apiVersion, kind, metadata, spec: {} });
+
+/** What ControllerConfig is made from, beside what the operator watches anyway. */
+export function sourceWatches(everything: () => readonly string[]): readonly Watch[] {
+  return [
+    watching({ resource: kubernetes.CustomResourceDefinition, keep: keepDefinition, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) }),
+    ...Object.values(sources).map((resource) => watching({ resource, optional: true, concerns: everything })),
+    watching({ resource: kubernetes.ConfigMap, selection: ours, concerns: everything }),
+    ...mapNamespaces.map((where) =>
+      watching({
+        resource: kubernetes.ConfigMap,
+        selection: { namespace: where },
+        keep: keepMap,
+        concerns: ({ key, before, after }) => (where === mapNamespaces[0] || mapsRead.has(key) || before === undefined || after === undefined ? everything() : []),
+      }),
+    ),
+    watching({ resource: kubernetes.Service, selection: dnsService, concerns: everything }),
+    watching({ resource: kubernetes.Secret, selection: pullSecret, concerns: everything }),
+    watching({ resource: kubernetes.ServiceAccount, selection: puller, concerns: everything }),
+  ];
+}
+
+/** ConfigMaps of the suite's own namespace. */
+export const ownMap = (name: string, { caches }: Context): ConfigMap | undefined => caches.of(kubernetes.ConfigMap, ours).get(`${namespace}/${name}`);
+
+/** Where the union of the registries' certificates is published, as it is there; `"nowhere"` on clusters that have no such place. */
+export function publishedRegistryCa({ caches }: Context): ConfigMap | "absent" | "nowhere" {
+  const cache = caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace });
+  // Every namespace has ConfigMaps: that of the cluster's root certificate at the least.
+  return cache.size === 0 ? "nowhere" : (cache.get(keyOf({ metadata: mergedRegistryCa })) ?? "absent");
+}
+
+/** Reads everything that says what ControllerConfig is to say. */
+export async function observeSources(context: Context): Promise<Omit<ClusterSources, "bringUp" | "release" | "suiteImage" | "releaseImage" | "internalRegistryPullSecret">> {
+  const { caches } = context;
+  const definitions = caches.of(kubernetes.CustomResourceDefinition);
+  const kinds = new Set<SourceKind>();
+  const found = new Map<SourceKind, KubeObject>();
+  for (const [kind, resource] of Object.entries(sources) as [SourceKind, Resource][]) {
+    const cached = caches.of(resource).get(one);
+    if (cached === undefined && definitions.get(`${resource.plural}.${configGroup}`) === undefined) continue;
+    kinds.add(kind);
+    // A kind that has just come is not watched yet.
+    const object = cached ?? (await context.kube.get(resource, { name: one }, context));
+    if (object !== undefined) found.set(kind, object);
+  }
+  const maps = [ours, ...mapNamespaces.map((where) => ({ namespace: where }))].flatMap((selection) => caches.of(kubernetes.ConfigMap, selection).list());
+  const { spec } = caches.of(kubernetes.Service, dnsService).list()[0] ?? {};
+  return {
+    kinds,
+    infrastructure: found.get("Infrastructure"),
+    network: found.get("Network"),
+    dns: found.get("DNS"),
+    proxy: found.get("Proxy"),
+    image: found.get("Image"),
+    dnsServiceAddresses: spec?.clusterIPs ?? (spec?.clusterIP === undefined ? [] : [spec.clusterIP]),
+    configMaps: new Map(maps.map((map) => [keyOf(map), map])),
+  };
+}
+
+/** Credentials for the cluster's own registry, where it has one. */
+export function observePullSecret({ caches }: Context, baseDomain: string | undefined): MergedPullSecret {
+  if (caches.of(ClusterOperator).get("image-registry") === undefined) return { verdict: "merged", json: undefined };
+  const account = caches.of(kubernetes.ServiceAccount, puller).list()[0];
+  // During an upgrade the account may come later than its reader.
+  if (account === undefined) return { verdict: "merged", json: undefined };
+  const ofAccount: string[] = [];
+  for (const { name = "" } of account.imagePullSecrets ?? []) {
+    const secret = caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
+    if (secret === undefined) return { verdict: "refused", problem: `the Secret ${namespace}/${name}, which the account ${objects.puller} names, is missing` };
+    ofAccount.push(textOfBase64(secret.data?.[".dockercfg"] ?? ""));
+  }
+  const ofCluster = caches.of(kubernetes.Secret, pullSecret).list()[0]?.data?.[".dockerconfigjson"];
+  return mergedPullSecret({ ofAccount, ofCluster: ofCluster === undefined ? undefined : textOfBase64(ofCluster), baseDomain });
+}
