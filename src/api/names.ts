@@ -159,6 +159,13 @@ export const hostPaths = {
   /** Any content: the next look applies the target again and reboots. */
   force: "/run/machine-config-daemon-force",
   stateFolder: "/var/lib/machine-config-daemon",
+  /** Authorities by which a kubelet knows the API server's clients. */
+  kubeletCa: "/etc/kubernetes/kubelet-ca.crt",
+  cloudCa: "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
+  /** Credentials for the cluster's own registry, merged with the cluster's. */
+  internalPullSecret: "/etc/mco/internal-registry-pull-secret.json",
+  /** A folder for each registry: containers-certs.d(5). */
+  registryCas: "/etc/docker/certs.d",
   sshKeys: "/home/core/.ssh/authorized_keys.d/ignition",
 } as const;
 

@@ -40,6 +40,8 @@ export interface DocumentStore {
    * @throws McoError `MCO_LEDGER_UNREADABLE`
    */
   load(signal: AbortSignal): Promise<MachineDocuments>;
+  /** The configuration that the machine is on its way to; `undefined` when it is on none. */
+  target(signal: AbortSignal): Promise<MachineConfig | undefined>;
   /** Takes a machine over that another one set up: from now on these documents say what it has. */
   adopt(previous: Previous, originals: Originals, signal: AbortSignal): Promise<void>;
   storeOriginals(originals: Originals, signal: AbortSignal): Promise<void>;
@@ -75,6 +77,9 @@ export function documentStore(store: HostLedger): DocumentStore {
       const previous = await read<{ config: MachineConfig; proven?: boolean }>(names.previous, signal);
       const refused = await read<{ targets: readonly RefusedTarget[] }>(names.refused, signal);
       return { ledger, previous: previous === undefined ? undefined : { config: previous.config, proven: previous.proven !== false }, originals: await read<Originals>(names.originals, signal), refused: refused?.targets ?? [] };
+    },
+    async target(signal) {
+      return (await read<{ config: MachineConfig }>(names.target, signal))?.config;
     },
     async adopt(previous, originals, signal) {
       await write(names.originals, originals, signal);

@@ -1,4 +1,5 @@
 import type { MachineConfig } from "../api/machine-config.ts";
+import { certificatePaths } from "../core/machine-certificates.ts";
 import { type NodeConfig, nodeConfigOf } from "../core/node-config.ts";
 import { ignitionOf } from "../core/validate-machine-config.ts";
 
@@ -24,7 +25,9 @@ export function readConfig(machineConfig: MachineConfig): ReadConfig {
     }
     const config = nodeConfigOf(machineConfig, ignition?.config);
     if (config.verdict === "refused") return { verdict: "refused", reason: `${config.path}: ${config.reason}` };
-    return { verdict: "read", wanted: { machineConfig, config: config.config } };
+    // Certificates that are kept current by themselves are as old in a configuration as that one is.
+    const entries = new Map([...config.config.entries].filter(([path]) => !certificatePaths.has(path)));
+    return { verdict: "read", wanted: { machineConfig, config: entries.size === config.config.entries.size ? config.config : { ...config.config, entries } } };
   })();
   decoded.set(machineConfig, result);
   return result;

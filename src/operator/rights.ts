@@ -102,6 +102,7 @@ const daemon: Rights = {
   account: objects.daemon,
   everywhere: [
     rule(group, ["machineconfigs"], ["get"]),
+    rule(group, ["controllerconfigs"], ["list", "watch"], [objects.controllerConfig]),
     rule(operatorGroup, ["machineconfigurations"], read),
     rule("", ["nodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes"], ["get", "patch"]),

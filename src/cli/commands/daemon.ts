@@ -1,4 +1,5 @@
 import { hostPaths } from "../../api/names.ts";
+import { certificateController } from "../../daemon/certificate-controller.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
 import { keepCompletingFirstBoot } from "../../daemon/first-boot.ts";
@@ -59,6 +60,6 @@ export async function run(args: readonly string[]): Promise<number> {
     // A machine in a folder has no kubelet of its own to ask.
     const watchesKubelet = (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
     const watching = watchesKubelet ? watchKubelet({ ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) }, signal) : undefined;
-    await Promise.all([watching, runControllers([daemonController({ host, nodeName, facts })], { ...ports, coalesceMs: 50 }, signal)]);
+    await Promise.all([watching, runControllers([daemonController({ host, nodeName, facts }), certificateController({ host })], { ...ports, coalesceMs: 50 }, signal)]);
   });
 }

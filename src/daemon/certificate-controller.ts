@@ -1,0 +1,107 @@
+import { ControllerConfig } from "../api/controller-config.ts";
+import { McoError } from "../api/errors.ts";
+import { hostPaths, objects } from "../api/names.ts";
+import { type MachineFile, certificatePaths, machineCertificates } from "../core/machine-certificates.ts";
+import type { Host, HostEntry, HostWrite } from "../host/host.ts";
+import { type Controller, watching } from "../kube/controller.ts";
+import { type Outcome, settled, waiting } from "../kube/outcome.ts";
+import { documentStore } from "./machine-documents.ts";
+import { readConfig } from "./read-config.ts";
+
+export interface CertificateOptions {
+  readonly host: Host;
+}
+
+/** What lies on the disk is looked at again after this time: nobody watches these files. */
+const sweepSeconds = 600;
+/** Document of the daemon's own: which files this writer put there, so that it takes away no others. */
+const recordName = "certificates.json";
+const version = 1;
+
+const carries = (config: ControllerConfig | undefined) => JSON.stringify(config === undefined ? [] : [config.metadata.uid, machineCertificates(config.spec).files.map(({ path, contents }) => [path, contents.join()])]);
+
+/**
+ * Keeps the certificates and credentials of one machine as ControllerConfig has them: without a MachineConfig, a drain or a
+ * reboot, and whether its pool is paused or not, since certificates run out on paused machines as well. Registries' files
+ * that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
+ */
+export function certificateController({ host }: CertificateOptions): Controller {
+  return {
+    name: "certificates",
+    watches: [
+      watching({
+        resource: ControllerConfig,
+        selection: { fieldSelector: `metadata.name=${objects.controllerConfig}` },
+        concerns: ({ key, before, after }) => (carries(before) === carries(after) ? [] : [key]),
+      }),
+    ],
+    owns: ["Host/certificates"],
+
+    async reconcile(name, context): Promise<Outcome> {
+      const { signal, log } = context;
+      const config = context.caches.of(ControllerConfig).get(name);
+      // Nothing is taken away because nobody says what is to be there.
+      if (config === undefined || config.metadata.deletionTimestamp !== undefined) return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
+      const { files, problems } = machineCertificates(config.spec);
+      const managed = await pathsOfConfigs(host, signal);
+      const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
+      const recorded = await readRecord(host, signal);
+      // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
+      const kept = new Set([...own.map(({ path }) => path), ...recorded.filter((path) => problems.some((problem) => problem.path === path))]);
+      const stale = recorded.filter((path) => !kept.has(path) && !managed.has(path));
+
+      const writes: HostWrite[] = [];
+      for (const file of own) {
+        const write = writeOf(file, await host.files.read(file.path, signal));
+        if (write !== undefined) writes.push(write);
+      }
+      const record = [...kept].sort();
+      // First the record: whoever is killed in between knows the next time what it may take away.
+      if (!same([...new Set([...record, ...recorded])].sort(), recorded)) await storeRecord(host, [...new Set([...record, ...recorded])].sort(), signal);
+      if (writes.length > 0) await host.files.write(writes, signal);
+      for (const path of stale) await host.files.remove(path, signal);
+      if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
+      if (writes.length + stale.length > 0) log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
+      if (problems.length > 0) log.warn({ problems: problems.map(({ message }) => message) }, "certificates of the cluster that cannot be written");
+      return settled(sweepSeconds);
+    },
+  };
+}
+
+/** An existing file keeps its mode and owner; credentials are root's alone. */
+function writeOf({ path, contents, mode, credentials }: MachineFile, has: HostEntry | undefined): HostWrite | undefined {
+  const own = has?.kind === "file" && !credentials ? { mode: has.mode, uid: has.uid, gid: has.gid } : { mode, uid: 0, gid: 0 };
+  if (has?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path }, { message: `${path} is a folder: a file of certificates belongs there; remove the folder` });
+  if (has?.kind === "file" && has.mode === own.mode && has.uid === own.uid && has.gid === own.gid && same([...has.contents], [...contents])) return undefined;
+  return { path, entry: { kind: "file", contents, ...own } };
+}
+
+const same = <T>(a: readonly T[], b: readonly T[]) => a.length === b.length && a.every((one, index) => one === b[index]);
+
+/** Paths that the configuration of the machine names, or the one that it is on its way to. */
+async function pathsOfConfigs(host: Host, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const documents = documentStore(host.ledger);
+  const { previous } = await documents.load(signal);
+  const target = await documents.target(signal);
+  const paths = [previous?.config, target].flatMap((config) => {
+    const read = config === undefined ? undefined : readConfig(config);
+    return read?.verdict === "read" ? [...read.wanted.config.entries.keys()] : [];
+  });
+  return new Set(paths);
+}
+
+async function readRecord({ ledger }: Host, signal: AbortSignal): Promise<readonly string[]> {
+  const text = await ledger.read(recordName, signal);
+  if (text === undefined) return [];
+  try {
+    const { v, paths } = JSON.parse(text) as { readonly v?: unknown; readonly paths?: unknown };
+    // One that cannot be understood names nothing that may be removed.
+    return v === version && Array.isArray(paths) ? paths.filter((path): path is string => typeof path === "string" && isOurs(path)) : [];
+  } catch {
+    return [];
+  }
+}
+
+const isOurs = (path: string) => certificatePaths.has(path) || path.startsWith(`${hostPaths.registryCas}/`);
+
+const storeRecord = ({ ledger }: Host, paths: readonly string[], signal: AbortSignal) => ledger.write(recordName, JSON.stringify({ v: version, paths }), signal);
