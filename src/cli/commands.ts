@@ -33,6 +33,13 @@ export const commands: Readonly<Record<string, Command>> = {
     details: `--watch        draw it live\n${directory}\n${kube}`,
     load: () => import("./commands/status.ts"),
   },
+  explain: {
+    kind: "people",
+    usage: "pool/NAME | node/NAME | mc/NAME | clusteroperator/NAME …  [--json] [--dir DIR | --kubeconfig F]",
+    summary: "Say what goes on with a pool, a machine, a MachineConfig or the operator, why, what comes next, and what to do",
+    details: `--json         for programs: reason, sections, what comes next, what to do\n${directory}\n${kube}\n\nEverything is read from live objects, so that it also answers while no controller runs.\nexit code: 0 explained, 1 there is no such object`,
+    load: () => import("./commands/explain.ts"),
+  },
   plan: {
     kind: "people",
     usage: "-f FILE|FOLDER [-f …] [--delete NAME] [--json] [--dir DIR | --kubeconfig F | --from FOLDER | --offline]",

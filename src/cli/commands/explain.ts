@@ -1,0 +1,98 @@
+import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, kubernetes } from "../../api/index.ts";
+import { namespace, objects } from "../../api/names.ts";
+import type { KubeObject, Resource } from "../../api/object.ts";
+import { type Facts, factsOf } from "../../core/answers.ts";
+import { type Explanation, explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "../../core/explain.ts";
+import type { KubeClient, Selection } from "../../kube/kube-client.ts";
+import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
+import { systemClock } from "../../ports/node/index.ts";
+import { readArguments, usageError } from "../arguments.ts";
+import { connect } from "../connect.ts";
+import { exitCodes } from "../exit-codes.ts";
+
+/** Every word that a kind may be asked by → how its objects are explained. */
+const kinds = { pool: ["pool", "mcp", "machineconfigpool", "machineconfigpools"], node: ["node", "no", "nodes", "machineconfignode", "mcn"], clusteroperator: ["clusteroperator", "co", "clusteroperators"], mc: ["mc", "machineconfig", "machineconfigs"] } as const;
+type Kind = keyof typeof kinds;
+
+interface Subject {
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+function subjectOf(text: string): Subject {
+  const [word = "", name = "", ...more] = text.toLowerCase() === "clusteroperator" || text.toLowerCase() === "co" ? [text, objects.clusterOperator] : text.split("/");
+  const kind = (Object.keys(kinds) as Kind[]).find((each) => (kinds[each] as readonly string[]).includes(word.toLowerCase()));
+  if (kind === undefined || name === "" || more.length > 0) throw usageError(`"${text}" is nothing that can be explained: write pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`);
+  return { kind, name };
+}
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" } }, { positionals: true });
+  if (positionals.length === 0) throw usageError(`say what to explain: pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`);
+  const subjects = positionals.map(subjectOf);
+  const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
+  try {
+    const { facts, operators } = await read(kube);
+    const explanations: Explanation[] = [];
+    let missing = false;
+    for (const subject of subjects) {
+      const explanation = explain(facts, operators, subject);
+      if (explanation !== undefined) explanations.push(explanation);
+      else {
+        missing = true;
+        process.stderr.write(`mco explain: there is no ${subject.kind} "${subject.name}"${nearest(facts, subject)}\n`);
+      }
+    }
+    if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Explanation", explanations })}\n`);
+    else process.stdout.write(explanations.map(explanationText).join("\n"));
+    return missing ? exitCodes.failed : exitCodes.ok;
+  } finally {
+    close();
+  }
+}
+
+function explain(facts: Facts, operators: readonly ClusterOperator[], { kind, name }: Subject): Explanation | undefined {
+  switch (kind) {
+    case "pool":
+      return explainPool(facts, name);
+    case "node":
+      return explainNode(facts, name);
+    case "mc":
+      return explainMachineConfig(facts, name);
+    case "clusteroperator": {
+      const operator = operators.find(({ metadata }) => metadata.name === name);
+      return operator === undefined ? undefined : explainClusterOperator(facts, operator);
+    }
+  }
+}
+
+/** What there is instead. */
+function nearest(facts: Facts, { kind }: Subject): string {
+  const names = kind === "pool" ? facts.members.pools().map(({ metadata }) => metadata.name) : [];
+  return names.length === 0 ? "" : `; there are ${names.sort().join(", ")}`;
+}
+
+async function read(kube: KubeClient): Promise<{ readonly facts: Facts; readonly operators: readonly ClusterOperator[] }> {
+  // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the others.
+  const list = async <T extends KubeObject>(resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> => {
+    try {
+      return (await kube.list(resource, selection)).items;
+    } catch (error) {
+      if (isNotFound(error) || (resource.kind === "Pod" && isForbidden(error))) return [];
+      throw error;
+    }
+  };
+  const pods = (inNamespace: string, labelSelector: string) => list(kubernetes.Pod, { namespace: inNamespace, labelSelector });
+  const [pools, nodes, machineConfigNodes, machineConfigs, operators, daemonPods, operatorPods, ...etcdPods] = await Promise.all([
+    list(MachineConfigPool),
+    list(kubernetes.Node),
+    list(MachineConfigNode),
+    list(MachineConfig),
+    list(ClusterOperator),
+    pods(namespace, `k8s-app=${objects.daemon}`),
+    pods(namespace, `k8s-app=${objects.operator}`),
+    pods("openshift-etcd", "app=etcd"),
+    pods("kube-system", "component=etcd"),
+  ]);
+  return { facts: factsOf({ pools, nodes, machineConfigNodes, machineConfigs, daemonPods, operatorPods, etcdPods: etcdPods.flat() }, systemClock.now()), operators };
+}

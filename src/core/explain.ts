@@ -1,0 +1,212 @@
+import type { ClusterOperator } from "../api/cluster-operator.ts";
+import type { MachineConfig } from "../api/machine-config.ts";
+import { annotations, machineConfigNodeConditions as phases } from "../api/names.ts";
+import { conditionOf, selectorMatches } from "../api/object.ts";
+import { type Answer, type Facts, type Freshness, clusterMayUpgrade, nodePair, nodePosition, nodeWait, poolFacts, poolIsAt, poolProgressOf, renderRefusal } from "./answers.ts";
+import { describeDiff } from "./describe-diff.ts";
+import { diffConfigs } from "./diff-configs.ts";
+import { type Mover, type PoolProgress, poolBlockers } from "./pool-progress.ts";
+import type { Wait } from "./select-nodes.ts";
+
+/** What is going on with one thing, why, what comes next, and what a person should do about it. */
+export interface Explanation {
+  /** `pool/worker`, `node/worker-0`, `clusteroperator/machine-config`, `mc/99-worker-ssh`. */
+  readonly subject: string;
+  readonly asOf: string;
+  readonly freshness: Freshness;
+  /** The reason of the answer, for programs. */
+  readonly reason: string;
+  /** One sentence. */
+  readonly headline: string;
+  readonly sections: readonly { readonly title: string; readonly lines: readonly string[] }[];
+  /** What happens by itself. */
+  readonly next: readonly string[];
+  /** What somebody should do; empty: nothing. */
+  readonly todo: readonly string[];
+}
+
+const shown = 10;
+const listed = (items: readonly string[], all: number = items.length) => `${items.slice(0, shown).join(", ")}${all > shown ? ` and ${all - Math.min(shown, items.length)} more` : ""}`;
+const moved = ({ node, phase, since, says }: Mover) => `${node}: ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${says})`}`;
+const waits = ({ reason, message, lift, first, count }: Wait) => `${listed(first, count)}: ${reason}, ${message}; ${lift}`;
+const section = (title: string, lines: readonly string[]) => (lines.length === 0 ? [] : [{ title, lines: lines.length <= shown ? lines : [...lines.slice(0, shown), `and ${lines.length - shown} more`] }]);
+const from = <T>({ asOf, freshness, because }: Answer<T>) => ({ asOf, freshness, reason: because.reason });
+
+/** What would change on a machine on the way from one rendered config to another; secrets masked. */
+function differences(before: MachineConfig | undefined, after: MachineConfig | undefined): readonly string[] {
+  if (before === undefined || after === undefined || before.metadata.name === after.metadata.name) return [];
+  return describeDiff(diffConfigs(before, after)).map(({ title }) => title);
+}
+
+const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progress: PoolProgress) => string>> = {
+  NotRendered: (name) => `Pool ${name} has no configuration yet, so that none of its machines gets one.`,
+  Done: (name, { total, target, paused }) => `${total === 0 ? `Pool ${name} has no machines; new ones get ${target}` : `All ${total} machines of pool ${name} have ${target}`}${paused ? ", and the pool is paused" : ""}.`,
+  Paused: (name, { done, total, target }) => `Pool ${name} is paused: ${done} of ${total} machines have ${target}, and no other gets it.`,
+  Blocked: (name, { target }) => `The roll-out of pool ${name} stands still: a machine went back from ${target}, and no other healthy machine is given it.`,
+  RollingOut: (name, { done, total, target }) => `Pool ${name} is rolling out: ${done} of ${total} machines have ${target}.`,
+};
+
+/** `undefined`: there is no such pool. */
+export function explainPool(facts: Facts, name: string): Explanation | undefined {
+  const answer = poolProgressOf(facts, name);
+  const about = poolFacts(facts, name);
+  if (answer === undefined || about === undefined) return undefined;
+  const progress = answer.value;
+  const { pool } = about;
+  const target = facts.machineConfig(progress.target);
+  const changes = differences(facts.machineConfig(pool.status?.configuration?.name ?? ""), target);
+  const refused = renderRefusal(pool);
+  const { max, unavailable } = progress.budget;
+  const first = progress.waiting[0]?.first[0];
+  const isRolling = progress.verdict === "RollingOut";
+  return {
+    subject: `pool/${name}`,
+    ...from(answer),
+    headline: headlines[progress.verdict](name, progress),
+    sections: [
+      ...section("Target", progress.target === "" ? [] : [`${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`, ...changes.map((change) => `  ${change}`)]),
+      ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
+      ...section("Working", progress.working.map(moved)),
+      ...section("Blocked", progress.blocked.map(moved)),
+      ...section("Failed", progress.failed.map(moved)),
+      ...section("Out of reach", progress.lost.map(moved)),
+      ...section("Daemon silent", progress.silent.map(moved)),
+      ...section("Waiting", progress.waiting.map(waits)),
+      ...section("Joining", progress.joining),
+      ...section("Cordoned by somebody else", progress.cordonedByOthers),
+      ...section("In several pools, and so in none", [...progress.ambiguous].map(([node, pools]) => `${node} (${pools.join(", ")})`)),
+      ...section("Cannot be applied to running machines", progress.irreconcilable),
+      ...section("Budget", isRolling || progress.verdict === "Blocked" ? [`${unavailable} of ${max} machines that may be away are`] : []),
+    ],
+    next: [
+      ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} goes on from ${phase} by itself`),
+      ...(isRolling && first !== undefined ? [`next in turn: ${listed(progress.waiting.flatMap((wait) => wait.first))}`] : []),
+      ...(isRolling && about.selection.chosen.length > 0 ? [`given the target now: ${listed(about.selection.chosen.map(({ node }) => node))}`] : []),
+      ...(progress.verdict === "Done" && progress.failed.length === 0 && !progress.paused ? ["nothing, until a MachineConfig of the pool changes"] : []),
+    ],
+    todo: [
+      ...(refused === undefined ? [] : ["mend or delete the MachineConfig that is named under Cannot be rendered"]),
+      ...poolBlockers(progress).map(({ lift }) => lift),
+      ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
+      ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
+      ...progress.lost.map(({ node }) => `bring ${node} back, or delete its Node`),
+      ...progress.silent.map(({ node }) => `look at the daemon's pod on ${node}: kubectl get pods -n openshift-machine-config-operator -o wide --field-selector spec.nodeName=${node}`),
+      ...[...progress.ambiguous.keys()].map((node) => `take a label from ${node} that only one of its pools selects by`),
+    ].slice(0, shown),
+  };
+}
+
+/** What a person should do about a node that needs one, by its position. */
+const nodeRemedies: Partial<Record<string, readonly string[]>> = {
+  Degraded: ["put right what the message says; the daemon tries again by itself, and at once when its target changes", "or take the MachineConfig back that brought it: the node gets that first"],
+  Unreconcilable: ["take the change back, or replace the machine with a new one"],
+  Lost: ["look at the machine's console and its kubelet; if it is gone for good, delete its Node"],
+  Silent: ["look at the daemon's pod on the node: its log says why it is not ready"],
+};
+
+/** `undefined`: there is no such node. */
+export function explainNode(facts: Facts, name: string): Explanation | undefined {
+  const position = nodePosition(facts, name);
+  const pair = nodePair(facts, name);
+  const known = facts.members.node(name);
+  if (position === undefined || pair === undefined || known === undefined) return undefined;
+  const { at } = position.value;
+  const wait = nodeWait(facts, name);
+  const pool = known.membership.verdict === "member" ? known.membership.pool : "";
+  const target = pool === "" ? "" : facts.members.members(pool).target;
+  const { config, desiredConfig } = pair.value;
+  const conditions = known.machineConfigNode?.status?.conditions ?? [];
+  const steps = [phases.updatePrepared, phases.cordoned, phases.drained, phases.appliedFiles, phases.appliedOSImage, phases.updatePostActionComplete, phases.rebootedNode, phases.uncordoned].flatMap((type) => {
+    const condition = conditionOf(conditions, type);
+    return condition === undefined || (condition.status === "False" && condition.reason !== "Done") ? [] : [`${type}: ${condition.status} since ${condition.lastTransitionTime}${condition.message === "" ? "" : `, ${condition.message}`}`];
+  });
+  const degraded = conditionOf(conditions, phases.nodeDegraded);
+  const others = facts.members.contradictions(facts.now).get(name);
+  const drained = conditionOf(conditions, phases.drained);
+  return {
+    subject: `node/${name}`,
+    ...from(position),
+    headline: `Node ${name}${pool === "" ? "" : ` of pool ${pool}`}: ${position.because.message}.`,
+    sections: [
+      ...section("Configuration", [`has ${config === "" ? "none yet" : config}`, ...(desiredConfig === config ? [] : [`was given ${desiredConfig === "" ? "none yet" : desiredConfig}`]), ...(target === "" || target === desiredConfig ? [] : [`the pool's target is ${target}`])]),
+      ...section("On its way", differences(facts.machineConfig(config), facts.machineConfig(target === "" ? desiredConfig : target))),
+      ...section("Steps", at === "Idle" ? [] : steps),
+      ...section("Last update", at === "Idle" ? [...new Set(steps.map((line) => /last update: .*/.exec(line)?.[0] ?? ""))].filter((line) => line !== "") : []),
+      ...section("Why it waits", wait === undefined ? [] : [`${wait.because.reason}: ${wait.because.message}`]),
+      ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
+      ...section("Two sources disagree", others === undefined ? [] : [others]),
+    ],
+    next: [
+      ...(wait === undefined ? [] : [wait.value.lift]),
+      ...(at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Completing" ? ["it goes on by itself"] : []),
+      ...(at === "NeedsUpdate" && wait === undefined && desiredConfig === target ? ["its daemon takes the target on"] : []),
+      ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
+    ],
+    todo: [
+      ...(nodeRemedies[at] ?? []),
+      ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained" ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"] : []),
+      ...(known.membership.verdict === "ambiguous" ? [`take a label away that only one of ${known.membership.pools.join(" and ")} selects by`] : []),
+    ],
+  };
+}
+
+/** What the operator says of itself and what stands in the way of an upgrade. */
+export function explainClusterOperator(facts: Facts, operator: ClusterOperator): Explanation {
+  const may = clusterMayUpgrade(facts);
+  const conditions = operator.status?.conditions ?? [];
+  const is = (type: string) => conditions.find((condition) => condition.type === type);
+  const trouble = ["Degraded", "Progressing"].map(is).find((condition) => condition?.status === "True");
+  const versions = (operator.status?.versions ?? []).map(({ name, version }) => `${name} ${version}`);
+  return {
+    subject: `clusteroperator/${operator.metadata.name}`,
+    ...from(may),
+    reason: trouble?.reason ?? "AsExpected",
+    headline: trouble === undefined ? `The operator is as it should be${versions.length === 0 ? "" : ` at ${versions.join(", ")}`}.` : `${trouble.type}: ${trouble.message ?? ""}`,
+    sections: [
+      ...section("Conditions", conditions.map(({ type, status, reason, message, lastTransitionTime }) => `${type}: ${status} since ${lastTransitionTime} (${reason ?? ""})${(message ?? "") === "" ? "" : `, ${message ?? ""}`}`)),
+      ...section("Pools", facts.members.pools().map(({ metadata }) => explainPool(facts, metadata.name)?.headline ?? metadata.name)),
+      ...section("In the way of an upgrade", may.value.may === "No" ? may.value.blockers.map(({ message }) => message) : []),
+    ],
+    next: trouble?.type === "Progressing" ? ["it goes on by itself"] : [],
+    todo: may.value.may === "No" ? may.value.blockers.map(({ lift }) => lift) : [],
+  };
+}
+
+/** Where one MachineConfig is: the pools that take it, and how many of their machines have it. `undefined`: there is no such one. */
+export function explainMachineConfig(facts: Facts, name: string): Explanation | undefined {
+  const config = facts.machineConfig(name);
+  if (config === undefined) return undefined;
+  const isRendered = config.metadata.annotations?.[annotations.generatedByController] !== undefined && name.startsWith("rendered-");
+  const pools = facts.members.pools().filter((pool) => (isRendered ? [pool.spec.configuration?.name, pool.status?.configuration?.name].includes(name) : selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)));
+  const lines = pools.map((pool) => {
+    const { name: poolName } = pool.metadata;
+    const target = isRendered ? name : (pool.spec.configuration?.name ?? "");
+    // Whether what was rendered last has this very version of it, the pool's list of members does not say; that it has it at all does.
+    const isMember = isRendered || ((pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).some((source) => source.name === name);
+    const answer = poolIsAt(facts, poolName, target);
+    return isMember && target !== "" ? `${poolName}: part of ${target}, which ${answer?.because.message.replace(/ have .*/, " have") ?? ""}` : `${poolName}: selected, and not rendered yet`;
+  });
+  return {
+    subject: `mc/${name}`,
+    asOf: new Date(facts.heardAt ?? facts.now).toISOString(),
+    freshness: facts.heardAt === undefined ? "Unknown" : "Fresh",
+    reason: pools.length === 0 ? "NoPool" : "InPools",
+    headline: pools.length === 0 ? `No pool takes ${name}.` : `${name} is in ${pools.length === 1 ? "the pool" : "the pools"} ${pools.map(({ metadata }) => metadata.name).join(", ")}.`,
+    sections: section("Pools", lines),
+    next: [],
+    todo: pools.length === 0 && !isRendered ? ["give it a label that some pool's machineConfigSelector selects, such as machineconfiguration.openshift.io/role"] : [],
+  };
+}
+
+/** The explanation as text, without colours. */
+export function explanationText({ headline, sections, next, todo, freshness, asOf }: Explanation): string {
+  const lines = [
+    headline,
+    ...(freshness === "Fresh" ? [] : [`(${freshness === "Stale" ? `what is known is as of ${asOf}` : "not everything could be read"})`]),
+    ...sections.flatMap(({ title, lines: each }) => [`${title}:`, ...each.map((line) => `  ${line}`)]),
+    ...(next.length === 0 ? [] : ["What happens next:", ...next.map((line) => `  ${line}`)]),
+    todo.length === 0 ? "What to do: nothing" : "What to do:",
+    ...todo.map((line) => `  ${line}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
