@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, kubernetes, names } from "../../src/api/index.ts";
+import { MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Node, kubernetes, names } from "../../src/api/index.ts";
 import { conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
@@ -166,6 +166,44 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     await annotate({ [annotations.drainDeadlineSeconds]: null, [annotations.drainAfterDeadline]: null });
     await cluster.kubectl(["delete", "deployment/web", "pdb/web", "-n", "default", "--wait=false"]);
   });
+
+  test("a bad configuration takes a machine down; taking it back reaches that machine first, while it is down, and disturbs no other", async () => {
+    // A pod on each machine that no drain may take away: the machine that is chosen stays in its update until it goes down.
+    const labels = { app: "held" };
+    const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" }] } };
+    const items = [
+      { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "held", namespace: "default" }, spec: { replicas: 2, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: "c", image: pauseImage(version) }], affinity } } } },
+      { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "held", namespace: "default" }, spec: { maxUnavailable: 0, selector: { matchLabels: labels } } },
+    ];
+    await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) });
+    expect((await cluster.kubectl(["rollout", "status", "deployment/held", "--timeout=60s"])).code).toBe(0);
+    await cluster.until(kubernetes.PodDisruptionBudget, "held", ({ status }) => status?.currentHealthy === 2, "the budget counts two pods", { namespace: "default" });
+    const before = await cluster.target("worker");
+    const boots = new Map(workers.map((worker) => [worker, cluster.machineState(worker).bootId]));
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-bad", { "/etc/bad.conf": "x" }) as never);
+    const { spec } = await cluster.until(MachineConfigPool, "worker", (pool) => (pool.spec.configuration?.name ?? before) !== before, "the bad target");
+    const bad = spec.configuration?.name ?? "";
+    const { metadata } = await Promise.any(workers.map((worker) => cluster.untilNode(worker, (node) => annotation(node, annotations.desiredConfig) === bad, `${worker} is given it`)));
+    const first = metadata.name;
+    expect((await cluster.mco(["host", "fail", first])).code).toBe(0);
+    const isDown = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
+    await cluster.untilNode(first, isDown, `${first} is down`);
+    const others = workers.filter((worker) => worker !== first);
+    for (const other of others) expect(annotation((await cluster.kube.get(kubernetes.Node, { name: other })) ?? expect.fail(), annotations.desiredConfig)).toBe(before);
+    const told = await cluster.mco(["explain", "pool/worker", `node/${first}`]);
+    expect(told.stdout).toContain(`Out of reach:\n  ${first}: Lost`);
+    expect(told.stdout).toContain(`bring ${first} back, or delete its Node`);
+
+    await cluster.kube.delete(MachineConfig, { name: "99-worker-bad" });
+    const fixed = await cluster.untilNode(first, (node) => annotation(node, annotations.desiredConfig) === before, "the fix");
+    expect(isDown(fixed)).toBe(true);
+    expect((await cluster.mco(["host", "recover", first])).code).toBe(0);
+    await cluster.untilNode(first, (node) => !isDown(node) && annotation(node, annotations.currentConfig) === before && annotation(node, annotations.state) === "Done" && node.spec?.unschedulable !== true, "it is back in service");
+    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.updatedMachineCount === workers.length && status.unavailableMachineCount === 0, "the pool is well again");
+    expect(cluster.hostFile(first, "/etc/bad.conf")).toBeUndefined();
+    for (const other of others) expect(cluster.machineState(other).bootId).toBe(boots.get(other));
+    await cluster.kubectl(["delete", "deployment/held", "pdb/held", "-n", "default", "--wait=false"]);
+  }, 240_000);
 
   test("drift is seen, named and left alone until the force file asks for repair", async () => {
     const boot = cluster.machineState("worker-0").bootId;
