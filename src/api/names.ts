@@ -39,6 +39,8 @@ export const annotations = {
   generatedByVersion: `${prefix}generated-by-version`,
   releaseImageVersion: `${prefix}release-image-version`,
   osImageURLOverridden: `${prefix}os-image-url-overridden`,
+  /** Ours: when every machine of the pool had this rendered config, RFC 3339. */
+  rolledOutAt: `${prefix}rolled-out-at`,
   // on pools
   /** Ours: targets that no healthy node is given, because a node went back from them. */
   quarantined: `${prefix}quarantined`,
@@ -50,6 +52,8 @@ export const annotations = {
   oneZoneAtATime: `${prefix}one-zone-at-a-time`,
   /** Ours: how many rendered configs that nothing uses are kept. */
   retainedConfigs: `${prefix}retained-configs`,
+  /** Ours: how long a rendered config is left alone after its last use, in seconds. */
+  retentionQuietSeconds: `${prefix}retained-configs-quiet-seconds`,
   // on MachineConfigNodes
   /** Ours: JSON list of {config, image, reason, at} that this node went back from. */
   refusedTargets: `${prefix}refusedTargets`,
@@ -135,6 +139,7 @@ export const fieldManagers = {
   render: "mcc-render",
   node: "mcc-node",
   drain: "mcc-drain",
+  collect: "mcc-collect",
   daemon: "mcd",
 } as const;
 

@@ -53,6 +53,30 @@ describe("admission of MachineConfigs", () => {
   });
 });
 
+describe("deletion of MachineConfigs", () => {
+  const rendered = { metadata: { name: "rendered-worker-1", ownerReferences: [{ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", name: "worker", uid: "u", controller: true }] }, spec: {} };
+  const usersOf = (config: string) => (config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : []);
+  async function deletion(oldObject: object, know: ((config: string) => readonly string[] | undefined) | undefined): Promise<Answer> {
+    const handler = admissionHandler({ log: silentLogger, ...(know === undefined ? {} : { usersOf: know }) });
+    const body = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" }, operation: "DELETE", object: null, oldObject } };
+    const response = await handler({ method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) }, undefined, new AbortController().signal);
+    return (JSON.parse(response.body as string) as { response: Answer }).response;
+  }
+
+  test("a rendered one that is in use stays; the answer names its users and the remedy", async () => {
+    const answer = await deletion(rendered, usersOf);
+    expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
+    expect(answer.status?.message).toMatch(/^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/);
+  });
+
+  test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own", async () => {
+    expect((await deletion(rendered, () => [])).allowed).toBe(true);
+    expect((await deletion(rendered, () => undefined)).allowed).toBe(true);
+    expect((await deletion(rendered, undefined)).allowed).toBe(true);
+    expect((await deletion({ metadata: { name: "rendered-worker-1" }, spec: {} }, usersOf)).allowed).toBe(true);
+  });
+});
+
 describe("admission of pools", () => {
   const pool = (annotations: object) => ({ metadata: { name: "worker", annotations }, spec: { nodeSelector: { matchLabels: { a: "" } }, machineConfigSelector: { matchLabels: { a: "" } } } });
   const key = "machineconfiguration.openshift.io/drain-after-deadline";
@@ -133,6 +157,30 @@ describe("the plan of a change", () => {
     const { warnings } = await ask({ object: config(file("/etc/b", "b")) }, admissionHandler({ log: silentLogger, facts: () => many }));
     expect(warnings?.[0]).toContain("1000 machines: drain and reboot");
   }, 5000);
+});
+
+describe("deletion of MachineConfigs", () => {
+  const rendered = { metadata: { name: "rendered-worker-1", ownerReferences: [{ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", name: "worker", uid: "u", controller: true }] }, spec: {} };
+  const usersOf = (config: string) => (config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : []);
+  async function deletion(oldObject: object, know: ((config: string) => readonly string[] | undefined) | undefined): Promise<Answer> {
+    const handler = admissionHandler({ log: silentLogger, ...(know === undefined ? {} : { usersOf: know }) });
+    const body = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" }, operation: "DELETE", object: null, oldObject } };
+    const response = await handler({ method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) }, undefined, new AbortController().signal);
+    return (JSON.parse(response.body as string) as { response: Answer }).response;
+  }
+
+  test("a rendered one that is in use stays; the answer names its users and the remedy", async () => {
+    const answer = await deletion(rendered, usersOf);
+    expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
+    expect(answer.status?.message).toMatch(/^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/);
+  });
+
+  test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own", async () => {
+    expect((await deletion(rendered, () => [])).allowed).toBe(true);
+    expect((await deletion(rendered, () => undefined)).allowed).toBe(true);
+    expect((await deletion(rendered, undefined)).allowed).toBe(true);
+    expect((await deletion({ metadata: { name: "rendered-worker-1" }, spec: {} }, usersOf)).allowed).toBe(true);
+  });
 });
 
 describe("admission of pools", () => {

@@ -2,7 +2,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { namespace } from "../api/names.ts";
 import { forecastSummary } from "../core/forecast-summary.ts";
-import { type AdmissionVerdict, judgeMachineConfig, judgePool } from "../core/judge-admission.ts";
+import { type AdmissionVerdict, judgeDeletion, judgeMachineConfig, judgePool } from "../core/judge-admission.ts";
 import { type ClusterObjects, planCluster } from "../core/plan-cluster.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { HttpResponse } from "../ports/http.ts";
@@ -31,9 +31,10 @@ const refuse = (status: number, text: string): HttpResponse => ({ status, header
  * rendered, with field, reason and remedy, and warns: of what will not do what its author expects, and of what the change
  * will do to pools and machines, which is the very plan that `mco plan` shows.
  *
- * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan.
+ * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan. `usersOf`: what uses a
+ * rendered config; without it, or when it does not know, deletions are not judged.
  */
-export function admissionHandler(options: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined }): ServerHandler {
+export function admissionHandler(options: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined; readonly usersOf?: (config: string) => readonly string[] | undefined }): ServerHandler {
   return async (request) => {
     const path = request.target.split("?", 1)[0];
     if (path === "/readyz" && request.method === "GET") return refuse(200, "ok");
@@ -47,8 +48,8 @@ export function admissionHandler(options: { readonly log: Logger; readonly facts
     }
     const asked = review.request;
     if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined) return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
-    let verdict = judge(asked);
-    if (verdict.verdict === "refused") options.log.info({ object: asked.object?.metadata.name, reason: verdict.message }, "refused at admission");
+    let verdict = judge(asked, options.usersOf);
+    if (verdict.verdict !== "allowed") options.log.info({ object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message }, "refused at admission");
     if (verdict.verdict === "allowed") verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, options)] };
     return Promise.resolve(json(200, { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: responseOf(asked.uid, verdict, asked) }));
   };
@@ -76,8 +77,10 @@ function summaryOf({ kind, object, oldObject, userInfo }: NonNullable<Review["re
   }
 }
 
-function judge({ kind, object, oldObject }: NonNullable<Review["request"]>): AdmissionVerdict {
+function judge({ kind, object, oldObject }: NonNullable<Review["request"]>, usersOf: ((config: string) => readonly string[] | undefined) | undefined): AdmissionVerdict {
   const allowed = { verdict: "allowed", warnings: [] } as const;
+  const isDeletion = (object === null || object === undefined) && oldObject !== null && oldObject !== undefined;
+  if (isDeletion && kind?.kind === MachineConfig.kind) return judgeDeletion(oldObject, usersOf?.(oldObject.metadata.name) ?? []);
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
   if (kind?.kind === MachineConfigPool.kind) return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
   // What was stored once may still be labelled, annotated and deleted.
@@ -89,6 +92,7 @@ function judge({ kind, object, oldObject }: NonNullable<Review["request"]>): Adm
 function responseOf(uid: string, verdict: AdmissionVerdict, { kind, object }: NonNullable<Review["request"]>): object {
   const warnings = verdict.warnings.length === 0 ? {} : { warnings: verdict.warnings };
   if (verdict.verdict === "allowed") return { uid, allowed: true, ...warnings };
+  if (verdict.verdict === "forbidden") return { uid, allowed: false, status: { code: 403, reason: "Forbidden", message: verdict.message }, ...warnings };
   const causes = verdict.causes.map(({ field, message }) => ({ reason: "FieldValueInvalid", field, message }));
   // With kind and name kubectl says: The MachineConfig "x" is invalid: <field>: <message>.
   const details = { group: kind?.group ?? "", kind: kind?.kind ?? "", name: object?.metadata.name ?? "", causes };

@@ -14,13 +14,14 @@ import { whileLeader } from "../kube/leader.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
+import { collectController, configUsers } from "./collect-controller.ts";
 import { drainController } from "./drain-controller.ts";
 import { metricsHandler, metricsPath } from "./metrics-handler.ts";
 import { nodeController } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
 
-export const controllerNames = ["template", "render", "node", "drain"] as const;
+export const controllerNames = ["template", "render", "node", "drain", "collect"] as const;
 export type ControllerName = (typeof controllerNames)[number];
 
 /** Lease that this process leads by; the name is the reference's. */
@@ -99,6 +100,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     render: () => renderController({ version, generatorVersion, baseConfigs: chosen.includes("template") ? "awaited" : "absent" }),
     node: nodeController,
     drain: drainController,
+    collect: collectController,
   };
 
   /** Those of this term; a process that does not lead reads nothing and answers without a plan. */
@@ -107,7 +109,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const isWatching = chosen.includes("render") && chosen.includes("node");
 
   const looks = lookMeter();
-  const reviews = admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)) });
+  const reviews = admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)), usersOf: (config) => (caches === undefined || !chosen.includes("collect") ? undefined : configUsers(caches, config)) });
   const metrics = metricsHandler({
     kube,
     clock,

@@ -5,12 +5,15 @@ import { equalValues } from "../ignition/canonical.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
 import { newPolicyProblems } from "./pool-policy.ts";
+import { poolOfRendered, whyNotDeleted } from "./retained-configs.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
 /** What the API server is told about an object that somebody wants to store. */
 export type AdmissionVerdict =
   | { readonly verdict: "allowed"; readonly warnings: readonly string[] }
-  | { readonly verdict: "refused"; readonly message: string; readonly causes: readonly { readonly field: string; readonly message: string }[]; readonly warnings: readonly string[] };
+  | { readonly verdict: "refused"; readonly message: string; readonly causes: readonly { readonly field: string; readonly message: string }[]; readonly warnings: readonly string[] }
+  /** Nothing is wrong with the object, but it must not go. */
+  | { readonly verdict: "forbidden"; readonly message: string; readonly warnings: readonly string[] };
 
 const sentence = ({ path, reason, remedy }: Problem) => `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
 
@@ -19,6 +22,12 @@ export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spe
   // Rendered configurations are ours; their members were judged.
   if (config.metadata.name.startsWith("rendered-")) return { verdict: "allowed", warnings: [] };
   return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
+}
+
+/** Judges the deletion of a MachineConfig: a rendered one stays as long as anything uses it. `users`: what does, for people. */
+export function judgeDeletion(config: Pick<MachineConfig, "metadata">, users: readonly string[]): AdmissionVerdict {
+  if (poolOfRendered(config) === undefined || users.length === 0) return { verdict: "allowed", warnings: [] };
+  return { verdict: "forbidden", message: whyNotDeleted(config.metadata.name, users), warnings: [] };
 }
 
 /** Judges a pool by itself: its spec, and what its annotations ask for. What it had before and keeps is not judged again. */

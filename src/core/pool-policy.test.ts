@@ -7,7 +7,7 @@ const pool = (has: Readonly<Record<string, string>>) => ({ metadata: { annotatio
 describe("poolPolicy", () => {
   test("a pool that says nothing, and no pool at all, have the defaults", () => {
     for (const said of [undefined, { metadata: {} }, pool({})]) expect(poolPolicy(said)).toEqual({ policy: defaultPoolPolicy, problems: [] });
-    expect(defaultPoolPolicy).toEqual({ drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5 });
+    expect(defaultPoolPolicy).toEqual({ drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 });
   });
 
   test.for([
@@ -15,6 +15,7 @@ describe("poolPolicy", () => {
     { key: annotations.oneZoneAtATime, text: "true", read: { oneZoneAtATime: true } },
     { key: annotations.oneZoneAtATime, text: "false", read: { oneZoneAtATime: false } },
     { key: annotations.retainedConfigs, text: "0", read: { retainedConfigs: 0 } },
+    { key: annotations.retentionQuietSeconds, text: "0", read: { retentionQuietSeconds: 0 } },
     { key: annotations.retainedConfigs, text: " 12 ", read: { retainedConfigs: 12 } },
   ])("$key: $text", ({ key, text, read }) => {
     const { policy, problems } = poolPolicy(pool({ [key]: text }));

@@ -29,12 +29,14 @@ export interface PoolPolicy {
   readonly oneZoneAtATime: boolean;
   /** How many rendered configurations that the pool has had are kept, beside those that something uses. */
   readonly retainedConfigs: number;
+  /** How long one is left alone after its last use. */
+  readonly retentionQuietSeconds: number;
 }
 
-export const defaultPoolPolicy: PoolPolicy = { drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5 };
+export const defaultPoolPolicy: PoolPolicy = { drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 };
 
-/** A day, a week: whoever writes more has counted in another unit. */
-const longestDeadlineSeconds = 7 * 24 * 3600;
+/** A week: whoever writes more has counted in another unit. */
+const longestSeconds = 7 * 24 * 3600;
 const mostRetained = 1000;
 
 type Annotated = { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } };
@@ -56,9 +58,9 @@ export function poolPolicy(pool: Annotated | undefined): { readonly policy: Pool
     if (value === undefined) problems.push({ severity: "error", path: pathTo(key), reason: `"${text.length <= 80 ? text : `${text.slice(0, 79)}…`}" is not understood`, remedy });
     return value ?? fallback;
   };
-  const { drain, oneZoneAtATime, retainedConfigs } = defaultPoolPolicy;
+  const { drain, oneZoneAtATime, retainedConfigs, retentionQuietSeconds } = defaultPoolPolicy;
 
-  const deadlineSeconds = read(annotations.drainDeadlineSeconds, drain.deadlineSeconds, (text) => within(text, 1, longestDeadlineSeconds), `write a whole number of seconds from 1 to ${longestDeadlineSeconds}, or remove the annotation: drains then take as long as they take`);
+  const deadlineSeconds = read(annotations.drainDeadlineSeconds, drain.deadlineSeconds, (text) => within(text, 1, longestSeconds), `write a whole number of seconds from 1 to ${longestSeconds}, or remove the annotation: drains then take as long as they take`);
   const afterDeadline = read(annotations.drainAfterDeadline, drain.afterDeadline, parseAfterDeadline, `write "wait", "skip", or "force: " and what may be overridden, of ${protections.join(", ")}`);
   if (afterDeadline.do !== "wait" && has[annotations.drainDeadlineSeconds] === undefined) {
     problems.push({ severity: "warning", path: pathTo(annotations.drainAfterDeadline), reason: "has no effect: drains of this pool have no deadline", remedy: `set ${annotations.drainDeadlineSeconds} too` });
@@ -67,6 +69,7 @@ export function poolPolicy(pool: Annotated | undefined): { readonly policy: Pool
     drain: { deadlineSeconds, afterDeadline },
     oneZoneAtATime: read(annotations.oneZoneAtATime, oneZoneAtATime, (text) => (text === "true" ? true : text === "false" ? false : undefined), 'write "true" or "false"'),
     retainedConfigs: read(annotations.retainedConfigs, retainedConfigs, (text) => within(text, 0, mostRetained), `write a whole number from 0 to ${mostRetained}; ${retainedConfigs} are kept when the annotation is absent`),
+    retentionQuietSeconds: read(annotations.retentionQuietSeconds, retentionQuietSeconds, (text) => within(text, 0, longestSeconds), `write a whole number of seconds from 0 to ${longestSeconds}; ${retentionQuietSeconds} when the annotation is absent`),
   };
   return { policy, problems };
 }
@@ -90,7 +93,7 @@ export function newPolicyProblems(pool: Annotated, before: Annotated | undefined
   const { problems } = poolPolicy(pool);
   if (before === undefined) return problems;
   const isNew = (key: string) => pool.metadata.annotations?.[key] !== before.metadata.annotations?.[key];
-  const keys = [annotations.drainDeadlineSeconds, annotations.drainAfterDeadline, annotations.oneZoneAtATime, annotations.retainedConfigs];
+  const keys = [annotations.drainDeadlineSeconds, annotations.drainAfterDeadline, annotations.oneZoneAtATime, annotations.retainedConfigs, annotations.retentionQuietSeconds];
   const changed = keys.filter(isNew).map(pathTo);
   return problems.filter(({ path }) => changed.includes(path));
 }

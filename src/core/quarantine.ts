@@ -71,4 +71,7 @@ function listOf(text: string | undefined): readonly Entry[] {
 /** Targets that a pool's `quarantined` annotation names: a JSON list of `{config}` objects or of names. What cannot be read quarantines nothing. */
 export const quarantinedTargets = (pool: Pick<MachineConfigPool, "metadata">): readonly string[] => listOf(pool.metadata.annotations?.[annotations.quarantined]).map(({ config }) => config);
 
+/** Targets that the machine of a MachineConfigNode went back from. */
+export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly string[] => listOf(metadata.annotations?.[annotations.refusedTargets]).map(({ config }) => config);
+
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

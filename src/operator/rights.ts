@@ -73,7 +73,9 @@ const operator: Rights = {
 const controller: Rights = {
   account: objects.controller,
   everywhere: [
-    rule(group, ["machineconfigs"], [...read, ...apply]),
+    rule(group, ["machineconfigs"], [...read, ...apply, "delete"]),
+    // A kind that not every cluster has: builds refer to rendered configs.
+    rule(group, ["machineosbuilds"], ["list", "watch"]),
     rule(group, ["machineconfigpools", "controllerconfigs"], read),
     rule(group, ["machineconfigpools"], ["patch"]),
     rule(group, ["machineconfigpools/status", "controllerconfigs/status"], ["patch"]),

@@ -119,6 +119,19 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     }
   });
 
+  test("a rendered config that is in use cannot be deleted, and the others go where the pool says so", async () => {
+    const current = await cluster.target("worker");
+    const refused = await cluster.kubectl(["delete", "machineconfig", current]);
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toMatch(new RegExp(`${current} is in use by .*node worker-0 \\(currentConfig\\)`));
+    const stored = async () => (await cluster.kube.list(MachineConfig)).items.map(({ metadata }) => metadata.name).filter((name) => name.startsWith("rendered-worker-"));
+    expect((await stored()).length).toBeGreaterThan(3);
+    const annotate = (values: Readonly<Record<string, string | null>>) => cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: values } } });
+    await annotate({ [annotations.retainedConfigs]: "0", [annotations.retentionQuietSeconds]: "0" });
+    await expect.poll(stored, { timeout: 30_000 }).toEqual([current]);
+    await annotate({ [annotations.retainedConfigs]: null, [annotations.retentionQuietSeconds]: null });
+  });
+
   test("a disruption budget that forbids eviction holds the update, says so, and lets go when it is lifted", async () => {
     const image = pauseImage(version);
     await cluster.kubectl(["apply", "-f", "-"], {

@@ -1,0 +1,152 @@
+import { type Node, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { annotations, fieldManagers, group } from "../api/names.ts";
+import { type KubeObject, resource } from "../api/object.ts";
+import { poolPolicy } from "../core/pool-policy.ts";
+import { type BuildObject, type ConfigUse, type Retention, describeRetention, poolOfRendered, remade, retainedConfigs, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool } from "../core/retained-configs.ts";
+import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
+import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
+import { type Outcome, settled } from "../kube/outcome.ts";
+import { slimNode } from "./slim.ts";
+
+/** Kinds of the builds, which not every cluster has. */
+const MachineOSBuild = resource<BuildObject>(`${group}/v1`, "MachineOSBuild", "machineosbuilds", "Cluster");
+
+/** That a config's last user is gone is noticed within this time. */
+const lookAgainSeconds = 300;
+/** How many are removed in one go: API server and watchers get their breath in between. */
+const mostAtOnce = 20;
+const breathSeconds = 2;
+
+const used = "used-config";
+const ofPool = "pool";
+const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config }) => config))];
+
+/** Everything that uses a rendered config, as the caches of this process know it. */
+export function configUsers(caches: Caches, config: string): readonly string[] {
+  const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) => objects.flatMap((object) => usesOf(object).filter((use) => use.config === config).map(({ user }) => user));
+  return [
+    ...users(caches.of(MachineConfigPool).byIndex(used, config), usesOfPool),
+    ...users(caches.of(kubernetes.Node).byIndex(used, config), usesOfNode),
+    ...users(caches.of(MachineConfigNode).byIndex(used, config), usesOfMachineConfigNode),
+    ...users(caches.of(MachineOSBuild).byIndex(used, config), usesOfBuild),
+  ].sort();
+}
+
+/**
+ * Removes rendered configs that nothing uses, after a quiet time, but for the last few of each pool; and makes one again
+ * that was deleted while something uses it. The target of a pool is made again by the render controller, from its members.
+ */
+export function collectController(): Controller {
+  /** Since when nothing uses a config: forgetting it costs only time. */
+  const unusedSince = new Map<string, number>();
+  /** Rendered configs that went away, as they were, until somebody has looked whether they are needed. */
+  const gone = new Map<string, MachineConfig>();
+
+  return {
+    name: "collect",
+    watches: [
+      watching({
+        resource: MachineConfigPool,
+        indexes: { [used]: (pool) => configsIn(usesOfPool(pool)) },
+        concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key]),
+      }),
+      watching({
+        resource: MachineConfig,
+        indexes: { [ofPool]: (config) => [poolOfRendered(config)].flatMap((pool) => pool ?? []) },
+        concerns: ({ key, before, after }) => {
+          const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });
+          if (pool === undefined || (before !== undefined && after !== undefined)) return [];
+          if (after === undefined && before !== undefined) gone.set(key, before);
+          else gone.delete(key);
+          return [pool];
+        },
+      }),
+      watching({ resource: kubernetes.Node, keep: slimNode, concerns: () => [], indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) } }),
+      watching({ resource: MachineConfigNode, concerns: () => [], indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) } }),
+      watching({ resource: MachineOSBuild, optional: true, concerns: () => [], indexes: { [used]: (build) => configsIn(usesOfBuild(build)) } }),
+    ],
+    owns: ["MachineConfig/rendered.metadata.annotations/rolled-out-at", "MachineConfig/rendered.deletion"],
+
+    async reconcile(name, context): Promise<Outcome> {
+      const { caches, clock } = context;
+      const pool = caches.of(MachineConfigPool).get(name);
+      const rendered = caches.of(MachineConfig).byIndex(ofPool, name).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+      await makeAgain(name, pool, context);
+      if (pool !== undefined) await noteRolledOut(pool, context);
+
+      const usersOf = (config: string) => configUsers(caches, config);
+      const now = clock.now();
+      for (const { metadata } of rendered) {
+        if (usersOf(metadata.name).length > 0) unusedSince.delete(metadata.name);
+        else if (!unusedSince.has(metadata.name)) unusedSince.set(metadata.name, now);
+      }
+      const policy = pool === undefined ? undefined : poolPolicy(pool).policy;
+      const verdicts = retainedConfigs({ rendered, policy, usersOf, unusedSince: (config) => unusedSince.get(config), now });
+      const going = verdicts.filter(({ keep }) => !keep);
+      await remove(name, pool, going.slice(0, mostAtOnce), verdicts, context);
+      if (going.length > mostAtOnce) return settled(breathSeconds);
+      const next = Math.min(...verdicts.flatMap((verdict) => (verdict.keep && verdict.because === "quiet" ? [(verdict.until - now) / 1000] : [])), lookAgainSeconds);
+      return rendered.length === 0 ? settled() : settled(Math.max(1, next));
+    },
+  };
+
+  async function remove(name: string, pool: MachineConfigPool | undefined, going: readonly Retention[], verdicts: readonly Retention[], { kube, caches, events, log, signal }: Context): Promise<void> {
+    const removed: string[] = [];
+    for (const verdict of going) {
+      const config = caches.of(MachineConfig).get(verdict.name);
+      const { uid, resourceVersion } = config?.metadata ?? {};
+      // Somebody may have begun to use it since: what holds is what the caches say at the very moment.
+      if (uid === undefined || resourceVersion === undefined || configUsers(caches, verdict.name).length > 0) continue;
+      try {
+        await kube.delete(MachineConfig, { name: verdict.name }, { uid, resourceVersion, signal });
+      } catch (error) {
+        // It has changed, or is in use by what this process does not know yet: the next look knows more.
+        if (!isConflict(error) && !isForbidden(error)) throw error;
+        log.info({ pool: name, config: verdict.name, error }, "rendered config not removed now");
+        continue;
+      }
+      removed.push(verdict.name);
+      unusedSince.delete(verdict.name);
+      log.info({ pool: name, config: verdict.name, why: describeRetention(verdict) }, "rendered config removed");
+    }
+    if (removed.length === 0 || pool === undefined) return;
+    const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
+    const shown = removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
+    events.event(pool, { type: "Normal", reason: "RenderedConfigsRemoved", message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back` });
+  }
+
+  async function makeAgain(name: string, pool: MachineConfigPool | undefined, { kube, caches, events, log, signal }: Context): Promise<void> {
+    for (const [config, object] of gone) {
+      if (poolOfRendered(object) !== name) continue;
+      const users = configUsers(caches, config);
+      const isTarget = pool?.spec.configuration?.name === config;
+      if (users.length > 0 && !isTarget && caches.of(MachineConfig).get(config) === undefined) {
+        try {
+          await kube.create(MachineConfig, remade(object, pool?.metadata.uid), { owner: fieldManagers.render, signal });
+        } catch (error) {
+          if (!isAlreadyExists(error)) throw error;
+        }
+        log.warn({ pool: name, config, users }, "rendered config made again");
+        if (pool !== undefined) events.event(pool, { type: "Warning", reason: "RenderedConfigRestored", message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again` });
+      }
+      gone.delete(config);
+    }
+  }
+}
+
+/** What of a pool decides what is kept for it. */
+const wantedOf = (pool: MachineConfigPool) => {
+  const { retainedConfigs: most, retentionQuietSeconds } = poolPolicy(pool).policy;
+  return JSON.stringify([most, retentionQuietSeconds, configsIn(usesOfPool(pool))]);
+};
+
+/** What all machines have is what one can go back to: the config itself remembers it. */
+async function noteRolledOut(pool: MachineConfigPool, { kube, caches, clock, signal }: Context): Promise<void> {
+  const config = caches.of(MachineConfig).get(pool.status?.configuration?.name ?? "");
+  if (config === undefined || poolOfRendered(config) !== pool.metadata.name || config.metadata.annotations?.[annotations.rolledOutAt] !== undefined) return;
+  const stamp = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+  await kube.patch(MachineConfig, { name: config.metadata.name }, { type: "merge", body: { metadata: { annotations: { [annotations.rolledOutAt]: stamp } } } }, { owner: fieldManagers.collect, signal });
+}
