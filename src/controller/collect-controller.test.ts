@@ -69,7 +69,7 @@ describe("rendered configs", () => {
       expect(after?.metadata.ownerReferences).toEqual(before?.metadata.ownerReferences);
       expect(after?.metadata.annotations?.[annotations.generatedByController]).toBe(before?.metadata.annotations?.[annotations.generatedByController]);
     }
-    expect(await scene.events("RenderedConfigRestored")).toEqual([expect.stringMatching(new RegExp(`^${first} was deleted while it is used by node w1 \\(currentConfig\\).*: it is made again$`))]);
+    expect(await scene.events("RenderedConfigRestored")).toEqual([expect.stringMatching(new RegExp(`^${first} was deleted while it is used by pool worker \\(status\\), node w1 \\(currentConfig\\).*: it is made again$`))]);
   });
 
   test("that are deleted and not used stay away", async () => {

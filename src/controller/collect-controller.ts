@@ -24,15 +24,16 @@ const used = "used-config";
 const ofPool = "pool";
 const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config }) => config))];
 
-/** Everything that uses a rendered config, as the caches of this process know it. */
+/** Everything that uses a rendered config, as the caches of this process know it; what people look for first comes first. */
 export function configUsers(caches: Caches, config: string): readonly string[] {
-  const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) => objects.flatMap((object) => usesOf(object).filter((use) => use.config === config).map(({ user }) => user));
-  return [
+  const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) => objects.flatMap((object) => usesOf(object).filter((use) => use.config === config).map(({ user }) => user)).sort();
+  const all = [
     ...users(caches.of(MachineConfigPool).byIndex(used, config), usesOfPool),
     ...users(caches.of(kubernetes.Node).byIndex(used, config), usesOfNode),
-    ...users(caches.of(MachineConfigNode).byIndex(used, config), usesOfMachineConfigNode),
     ...users(caches.of(MachineOSBuild).byIndex(used, config), usesOfBuild),
-  ].sort();
+    ...users(caches.of(MachineConfigNode).byIndex(used, config), usesOfMachineConfigNode),
+  ];
+  return [...new Set(all)];
 }
 
 /**

@@ -40,7 +40,10 @@ describe("base configurations and rendering", () => {
     await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } }));
     scene.start();
     await scene.pass(5000);
-    expect((await scene.poolStatus("worker")).target).toBe("");
+    const held = await scene.poolStatus("worker");
+    expect(held.target).toBe("");
+    expect(held.of("RenderDegraded")).toMatchObject({ status: "False", reason: "ControllerConfigOfOtherVersion", message: "the ControllerConfig is of version 0.9.0, and this controller is 1.0.0" });
+    expect(held.of("Updating")?.message).toContain("rendering waits: the ControllerConfig is of version 0.9.0");
     await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } }));
     await scene.pass(3000);
     expect((await scene.poolStatus("worker")).target).toMatch(/^rendered-worker-/);
@@ -75,6 +78,22 @@ describe("base configurations and rendering", () => {
     const allowed = await scene.poolStatus("worker");
     expect(allowed.of("RenderDegraded")?.status).toBe("False");
     expect(allowed.target).not.toBe(first);
+  });
+
+  test("a pool that renders anew says what is different and who brought it; one that waits says so, and keeps its target", async () => {
+    const { scene, first } = await settledPool(["w0"]);
+    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
+    await scene.pass(2000);
+    const { target } = await scene.poolStatus("worker");
+    expect(await scene.events("RenderedConfigChanged")).toEqual([`${target} in place of ${first}: +/etc/b (60-worker)`]);
+    await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } }));
+    await scene.pass(2000);
+    const waits = await scene.poolStatus("worker");
+    expect(waits.target).toBe(target);
+    expect(waits.of("RenderDegraded")).toMatchObject({ status: "False", reason: "ControllerConfigOfOtherVersion" });
+    await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } }));
+    await scene.pass(2000);
+    expect((await scene.poolStatus("worker")).of("RenderDegraded")).toMatchObject({ status: "False", reason: "AsExpected", message: "" });
   });
 
   test("a rendered config that was deleted while a pool needs it is made again", async () => {

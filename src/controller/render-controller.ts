@@ -5,6 +5,7 @@ import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { fieldManagers, objects, poolConditions } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/object.ts";
 import { isCompleted, renderFence } from "../core/controller-config-of.ts";
+import { describeRendered } from "../core/describe-rendered.ts";
 import { renderForPool, storageOverridesOf } from "../core/render-for-pool.ts";
 import type { Refusal } from "../core/render-pool.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -66,6 +67,12 @@ export function renderController(options: RenderOptions): Controller {
         await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
         events.event(pool, { type: "Normal", reason: "RenderedConfigGenerated", message: `${rendered} successfully generated (release version: ${options.version}, controller version: ${options.generatorVersion})` });
         scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Rendered", mark: "note", level: "progress", reason: "RenderedConfigGenerated", message: `rendered from ${members.length} MachineConfigs` });
+      }
+      const target = pool.spec.configuration?.name;
+      if (target !== undefined && target !== "" && target !== rendered && current !== undefined) {
+        const changes = describeRendered(current, result);
+        events.event(pool, { type: "Normal", reason: "RenderedConfigChanged", message: `${rendered} in place of ${target}: ${changes}` });
+        scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Changed", mark: "note", level: "progress", reason: "RenderedConfigChanged", message: changes });
       }
       const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
       if (!equalValues(pool.spec.configuration, configuration)) {

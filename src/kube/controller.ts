@@ -34,7 +34,7 @@ export interface Controller {
   /** Fields that this controller writes, and nobody else: `Kind.field.path`. Two claims to one fail to start. */
   readonly owns: readonly string[];
   readonly workers?: number;
-  /** A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing. */
+  /** A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing; False with what it waits for. */
   readonly degradedCondition?: string;
   /** Other reasons to look than changes of objects: called once, adds keys until the context's signal aborts. */
   readonly start?: (add: (key: string) => void, context: Omit<Context, "caches">) => void;
@@ -157,7 +157,7 @@ export async function runControllers(controllers: readonly Controller[], options
       }
       throw error;
     }
-    if (outcome.kind !== "waiting" && controller.degradedCondition !== undefined) await report(controller, key, outcome);
+    if (controller.degradedCondition !== undefined) await report(controller, key, outcome);
     if (outcome.kind !== "settled") keyLog.info({ reason: outcome.reason, message: outcome.message }, outcome.kind);
     if (outcome.kind === "stalled" || outcome.lookAgainAfterSeconds === undefined) return {};
     return { again: { afterMs: outcome.lookAgainAfterSeconds * 1000 } };
@@ -168,9 +168,11 @@ export async function runControllers(controllers: readonly Controller[], options
     const { resource, selection } = controller.watches[0];
     const cached = caches.of(resource, selection).get(key);
     if (type === undefined || cached === undefined) return;
-    const degraded = outcome.kind === "stalled";
-    const wanted = { type, status: degraded ? ("True" as const) : ("False" as const), reason: degraded ? outcome.reason : "AsExpected", message: degraded ? outcome.message : "" };
-    await updateObject(kube, resource, cached.metadata, (object) => withCondition(object, wanted, clock.now()), { subresource: "status", cached, signal });
+    const status = outcome.kind === "stalled" ? ("True" as const) : ("False" as const);
+    const wanted = outcome.kind === "settled" ? { type, status, reason: "AsExpected", message: "" } : { type, status, reason: outcome.reason, message: outcome.message };
+    // Whoever waits knows nothing new of what was wrong before.
+    const stands = (object: KubeObject) => outcome.kind === "waiting" && conditionsOf(object).some((condition) => condition.type === type && condition.status === "True");
+    await updateObject(kube, resource, cached.metadata, (object) => (stands(object) ? undefined : withCondition(object, wanted, clock.now())), { subresource: "status", cached, signal });
   }
 
   const running = caches.all().map((cache) => cache.run(signal));
@@ -187,10 +189,11 @@ interface LooseCondition {
   readonly message: string;
 }
 
+const conditionsOf = (object: KubeObject) => (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status?.conditions ?? [];
+
 /** The status patch that sets one condition of a list, or `undefined` when it says so already. */
 function withCondition(object: KubeObject, wanted: LooseCondition, now: number): Partial<KubeObject> | undefined {
-  const status = (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status;
-  const conditions = status?.conditions ?? [];
+  const conditions = conditionsOf(object);
   const before = conditions.find((condition) => condition.type === wanted.type);
   if (before !== undefined && before.status === wanted.status && before.reason === wanted.reason && before.message === wanted.message) return undefined;
   const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : `${new Date(now).toISOString().slice(0, 19)}Z`;
