@@ -6,13 +6,13 @@ import { conditionOf } from "../api/object.ts";
 import { type BlockedPod, type DrainPlan, describeBlocked, describeDrain, describeForecast, drainBegan, drainReasons, drainStep, judgeDrain, planDrain, skippedUntil, slimBudget, slimPod, whyStuck } from "../core/plan-drain.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
+import { slimNode } from "../core/slim.ts";
 import { type PhaseReport, childReason, withPhases } from "../core/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
-import { slimNode } from "./slim.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
 const retrySeconds = 5;

@@ -6,13 +6,13 @@ import { annotations, fieldManagers, namespace, notYetSet, objects, taints } fro
 import { selectorIsEmpty } from "../api/object.ts";
 import { type Facts, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
-import { kubeletVerdict } from "../core/member-facts.ts";
 import { labelsOfFirstPool } from "../core/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool-progress.ts";
 import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool-status.ts";
 import { quarantineStep } from "../core/quarantine.ts";
 import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
 import type { Choice } from "../core/select-nodes.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimNode, slimReadiness } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Selection, updateObject } from "../kube/kube-client.ts";
@@ -20,7 +20,7 @@ import { KubeError, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
-import { slimNode, slimPod } from "./slim.ts";
+
 
 /** After a write that was overtaken: the news of what overtook it may be of a kind that nobody listens for. */
 const overtakenSeconds = 1;
@@ -161,20 +161,20 @@ export function nodeController(): Controller {
       watching({
         resource: kubernetes.Node,
         keep: slimNode,
-        concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && equalValues(relevant(before), relevant(after)) ? [] : see(key, after === undefined ? undefined : patched.view(after))),
+        concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after)) ? [] : see(key, after === undefined ? undefined : patched.view(after))),
       }),
       watching({
         resource: MachineConfigNode,
         concerns: ({ key, before, after }) => {
-          if (before !== undefined && after !== undefined && equalValues(before.spec, after.spec) && equalValues(before.status?.conditions, after.status?.conditions) && equalValues(before.status?.configVersion, after.status?.configVersion) && equalValues(before.metadata.annotations, after.metadata.annotations)) return [];
+          if (before !== undefined && after !== undefined && equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))) return [];
           const concerned = cluster.putMachineConfigNode(key, after, now());
           for (const pool of concerned) toMark(pool).add(key);
           return concerned;
         },
       }),
-      watching({ resource: kubernetes.Pod, selection: daemonPods, keep: slimPod, concerns: (change_) => seeDaemon(change_) }),
-      watching({ resource: kubernetes.Pod, selection: operatorPods, keep: slimPod, concerns: ({ before, after }) => (operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat()) ? [] : controlPlanePools()) }),
-      ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimPod, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
+      watching({ resource: kubernetes.Pod, selection: daemonPods, keep: slimReadiness, concerns: (change_) => seeDaemon(change_) }),
+      watching({ resource: kubernetes.Pod, selection: operatorPods, keep: slimReadiness, concerns: ({ before, after }) => (operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat()) ? [] : controlPlanePools()) }),
+      ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimReadiness, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
       watching({ resource: MachineConfig, concerns: () => [] }),
     ],
     owns: ["Node.metadata.annotations/desired", "Node.spec.taints/UpdateInProgress", "MachineConfigPool.status", "MachineConfigPool.metadata.annotations/quarantined", "MachineConfigNode.spec"],
@@ -415,6 +415,3 @@ function taintsOf(node: Node, wanted: boolean): NonNullable<NonNullable<Node["sp
   if (isSet === wanted) return undefined;
   return wanted ? [...others, { key: taints.updateInProgress, effect: "PreferNoSchedule" }] : others;
 }
-
-/** What of a node decisions depend on: not the kubelet's heartbeats. */
-const relevant = ({ metadata, spec, status }: Node) => [metadata.uid, metadata.labels, metadata.annotations, metadata.deletionTimestamp, spec?.unschedulable, spec?.taints, kubeletVerdict({ status: status ?? {} })];

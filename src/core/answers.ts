@@ -71,6 +71,11 @@ export function factsOf(
   return { now, heardAt: now, members: ClusterMembers.of(objects, now), machineConfig: (name) => configs.get(name), etcd: etcdMembers(objects.etcdPods ?? []), operatorNode: operatorNodeOf(objects.operatorPods ?? []) };
 }
 
+/** Facts from members that somebody keeps, without what only choosing machines needs. */
+export function factsAbout(members: ClusterMembers, now: number): Facts {
+  return { now, heardAt: now, members, machineConfig: () => undefined, etcd: [], operatorNode: "" };
+}
+
 /** Members of etcd as their pods show them. */
 export function etcdMembers(pods: readonly Pod[]): readonly EtcdMember[] {
   return pods

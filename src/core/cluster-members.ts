@@ -27,6 +27,7 @@ export class ClusterMembers {
   readonly #early = new Map<string, { machineConfigNode?: MachineConfigNode | undefined; daemonPod?: Pod | undefined }>();
   readonly #pools = new Map<string, MachineConfigPool>();
   readonly #members = new Map<string, PoolMembers>();
+  readonly #bare = new Set<string>();
   readonly #controlPlane = new Map<string, MemberFacts>();
   readonly #homeless = new Map<string, PoolOfNode>();
   readonly #refusing = new Map<string, MachineConfigNode>();
@@ -77,7 +78,7 @@ export class ClusterMembers {
     else this.#refusing.set(name, machineConfigNode);
     const known = this.#nodes.get(name);
     if (known !== undefined) return this.#put(known.node, machineConfigNode, known.daemonPod, now);
-    this.#early.set(name, { ...this.#early.get(name), machineConfigNode });
+    this.#await(name, { ...this.#early.get(name), machineConfigNode });
     return [];
   }
 
@@ -85,8 +86,14 @@ export class ClusterMembers {
   putDaemonPod(nodeName: string, daemonPod: Pod | undefined, now: number): readonly string[] {
     const known = this.#nodes.get(nodeName);
     if (known !== undefined) return this.#put(known.node, known.machineConfigNode, daemonPod, now);
-    this.#early.set(nodeName, { ...this.#early.get(nodeName), daemonPod });
+    this.#await(nodeName, { ...this.#early.get(nodeName), daemonPod });
     return [];
+  }
+
+  /** Keeps what belongs to a node that is not there, or not yet. */
+  #await(name: string, parts: { readonly machineConfigNode?: MachineConfigNode | undefined; readonly daemonPod?: Pod | undefined }): void {
+    if (parts.machineConfigNode === undefined && parts.daemonPod === undefined) this.#early.delete(name);
+    else this.#early.set(name, parts);
   }
 
   #membersOf(pool: string): PoolMembers {
@@ -127,6 +134,8 @@ export class ClusterMembers {
     else this.#controlPlane.delete(name);
     if (facts.daemonAwaySince === "") this.#daemonsAway.delete(name);
     else this.#daemonsAway.set(name, Date.parse(facts.daemonAwaySince));
+    if (known.machineConfigNode === undefined && membership.verdict === "member") this.#bare.add(name);
+    else this.#bare.delete(name);
     const what = contradiction(facts);
     if (what === "") this.#contradictions.delete(name);
     else this.#contradictions.set(name, { since: this.#contradictions.get(name)?.since ?? now, what });
@@ -137,8 +146,8 @@ export class ClusterMembers {
     const known = this.#nodes.get(name);
     this.#nodes.delete(name);
     if (known?.membership.verdict === "member") this.#members.get(known.membership.pool)?.drop(name);
-    for (const group of [this.#controlPlane, this.#homeless, this.#daemonsAway, this.#contradictions]) group.delete(name);
-    if (known?.machineConfigNode !== undefined || known?.daemonPod !== undefined) this.#early.set(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
+    for (const group of [this.#bare, this.#controlPlane, this.#homeless, this.#daemonsAway, this.#contradictions]) group.delete(name);
+    if (known !== undefined) this.#await(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
     return poolsIn(known?.membership);
   }
 
@@ -204,6 +213,16 @@ export class ClusterMembers {
 
   node(name: string): Pick<Known, "node" | "machineConfigNode" | "membership" | "facts"> | undefined {
     return this.#nodes.get(name);
+  }
+
+  /** Nodes of pools that have no MachineConfigNode. */
+  get withoutMachineConfigNode(): ReadonlySet<string> {
+    return this.#bare;
+  }
+
+  /** MachineConfigNodes without a node. */
+  machineConfigNodesWithoutNode(): readonly MachineConfigNode[] {
+    return [...this.#early.values()].flatMap(({ machineConfigNode }) => machineConfigNode ?? []);
   }
 
   get size(): number {

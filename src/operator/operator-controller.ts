@@ -7,13 +7,15 @@ import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, configGroup, fieldManagers, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
+import { factsAbout, poolProgressOf } from "../core/answers.ts";
+import { ClusterMembers } from "../core/cluster-members.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
 import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedRegistryCas } from "../core/controller-config-of.ts";
 import { mergePolicies } from "../core/disruption-policy.ts";
-import { factsOf, poolProgressOf } from "../core/answers.ts";
-import { poolOfNode } from "../core/pool-of-node.ts";
+import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -58,6 +60,9 @@ export function operatorController(options: OperatorOptions): Controller {
   /** Tasks that the API server has kept from ending, and since when (monotonic). */
   const heldUp = new Map<string, number>();
   const everything = () => [one];
+  /** Every machine by pool, kept from single changes. */
+  const cluster = new ClusterMembers();
+  let now: () => number = () => 0;
 
   return {
     name: "operator",
@@ -65,10 +70,33 @@ export function operatorController(options: OperatorOptions): Controller {
       watching({ resource: kubernetes.Namespace, selection: { fieldSelector: `metadata.name=${namespace}` }, concerns: everything }),
       watching({ resource: ClusterOperator, concerns: everything }),
       watching({ resource: MachineConfiguration, concerns: everything }),
-      watching({ resource: MachineConfigPool, concerns: everything }),
+      watching({
+        resource: MachineConfigPool,
+        concerns: ({ key, before, after }) => {
+          cluster.putPool(key, after, now());
+          // What the node controller says of a pool follows from what is known here as well.
+          return before !== undefined && after !== undefined && equalValues([before.spec, before.metadata.labels, poolStatusInputs(before)], [after.spec, after.metadata.labels, poolStatusInputs(after)]) ? [] : [one];
+        },
+      }),
       watching({ resource: ControllerConfig, concerns: everything }),
-      watching({ resource: MachineConfigNode, concerns: ({ before, after }) => (before === undefined || after === undefined ? [one] : []) }),
-      watching({ resource: kubernetes.Node, concerns: ({ before, after }) => (JSON.stringify([before?.metadata.labels, before?.status?.addresses]) === JSON.stringify([after?.metadata.labels, after?.status?.addresses]) ? [] : [one]) }),
+      watching({
+        resource: MachineConfigNode,
+        concerns: ({ key, before, after }) => {
+          if (before !== undefined && after !== undefined && equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))) return [];
+          cluster.putMachineConfigNode(key, after, now());
+          return [one];
+        },
+      }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: ({ key, before, after }) => {
+          const isSame = before !== undefined && after !== undefined && equalValues([relevantOfNode(before), before.status?.addresses], [relevantOfNode(after), after.status?.addresses]);
+          if (isSame) return [];
+          cluster.putNode(key, after, now());
+          return [one];
+        },
+      }),
       watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
       watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
       watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
@@ -76,6 +104,10 @@ export function operatorController(options: OperatorOptions): Controller {
       watching({ resource: kubernetes.Pod, selection: { namespace, labelSelector: `k8s-app=${objects.controller}` }, concerns: everything }),
     ],
     owns: ["ClusterOperator.status", "ControllerConfig.spec", "MachineConfiguration.status.nodeDisruptionPolicyStatus", "MachineConfigNode.spec.node"],
+
+    start(_add, { clock }) {
+      now = () => clock.now();
+    },
 
     async reconcile(_key, context) {
       // Whoever removes the suite removes its namespace: what goes now is not to be made again.
@@ -198,27 +230,22 @@ export function operatorController(options: OperatorOptions): Controller {
 
   /** One MachineConfigNode for each node, from the moment that it registers; they go with their nodes by owner reference. */
   async function syncNodes(context: Context): Promise<TaskOutcome> {
-    const pools = context.caches.of(MachineConfigPool).list();
-    const known = context.caches.of(MachineConfigNode);
-    for (const node of context.caches.of(kubernetes.Node).list()) {
-      const { name, uid = "" } = node.metadata;
-      const member = poolOfNode(node, pools);
-      if (member.verdict !== "member" || known.get(name) !== undefined) continue;
-      if ((await context.kube.get(MachineConfigNode, { name }, context)) !== undefined) continue;
+    for (const name of cluster.withoutMachineConfigNode) {
+      const known = cluster.node(name);
+      if (known?.membership.verdict !== "member" || (await context.kube.get(MachineConfigNode, { name }, context)) !== undefined) continue;
       await context.kube.create(
         MachineConfigNode,
         {
           apiVersion: MachineConfigNode.apiVersion,
           kind: MachineConfigNode.kind,
-          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }] },
-          spec: { node: { name }, pool: { name: member.pool }, configVersion: { desired: notYetSet } },
+          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: known.node.metadata.uid ?? "" }] },
+          spec: { node: { name }, pool: { name: known.membership.pool }, configVersion: { desired: notYetSet } },
         },
         { owner, signal: context.signal },
       );
     }
-    for (const object of known.list()) {
-      const { name, uid } = object.metadata;
-      if (context.caches.of(kubernetes.Node).get(name) !== undefined) continue;
+    for (const { metadata } of cluster.machineConfigNodesWithoutNode()) {
+      const { name, uid } = metadata;
       // The news of a node may come later than that of its MachineConfigNode.
       if ((await context.kube.get(kubernetes.Node, { name }, context)) === undefined) await context.kube.delete(MachineConfigNode, { name }, { signal: context.signal, ...(uid === undefined ? {} : { uid }) });
     }
@@ -323,8 +350,8 @@ export function operatorController(options: OperatorOptions): Controller {
     if (existing === undefined) existing = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
     const pools = context.caches.of(MachineConfigPool).list();
     const before = reachedVersion(existing);
-    const cluster = factsOf({ pools, nodes: context.caches.of(kubernetes.Node).list(), machineConfigNodes: context.caches.of(MachineConfigNode).list() }, context.clock.now());
-    const isThere = ({ metadata }: MachineConfigPool) => poolProgressOf(cluster, metadata.name)?.value.verdict === "Done";
+    const facts = factsAbout(cluster, context.clock.now());
+    const isThere = ({ metadata }: MachineConfigPool) => poolProgressOf(facts, metadata.name)?.value.verdict === "Done";
     const arrived = outcomes.every((outcome) => outcome.kind === "done") && pools.filter((pool) => pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined).every(isThere);
     const reached = arrived ? options.version : before;
     if (before !== options.version && arrived) context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: `the machine config operator is at ${options.version}` });
@@ -334,7 +361,7 @@ export function operatorController(options: OperatorOptions): Controller {
       ClusterOperator,
       { name },
       (live) => {
-        const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, cluster }, live.status?.conditions ?? [], context.clock.now());
+        const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, cluster: facts }, live.status?.conditions ?? [], context.clock.now());
         const status = { conditions, ...(reached === undefined ? {} : { versions: [{ name: "operator", version: reached }] }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
         const same = equalValues([live.status?.conditions, live.status?.versions, live.status?.relatedObjects], [status.conditions, status.versions, status.relatedObjects]);
         return same ? undefined : { status: status as NonNullable<ClusterOperator["status"]> };
