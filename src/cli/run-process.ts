@@ -15,6 +15,14 @@ export interface ProcessOptions {
 /** Unique for each start of a process: the identity that leases carry. */
 export const processIdentity = (component: string): string => `${process.env["HOSTNAME"] ?? hostname()}_${component}_${systemRandom.uuid()}`;
 
+/** Of this process: what it was started with, until somebody asks for another one. */
+let logLevel: "info" | "debug" = process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : "info";
+
+/** Changes what this process writes into its log from now on. One that was started with `MCO_LOG_LEVEL=debug` stays at that. */
+export function setLogLevel(level: "info" | "debug"): void {
+  logLevel = process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : level;
+}
+
 /**
  * Runs a long-lived process: gives it its ports, and aborts its signal on TERM, INT, or when the process that started it
  * is gone (the other end of its lifeline pipe). A second signal ends it at once.
@@ -22,7 +30,7 @@ export const processIdentity = (component: string): string => `${process.env["HO
  * @returns the exit code.
  */
 export async function runProcess(options: ProcessOptions, run: (ports: Ports, signal: AbortSignal) => Promise<void>): Promise<number> {
-  const log = jsonLogger({ ...options, level: process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : "info", pretty: process.stderr.isTTY });
+  const log = jsonLogger({ ...options, level: () => logLevel, pretty: process.stderr.isTTY });
   const stopping = new AbortController();
   const stop = (why: string) => {
     if (stopping.signal.aborted) process.exit(1);

@@ -8,6 +8,8 @@ export interface ManifestInputs {
   readonly version: string;
   /** Changes when the admission certificate does, so that the controller's pod is replaced. */
   readonly certificateHash: string;
+  /** Of the components. */
+  readonly logLevel: "info" | "debug";
 }
 
 /** Where the controller listens for admission reviews, and the Secret with what it proves itself with. */
@@ -22,6 +24,8 @@ export const onControlPlane = {
     ...["not-ready", "unreachable"].map((reason) => ({ key: `node.kubernetes.io/${reason}`, operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 })),
   ],
 } as const;
+/** See src/cli/run-process.ts. */
+const logLevel = (level: ManifestInputs["logLevel"]) => (level === "info" ? [] : [{ name: "MCO_LOG_LEVEL", value: level }]);
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 export const podName = field("POD_NAME", "metadata.name");
 export const nodeName = field("NODE_NAME", "spec.nodeName");
@@ -91,7 +95,7 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
               name: objects.controller,
               image: inputs.image,
               args: ["controller", "start", "--admission-address", "$(POD_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
-              env: [podName, nodeName, podIp],
+              env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)],
               ports: [{ name: "admission", containerPort: admission.port }],
               volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
               resources: { requests: { cpu: "20m", memory: "50Mi" } },
@@ -129,7 +133,7 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
               name: objects.daemon,
               image: inputs.image,
               args: ["daemon", "start", "--node-name", "$(NODE_NAME)", "--root-mount", "/rootfs"],
-              env: [nodeName, hostIp],
+              env: [nodeName, hostIp, ...logLevel(inputs.logLevel)],
               // It stays ready through a long update, and is not while it cannot see its own node.
               readinessProbe: { httpGet: { host: "127.0.0.1", port: metricsPort, path: "/readyz", scheme: "HTTP" }, periodSeconds: 30, timeoutSeconds: 5, failureThreshold: 4 },
               securityContext: { privileged: true, runAsUser: 0 },

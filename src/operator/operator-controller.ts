@@ -2,17 +2,19 @@ import { ClusterOperator } from "../api/cluster-operator.ts";
 import { ControllerConfig } from "../api/controller-config.ts";
 import { definedResources } from "../api/index.ts";
 import { type Pod, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, configGroup, fieldManagers, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
-import { factsAbout, poolProgressOf } from "../core/answers.ts";
+import { type Facts, factsAbout } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
 import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedRegistryCas } from "../core/controller-config-of.ts";
-import { mergePolicies } from "../core/disruption-policy.ts";
+import { machineConfigurationStatus } from "../core/machine-configuration-status.ts";
+import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator-report.ts";
 import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
@@ -22,7 +24,7 @@ import { updateObject } from "../kube/kube-client.ts";
 import { isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { observePullSecret, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
+import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
 
@@ -30,7 +32,14 @@ export interface OperatorOptions {
   readonly version: string;
   /** Pullspec of the suite, for the components. */
   readonly image: string;
+  /** Told what the settings ask for, whenever they are looked at. */
+  readonly setLogLevel?: (level: LogLevel) => void;
 }
+
+export type LogLevel = "info" | "debug";
+
+/** `spec.operatorLogLevel` has four steps, and logs have two. */
+const logLevelOf = (settings: MachineConfiguration | undefined): LogLevel => (["Debug", "Trace", "TraceAll"].includes((settings?.spec.operatorLogLevel as string | undefined) ?? "") ? "debug" : "info");
 
 const owner = fieldManagers.operator;
 /** Everything is looked at again after this time, for what nobody tells of. */
@@ -59,6 +68,8 @@ export function operatorController(options: OperatorOptions): Controller {
   const applied = new Map<string, { readonly text: string; readonly at: number }>();
   /** Tasks that the API server has kept from ending, and since when (monotonic). */
   const heldUp = new Map<string, number>();
+  /** The way to this version was told of. */
+  let announced = false;
   const everything = () => [one];
   /** Every machine by pool, kept from single changes. */
   const cluster = new ClusterMembers();
@@ -136,7 +147,9 @@ export function operatorController(options: OperatorOptions): Controller {
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
       await attempt("Admission", () => syncAdmission(context));
-      await writeStatus(outcomes, context);
+      const facts = factsAbout(cluster, context.clock.now());
+      await attempt("RequiredPools", () => syncRequiredPools(facts, context));
+      await writeStatus(outcomes, facts, context);
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
       for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
       return settled(heldUp.size > 0 || unfinished.some(({ kind }) => kind === "failed") ? failedRetrySeconds : sweepSeconds);
@@ -199,15 +212,17 @@ export function operatorController(options: OperatorOptions): Controller {
       await context.kube.apply(MachineConfiguration, { metadata: { name }, spec: { managementState: "Managed" } }, { owner, signal: context.signal });
       return progressing("MachineConfiguration", "settings are being made");
     }
-    const clusterPolicies = mergePolicies(existing.spec.nodeDisruptionPolicy);
-    const observedGeneration = existing.metadata.generation ?? 1;
-    const { status } = existing;
-    if (status?.observedGeneration === observedGeneration && equalValues(status.nodeDisruptionPolicyStatus?.clusterPolicies, clusterPolicies)) return done("MachineConfiguration");
+    options.setLogLevel?.(logLevelOf(existing));
+    const statusOf = (object: MachineConfiguration) => machineConfigurationStatus(object, context.clock.now());
+    if (equalValues(existing.status, statusOf(existing))) return done("MachineConfiguration");
     await updateObject(
       context.kube,
       MachineConfiguration,
       { name },
-      (live) => ({ status: { ...live.status, observedGeneration: live.metadata.generation ?? 1, nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies(live.spec.nodeDisruptionPolicy) } } }) as unknown as Partial<MachineConfiguration>,
+      (live) => {
+        const status = statusOf(live);
+        return equalValues(live.status, status) ? undefined : { status };
+      },
       { subresource: "status", owner, signal: context.signal, cached: existing },
     );
     return done("MachineConfiguration");
@@ -304,17 +319,21 @@ export function operatorController(options: OperatorOptions): Controller {
     const running = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`);
     const settings = context.caches.of(ControllerConfig).get(objects.controllerConfig);
     if (running !== undefined && !isOfThisVersion(running) && !(settings !== undefined && settings.metadata.annotations?.[annotations.generatedByVersion] === options.version)) return progressing("MachineConfigDaemon", "the daemons wait for the settings of the new release");
-    await keep(kubernetes.DaemonSet, daemonSet({ ...options, certificateHash: "" }), context, true);
+    await keep(kubernetes.DaemonSet, daemonSet(inputsOf(context, "")), context, true);
     const { status, metadata } = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`) ?? { metadata: undefined };
     if (status === undefined || status.observedGeneration !== metadata?.generation) return progressing("MachineConfigDaemon", "the daemons are being started");
     const missing = status.desiredNumberScheduled - (status.updatedNumberScheduled ?? 0);
     return missing > 0 ? progressing("MachineConfigDaemon", `${missing} of ${status.desiredNumberScheduled} daemons are not of this version yet`) : done("MachineConfigDaemon");
   }
 
+  function inputsOf(context: Context, certificateHash: string): ManifestInputs {
+    return { version: options.version, image: options.image, certificateHash, logLevel: logLevelOf(context.caches.of(MachineConfiguration).get(objects.machineConfiguration)) };
+  }
+
   async function syncController(context: Context): Promise<TaskOutcome> {
     const certificate = await servingSecret(context);
     if (certificate === undefined) return progressing("MachineConfigController", "waiting for a control-plane machine to run on");
-    await keep(kubernetes.Deployment, controllerDeployment({ ...options, certificateHash: certificate.hash }), context, true);
+    await keep(kubernetes.Deployment, controllerDeployment(inputsOf(context, certificate.hash)), context, true);
     return controllerRuns(context) ? done("MachineConfigController") : progressing("MachineConfigController", "the controller is being started");
   }
 
@@ -344,27 +363,53 @@ export function operatorController(options: OperatorOptions): Controller {
     return done("Admission");
   }
 
-  async function writeStatus(outcomes: readonly TaskOutcome[], context: Context): Promise<void> {
+  /** Whether the pools that an upgrade waits for are there; asked only while there is one, or the cluster comes up. */
+  async function syncRequiredPools(facts: Facts, context: Context): Promise<TaskOutcome> {
+    const before = reachedVersion(context.caches.of(ClusterOperator).get(objects.clusterOperator));
+    if (before === options.version) return done("RequiredPools");
+    const required = facts.members.pools().filter(({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] !== undefined);
+    const images = new Map<string, { image: string; overridden: boolean }>();
+    for (const { spec } of required) {
+      const name = spec.configuration?.name ?? "";
+      const rendered = name === "" ? undefined : await context.kube.get(MachineConfig, { name }, context);
+      if (rendered !== undefined) images.set(name, { image: rendered.spec.osImageURL ?? "", overridden: rendered.metadata.annotations?.[annotations.osImageURLOverridden] === "true" });
+    }
+    return requiredPools(facts, { osImage: context.caches.of(ControllerConfig).get(objects.controllerConfig)?.spec.baseOSContainerImage }, (name) => images.get(name));
+  }
+
+  async function newClusterOperator(context: Context): Promise<ClusterOperator> {
     const name = objects.clusterOperator;
-    let existing = context.caches.of(ClusterOperator).get(name);
-    if (existing === undefined) existing = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
-    const pools = context.caches.of(MachineConfigPool).list();
+    const made = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
+    if (made.status?.conditions !== undefined) return made;
+    return context.kube.patch(ClusterOperator, { name }, { type: "merge", body: { status: { conditions: initialConditions(context.clock.now()) } } }, { subresource: "status", owner, signal: context.signal });
+  }
+
+  async function writeStatus(outcomes: readonly TaskOutcome[], facts: Facts, context: Context): Promise<void> {
+    const name = objects.clusterOperator;
+    const existing = context.caches.of(ClusterOperator).get(name) ?? (await newClusterOperator(context));
     const before = reachedVersion(existing);
-    const facts = factsAbout(cluster, context.clock.now());
-    const isThere = ({ metadata }: MachineConfigPool) => poolProgressOf(facts, metadata.name)?.value.verdict === "Done";
-    const arrived = outcomes.every((outcome) => outcome.kind === "done") && pools.filter((pool) => pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined).every(isThere);
+    const arrived = outcomes.every((outcome) => outcome.kind === "done");
     const reached = arrived ? options.version : before;
-    if (before !== options.version && arrived) context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: `the machine config operator is at ${options.version}` });
+    const changes = (says: string) => context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: says });
+    if (before !== options.version && !arrived && before !== undefined && !announced) {
+      announced = true;
+      changes(`the machine config operator is on its way from ${before} to ${options.version}`);
+    }
+    if (before !== options.version && arrived) changes(`the machine config operator is at ${options.version}`);
     const degradedBefore = existing.status?.conditions?.find(({ type }) => type === "Degraded");
+    const extension = extensionOf(facts, outcomes);
     const after = await updateObject(
       context.kube,
       ClusterOperator,
       { name },
       (live) => {
         const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, cluster: facts }, live.status?.conditions ?? [], context.clock.now());
-        const status = { conditions, ...(reached === undefined ? {} : { versions: [{ name: "operator", version: reached }] }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
-        const same = equalValues([live.status?.conditions, live.status?.versions, live.status?.relatedObjects], [status.conditions, status.versions, status.relatedObjects]);
-        return same ? undefined : { status: status as NonNullable<ClusterOperator["status"]> };
+        const versions = versionsOf(reached, live.status?.versions, options);
+        const status = { conditions, ...(versions === undefined ? {} : { versions }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
+        const same = equalValues([live.status?.conditions, live.status?.versions, live.status?.relatedObjects, live.status?.extension ?? {}], [status.conditions, versions, status.relatedObjects, extension]);
+        // A merge keeps what it does not name: lines of pools that are gone, and errors that are over, must be taken out.
+        const over = Object.fromEntries(Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])));
+        return same ? undefined : { status: { ...status, extension: { ...extension, ...over } } as NonNullable<ClusterOperator["status"]> };
       },
       { subresource: "status", owner, signal: context.signal, cached: existing },
     );

@@ -41,10 +41,11 @@ async function start() {
     await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "127.9.9.10" }] } } }, { subresource: "status" });
   }
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
+  let logLevel = "";
   /** Runs an operator of a version, and returns the way to end it. */
   const operator = (version: string, image: string) => {
     const stopping = new AbortController();
-    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image }, stopping.signal);
+    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
     return async () => {
       stopping.abort(new Error("the test is over"));
       await running;
@@ -59,7 +60,7 @@ async function start() {
     await end();
     end = operator(version, image);
   };
-  return { kube, as, replaceOperator };
+  return { kube, as, replaceOperator, logLevel: () => logLevel };
 }
 
 /** Waits by watching until an object is as wanted. */
@@ -147,6 +148,37 @@ describe("the operator", () => {
     const after = await settings((config) => byVersion(config) === "2.0.0");
     expect(after.spec.baseOSContainerImage).toBe("os@sha256:2");
     await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2");
+  });
+
+  test("the level of logs that the settings ask for is the operator's own and its components'", async () => {
+    const { kube, logLevel } = await start();
+    await installed(kube);
+    const levelOf = ({ spec }: { readonly spec?: { readonly template: { readonly spec?: { readonly containers: readonly { readonly env?: readonly { readonly name: string; readonly value?: string }[] }[] } } } }) => spec?.template.spec?.containers[0]?.env?.find(({ name }) => name === "MCO_LOG_LEVEL")?.value;
+    const components = (level: string | undefined) =>
+      Promise.all([until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, (one) => levelOf(one) === level), until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, (one) => levelOf(one) === level)]);
+    await components(undefined);
+    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Trace" } } });
+    await components("debug");
+    expect(logLevel()).toBe("debug");
+    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } });
+    await components(undefined);
+    expect(logLevel()).toBe("info");
+  });
+
+  test("shows its image, one line on each pool, and writes nothing while nothing changes", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const operator = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => Object.keys(status?.extension ?? {}).join() === "master,worker");
+    expect(operator.status?.extension).toMatchObject({ worker: "pool has no configuration yet" });
+    await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.message === "the controller is being started");
+    const settled = async () => [await kube.get(MachineConfiguration, { name: "cluster" }), await kube.get(ClusterOperator, { name: objects.clusterOperator }), await kube.get(ControllerConfig, { name: objects.controllerConfig })].map((object) => object?.metadata.resourceVersion);
+    const before = await settled();
+    // Something that makes it look, and changes nothing: until its next write, which is that of the pool's label.
+    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } });
+    await until(kube, MachineConfigPool, { name: "worker" }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
+    await kube.patch(MachineConfigPool, { name: "master" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } });
+    await until(kube, MachineConfigPool, { name: "master" }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
+    expect(await settled()).toEqual(before);
   });
 
   test("keeps the labels of its pools and leaves their spec alone", async () => {

@@ -41,6 +41,7 @@ const operator: Rights = {
     rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [made.fence]),
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
     rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
+    rule(group, ["machineconfigs"], ["get"]),
     rule(group, ["machineconfigpools"], [...read, ...apply]),
     rule(group, ["machineconfignodes"], [...read, "create", "delete"]),
     rule(operatorGroup, ["machineconfigurations"], [...read, ...apply]),

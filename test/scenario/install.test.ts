@@ -57,7 +57,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
   });
 
   test("every manifest is understood by the API server to the last field", async () => {
-    const inputs = { image: suiteImage(version), version, certificateHash: "" };
+    const inputs = { image: suiteImage(version), version, certificateHash: "", logLevel: "debug" as const };
     const byService = { ...admissionWebhook({ address: undefined, ca: "ca" }), metadata: { name: "by-service" } };
     const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), daemonSet(inputs), admissionService(), byService, ...builtInPools()];
     const folders = ["install", "install/crds", "examples"].flatMap((folder) => readdirSync(join(root, folder)).map((file) => join(root, folder, file)));

@@ -3,14 +3,14 @@ import { namespace, objects } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { runOperator } from "../../operator/run-operator.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { processIdentity, runComponent } from "../run-process.ts";
+import { processIdentity, runComponent, setLogLevel } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" } }, { positionals: true });
   if (positionals[0] !== "start") throw usageError("the operator knows one verb: start");
   return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator" }, async (ports, signal) =>
-    runOperator({ ...ports, identity: processIdentity("operator"), version, image: values.image ?? (await ownImage(ports.kube)) }, signal),
+    runOperator({ ...ports, identity: processIdentity("operator"), version, setLogLevel, image: values.image ?? (await ownImage(ports.kube)) }, signal),
   );
 }
 

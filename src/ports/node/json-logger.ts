@@ -1,10 +1,13 @@
 import { pino } from "pino";
 import type { LogFields, Logger } from "../logger.ts";
 
+type LogLevel = "debug" | "info" | "warn" | "error";
+
 export interface JsonLoggerOptions {
   readonly component: string;
   readonly node?: string;
-  readonly level?: "debug" | "info" | "warn" | "error";
+  /** What is written; a function is asked for every line. */
+  readonly level?: LogLevel | (() => LogLevel);
   /** `true`: one readable line each, for terminals. */
   readonly pretty?: boolean;
 }
@@ -14,7 +17,7 @@ export function jsonLogger(options: JsonLoggerOptions): Logger {
   const stream = options.pretty === true ? { write: (line: string) => void process.stderr.write(prettyLine(line)) } : pino.destination({ fd: 2, sync: true });
   const base = pino(
     {
-      level: options.level ?? "info",
+      level: typeof options.level === "function" ? "debug" : (options.level ?? "info"),
       base: { component: options.component, ...(options.node === undefined ? {} : { node: options.node }) },
       messageKey: "msg",
       timestamp: () => `,"t":"${new Date().toISOString()}"`,
@@ -22,8 +25,11 @@ export function jsonLogger(options: JsonLoggerOptions): Logger {
     },
     stream,
   );
-  return wrap(base);
+  const { level } = options;
+  return wrap(base, typeof level === "function" ? (of) => order.indexOf(of) >= order.indexOf(level()) : () => true);
 }
+
+const order: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 interface Writer {
   debug(fields: object, message: string): void;
@@ -33,14 +39,11 @@ interface Writer {
   child(fields: object): Writer;
 }
 
-function wrap(writer: Writer): Logger {
-  return {
-    debug: (fields, message) => writer.debug(plain(fields), message),
-    info: (fields, message) => writer.info(plain(fields), message),
-    warn: (fields, message) => writer.warn(plain(fields), message),
-    error: (fields, message) => writer.error(plain(fields), message),
-    child: (fields) => wrap(writer.child(plain(fields))),
+function wrap(writer: Writer, isWanted: (level: LogLevel) => boolean): Logger {
+  const line = (level: LogLevel) => (fields: LogFields, message: string) => {
+    if (isWanted(level)) writer[level](plain(fields), message);
   };
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error"), child: (fields) => wrap(writer.child(plain(fields)), isWanted) };
 }
 
 /** Errors become text with their causes; a log line is no place for object graphs. */

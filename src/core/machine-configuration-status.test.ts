@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import type { MachineConfiguration } from "../api/machine-configuration.ts";
+import { conditionOf } from "../api/object.ts";
+import { machineConfigurationStatus } from "./machine-configuration-status.ts";
+
+const now = Date.UTC(2030, 0, 1);
+const settings = (spec: Partial<MachineConfiguration["spec"]> = {}, more: Partial<MachineConfiguration> = {}): MachineConfiguration => ({
+  apiVersion: "operator.openshift.io/v1",
+  kind: "MachineConfiguration",
+  metadata: { name: "cluster", generation: 3 },
+  spec: { managementState: "Managed", ...spec } as MachineConfiguration["spec"],
+  ...more,
+});
+
+describe("the settings in force", () => {
+  test("have the default policies, no managed boot images and no enforced skew", () => {
+    const status = machineConfigurationStatus(settings(), now);
+    expect(status).toMatchObject({
+      observedGeneration: 3,
+      managedBootImagesStatus: { machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }] },
+      bootImageSkewEnforcementStatus: { mode: "None" },
+    });
+    expect(status.nodeDisruptionPolicyStatus?.clusterPolicies?.sshkey).toEqual({ actions: [{ type: "None" }] });
+    expect(status.conditions).toEqual([
+      { type: "BootImageUpdateProgressing", status: "False", reason: "NA", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
+      { type: "BootImageUpdateDegraded", status: "False", reason: "NA", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
+    ]);
+  });
+
+  test("a skew that the administrator states by hand is the one in force", () => {
+    const manual = { mode: "OCPVersion", ocpVersion: "4.18.0" };
+    expect(machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "Manual", manual } }), now).bootImageSkewEnforcementStatus).toEqual({ mode: "Manual", manual });
+    expect(machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "None" } }), now).bootImageSkewEnforcementStatus).toEqual({ mode: "None" });
+  });
+
+  test.for([
+    { title: "all", machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "All" } }], degraded: "True" },
+    { title: "none", machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }], degraded: "False" },
+    { title: "an empty list", machineManagers: [], degraded: "False" },
+  ])("boot images: who asks for $title is told whether that is done", ({ machineManagers, degraded }) => {
+    const status = machineConfigurationStatus(settings({ managedBootImages: { machineManagers } }), now);
+    const told = conditionOf(status.conditions, "BootImageUpdateDegraded");
+    expect(told?.status).toBe(degraded);
+    expect(told?.message).toBe(degraded === "True" ? "boot images of machinesets.machine.openshift.io are not managed on this cluster; set their selection mode to None" : "");
+    expect(status.managedBootImagesStatus).toEqual({ machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }] });
+  });
+
+  test("say the same again later, times included", () => {
+    const first = machineConfigurationStatus(settings(), now);
+    expect(machineConfigurationStatus(settings({}, { status: first }), now + 60_000)).toEqual(first);
+  });
+});
