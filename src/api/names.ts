@@ -80,6 +80,7 @@ export const taints = {
   /** Effect PreferNoSchedule: on members whose desired state is not the pool's target. */
   updateInProgress: "UpdateInProgress",
   master: "node-role.kubernetes.io/master",
+  controlPlane: "node-role.kubernetes.io/control-plane",
 } as const;
 
 /** Values of `annotations.state`. */

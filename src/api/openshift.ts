@@ -3,7 +3,7 @@ import { type KubeObject, resource } from "./object.ts";
 
 /**
  * Kinds of OpenShift that the suite reads where a cluster has them, as far as it reads them: openshift/api config/v1
- * types_{infrastructure,network,dns,proxy,image,cluster_operator}.go (master).
+ * types_{infrastructure,network,dns,proxy,image,scheduling,cluster_operator}.go (master).
  */
 export interface Infrastructure extends KubeObject {
   readonly spec?: { readonly cloudConfig?: { readonly name?: string; readonly key?: string } };
@@ -43,6 +43,10 @@ export interface ImageConfig extends KubeObject {
   readonly spec?: { readonly additionalTrustedCA?: { readonly name?: string } };
 }
 
+export interface SchedulerConfig extends KubeObject {
+  readonly spec?: { readonly mastersSchedulable?: boolean };
+}
+
 /** Everything of group config.openshift.io that there is one of is called `cluster`. */
 export const openshift = {
   Infrastructure: resource<Infrastructure>(`${configGroup}/v1`, "Infrastructure", "infrastructures", "Cluster"),
@@ -50,4 +54,5 @@ export const openshift = {
   Dns: resource<Dns>(`${configGroup}/v1`, "DNS", "dnses", "Cluster"),
   Proxy: resource<Proxy>(`${configGroup}/v1`, "Proxy", "proxies", "Cluster"),
   Image: resource<ImageConfig>(`${configGroup}/v1`, "Image", "images", "Cluster"),
+  Scheduler: resource<SchedulerConfig>(`${configGroup}/v1`, "Scheduler", "schedulers", "Cluster"),
 } as const;

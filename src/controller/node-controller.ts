@@ -4,8 +4,10 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, namespace, notYetSet, objects, taints } from "../api/names.ts";
 import { selectorIsEmpty } from "../api/object.ts";
+import { openshift } from "../api/openshift.ts";
 import { type Facts, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
+import { controlPlaneMarks } from "../core/control-plane-marks.ts";
 import { labelsOfFirstPool } from "../core/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool-progress.ts";
 import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool-status.ts";
@@ -124,7 +126,7 @@ export function nodeController(): Controller {
     }
   }
 
-  async function change(node: Node, changes: { readonly annotations?: Readonly<Record<string, string | null>>; readonly labels?: Readonly<Record<string, string>>; readonly taints?: NonNullable<Node["spec"]>["taints"] }, context: Context): Promise<Written> {
+  async function change(node: Node, changes: { readonly annotations?: Readonly<Record<string, string | null>>; readonly labels?: Readonly<Record<string, string | null>>; readonly taints?: NonNullable<Node["spec"]>["taints"] }, context: Context): Promise<Written> {
     const { name, resourceVersion } = node.metadata;
     const body = {
       metadata: { resourceVersion, ...(changes.annotations === undefined ? {} : { annotations: changes.annotations }), ...(changes.labels === undefined ? {} : { labels: changes.labels }) },
@@ -132,7 +134,7 @@ export function nodeController(): Controller {
     };
     const assumed: Node = {
       ...node,
-      metadata: { ...node.metadata, annotations: withChanges(node.metadata.annotations, changes.annotations), labels: { ...node.metadata.labels, ...changes.labels } },
+      metadata: { ...node.metadata, annotations: withChanges(node.metadata.annotations, changes.annotations), labels: withChanges(node.metadata.labels, changes.labels) },
       ...(changes.taints === undefined ? {} : { spec: { ...node.spec, taints: changes.taints } }),
     };
     patched.begin(node, assumed, body);
@@ -176,6 +178,14 @@ export function nodeController(): Controller {
       watching({ resource: kubernetes.Pod, selection: operatorPods, keep: slimReadiness, concerns: ({ before, after }) => (operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat()) ? [] : controlPlanePools()) }),
       ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimReadiness, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
       watching({ resource: MachineConfig, concerns: () => [] }),
+      watching({
+        resource: openshift.Scheduler,
+        optional: true,
+        concerns: () => {
+          for (const pool of controlPlanePools()) for (const { name } of cluster.members(pool).all()) toMark(pool).add(name);
+          return controlPlanePools();
+        },
+      }),
     ],
     owns: ["Node.metadata.annotations/desired", "Node.spec.taints/UpdateInProgress", "MachineConfigPool.status", "MachineConfigPool.metadata.annotations/quarantined", "MachineConfigNode.spec"],
     // One at a time: the rule of the control plane looks over all pools.
@@ -362,12 +372,17 @@ export function nodeController(): Controller {
   async function mark(node: Node, { target, paused, topology }: { readonly target: string; readonly paused: boolean; readonly topology: string }, context: Context): Promise<Written> {
     const has = node.metadata.annotations ?? {};
     const awaits = target !== "" && has[annotations.currentConfig] !== undefined && has[annotations.desiredConfig] !== target;
-    const wanted = paused ? undefined : taintsOf(node, awaits);
+    const settings = context.caches.of(openshift.Scheduler).get("cluster");
+    const marks = controlPlaneMarks(node, settings === undefined ? undefined : settings.spec?.mastersSchedulable === true);
+    const base: Node = { ...node, spec: { ...node.spec, taints: marks.taints } };
+    const changed = paused ? undefined : taintsOf(base, awaits);
+    const wanted = changed ?? (marks.taints.length === (node.spec?.taints ?? []).length ? undefined : marks.taints);
     const sameTopology = has[annotations.controlPlaneTopology] === topology;
     const first = labelsOfFirstPool(node, cluster.pools());
-    if (wanted === undefined && sameTopology && first === undefined) return "written";
+    const added = { ...marks.labels, ...first };
+    if (wanted === undefined && sameTopology && Object.keys(added).length === 0) return "written";
     const notes = { ...(sameTopology ? {} : { [annotations.controlPlaneTopology]: topology }), ...(first === undefined ? {} : { [annotations.customPoolLabelsApplied]: "true" }) };
-    return change(node, { annotations: notes, ...(first === undefined ? {} : { labels: first }), ...(wanted === undefined ? {} : { taints: wanted }) }, context);
+    return change(node, { annotations: notes, ...(Object.keys(added).length === 0 ? {} : { labels: added }), ...(wanted === undefined ? {} : { taints: wanted }) }, context);
   }
 
   /** Keeps what a MachineConfigNode says about pool and target. The operator makes them. */
@@ -402,7 +417,7 @@ async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<voi
   if (failures.length > 0) throw failures[0];
 }
 
-/** Annotations after a merge patch: `null` takes one away. */
+/** Annotations or labels after a merge patch: `null` takes one away. */
 function withChanges(before: Readonly<Record<string, string>> | undefined, changes: Readonly<Record<string, string | null>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries({ ...before, ...changes }).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
 }

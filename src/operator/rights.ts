@@ -85,6 +85,8 @@ const controller: Rights = {
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
     rule(operatorGroup, ["machineconfigurations"], read),
+    // Settings that not every cluster has.
+    rule(configGroup, ["schedulers"], ["list", "watch"]),
     rule("", ["nodes"], [...read, "patch"]),
     // Deletion is for pools whose policy forces a drain that takes too long.
     rule("", ["pods"], ["list", "watch", "delete"]),
@@ -107,6 +109,8 @@ const daemon: Rights = {
     rule(group, ["machineconfigs"], ["get"]),
     rule(group, ["controllerconfigs"], ["list", "watch"], [objects.controllerConfig]),
     rule(operatorGroup, ["machineconfigurations"], read),
+    // Settings that not every cluster has.
+    rule(configGroup, ["schedulers"], ["list", "watch"]),
     rule("", ["nodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes"], ["get", "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
