@@ -1,14 +1,21 @@
 import { type Node, type Pod, kubernetes } from "../../src/api/kubernetes.ts";
 import { MachineConfig } from "../../src/api/machine-config.ts";
 import { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
+import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
 import { annotations, labels, nodeStates } from "../../src/api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../../src/api/object.ts";
+import { factsOf, poolFacts } from "../../src/core/answers.ts";
 import { nodeConfigOf } from "../../src/core/node-config.ts";
 import { poolOfNode } from "../../src/core/pool-of-node.ts";
+import { poolStatus } from "../../src/core/pool-status.ts";
+import { quarantinedTargets } from "../../src/core/quarantine.ts";
+import { withPhases } from "../../src/core/update-conditions.ts";
+import { equalValues } from "../../src/ignition/canonical.ts";
 import { ignitionOf } from "../../src/core/validate-machine-config.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import type { Kernel } from "./kernel.ts";
 import type { SimulatedMachine } from "./machines.ts";
+import type { Blindness } from "./network.ts";
 
 /** Numbers of the invariants that are watched, with what each says. */
 export const invariants = {
@@ -18,7 +25,12 @@ export const invariants = {
   4: "after recovery a host is wholly on one configuration",
   5: "currentConfig never names what the disk does not hold",
   6: "no reboot without the drain that the plan names, and none that no plan announced",
+  9: "no healthy node is given a target that another one went back from",
+  15: "a pool's status follows from the objects as they are, and its counts move only when a machine does",
+  16: "no machine of a paused pool is taken",
   18: "once faults stop, every healthy node ends on the newest target and stays there",
+  19: "a node that is out of service gets a newer target before any healthy one",
+  25: "of a MachineConfigNode no condition is lost, goes back in time, or contradicts the phases that it is made of, in any version",
 } as const;
 
 export interface Violation {
@@ -31,6 +43,9 @@ export interface Violation {
 
 /** Nobody can know of a failure before word of it has had time to travel: failures younger than this do not count against a choice. */
 const newsMs = 15_000;
+
+/** A message may be lost and sent again within this time. */
+const cureMs = 30_000;
 
 /** The true state of the API server, always current, for checks: what a process sees may be old. */
 class Mirror<T extends KubeObject> {
@@ -77,12 +92,27 @@ const isReady = (node: Node) => node.status?.conditions?.find(({ type }) => type
 const isControlPlane = (node: Node) => node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
 const isSettled = (node: Node) => annotation(node, annotations.currentConfig) !== "" && annotation(node, annotations.currentConfig) === annotation(node, annotations.desiredConfig) && annotation(node, annotations.state) === nodeStates.done;
 
-export function budgetOf(pool: MachineConfigPool, members: number): number {
-  const { maxUnavailable } = pool.spec;
+export function budgetOf({ maxUnavailable }: Pick<Wishes, "maxUnavailable">, members: number): number {
   if (maxUnavailable === undefined) return 1;
   const count = typeof maxUnavailable === "string" ? Math.floor((Number.parseInt(maxUnavailable, 10) * members) / 100) : maxUnavailable;
   return Math.max(1, count);
 }
+
+/** What a pool says about a roll-out, as far as somebody acts on it. */
+interface Wishes {
+  readonly maxUnavailable: number | string | undefined;
+  readonly paused: boolean;
+  readonly quarantined: readonly string[];
+}
+
+const wishesOf = (pool: MachineConfigPool): Wishes => ({ maxUnavailable: pool.spec.maxUnavailable, paused: pool.spec.paused === true, quarantined: quarantinedTargets(pool) });
+
+type Status = NonNullable<MachineConfigPool["status"]>;
+type Counts = readonly (number | undefined)[];
+
+const countsOf = ({ status }: Pick<MachineConfigPool, "status">): Counts => [status?.machineCount, status?.updatedMachineCount, status?.readyMachineCount, status?.unavailableMachineCount, status?.degradedMachineCount];
+/** Moments are those of the writer. */
+const timeless = (status: Status | undefined) => ({ ...status, conditions: (status?.conditions ?? []).map(({ lastTransitionTime: _, ...condition }) => condition).toSorted((a, b) => ((a.type ?? "") < (b.type ?? "") ? -1 : 1)) });
 
 /** Watches a simulated cluster from outside and writes down every breach. */
 export class InvariantKeeper {
@@ -91,16 +121,32 @@ export class InvariantKeeper {
   readonly pools: Mirror<MachineConfigPool>;
   readonly configs: Mirror<MachineConfig>;
   readonly pods: Mirror<Pod>;
+  readonly machineConfigNodes: Mirror<MachineConfigNode>;
   readonly #kernel: Kernel;
   readonly #machines: ReadonlyMap<string, SimulatedMachine>;
   readonly #unavailableSince = new Map<string, number>();
-  /** How many choices, reboots, evictions and claims were looked at: a check that never looks proves nothing. */
-  readonly checks = { choices: 0, reboots: 0, removals: 0, claims: 0 };
+  readonly #changedAt = new Map<string, number>();
+  /** What pools said before, and until when. */
+  readonly #earlier: { readonly pool: string; readonly wishes: Wishes; readonly until: number }[] = [];
+  /** When those who choose machines saw less than there was. */
+  readonly #blindness: () => readonly Blindness[];
+  #countsStand = false;
+  /**
+   * How many choices, reboots, evictions and claims were looked at, choices in quarantine, in a pause, of a machine that was out of service, statuses that
+   * were worked out anew, versions of conditions: a check that never looks proves nothing.
+   */
+  readonly checks = { choices: 0, reboots: 0, removals: 0, claims: 0, quarantines: 0, pauses: 0, cures: 0, statuses: 0, conditions: 0 };
 
-  constructor(kernel: Kernel, machines: ReadonlyMap<string, SimulatedMachine>) {
+  /** How many processes that choose machines there were, so that a change of them is noticed. */
+  readonly #controllersSoFar: () => number;
+
+  constructor(kernel: Kernel, machines: ReadonlyMap<string, SimulatedMachine>, controllers: { readonly blindness: () => readonly Blindness[]; readonly soFar: () => number }) {
     this.#kernel = kernel;
     this.#machines = machines;
-    this.pools = new Mirror(MachineConfigPool, () => undefined);
+    this.#blindness = controllers.blindness;
+    this.#controllersSoFar = controllers.soFar;
+    this.pools = new Mirror(MachineConfigPool, (before, after) => this.#poolChanged(before, after));
+    this.machineConfigNodes = new Mirror(MachineConfigNode, (before, after) => this.#conditionsChanged(before, after));
     this.configs = new Mirror(MachineConfig, () => undefined);
     this.pods = new Mirror<Pod>(kubernetes.Pod, (before, after) => this.#podChanged(before, after));
     this.nodes = new Mirror<Node>(kubernetes.Node, (before, after) => this.#nodeChanged(before, after));
@@ -108,7 +154,7 @@ export class InvariantKeeper {
 
   /** Begins to watch, once the kinds are there; again after the server that it watched is gone. */
   follow(kube: KubeClient): void {
-    for (const mirror of [this.pools, this.configs, this.pods, this.nodes]) mirror.follow(kube);
+    for (const mirror of [this.pools, this.configs, this.pods, this.machineConfigNodes, this.nodes]) mirror.follow(kube);
   }
 
   violated(invariant: keyof typeof invariants, what: string): void {
@@ -130,6 +176,50 @@ export class InvariantKeeper {
     return [...this.nodes.objects.values()].filter((node) => this.poolOf(node)?.metadata.name === pool.metadata.name);
   }
 
+  /** Whether those who choose machines need not have heard yet of what happened then. */
+  #mayBeUnseen(at: number): boolean {
+    const { now } = this.#kernel;
+    return now - at <= newsMs || this.#blindness().some(({ from, to }) => at >= from - newsMs && (to === undefined || to + newsMs >= now));
+  }
+
+  /** What somebody may take for the pool's wishes now. */
+  #believable(pool: MachineConfigPool): readonly Wishes[] {
+    return [wishesOf(pool), ...this.#earlier.filter((one) => one.pool === pool.metadata.name && this.#mayBeUnseen(one.until)).map(({ wishes }) => wishes)];
+  }
+
+  #poolChanged(before: MachineConfigPool | undefined, after: MachineConfigPool | undefined): void {
+    if (before === undefined || after === undefined) return;
+    const wishes = wishesOf(before);
+    if (!equalValues(wishes, wishesOf(after))) this.#earlier.push({ pool: before.metadata.name, wishes, until: this.#kernel.now });
+    if (after.metadata.annotations?.[annotations.quarantined] !== undefined && before.metadata.annotations?.[annotations.quarantined] === undefined) this.checks.quarantines += 1;
+    if (after.spec.paused === true && before.spec.paused !== true) this.checks.pauses += 1;
+    if (this.#countsStand && !equalValues(countsOf(before), countsOf(after))) this.violated(15, `counts of ${after.metadata.name} moved from ${countsOf(before).join("/")} to ${countsOf(after).join("/")}, and no machine did`);
+  }
+
+  /** 15: from now on until `false` nothing happens to machines, so that no count may move. */
+  countsStand(stand: boolean): void {
+    this.#countsStand = stand;
+  }
+
+  /** 25: a version of a MachineConfigNode. */
+  #conditionsChanged(before: MachineConfigNode | undefined, after: MachineConfigNode | undefined): void {
+    const conditions = after?.status?.conditions ?? [];
+    if (after === undefined || conditions.length === 0) return;
+    this.checks.conditions += 1;
+    const { name } = after.metadata;
+    const made = withPhases(conditions, [], this.#kernel.clock.now());
+    if (made !== conditions) {
+      const wrong = made.filter((condition) => !conditions.includes(condition)).map(({ type, status, reason }) => `${type} should be ${status} (${reason})`);
+      this.violated(25, `${name}: ${wrong.join(", ")}; it says ${conditions.map(({ type, status }) => `${type}=${status}`).join(" ")}`);
+    }
+    for (const old of before?.status?.conditions ?? []) {
+      const is = conditions.find(({ type }) => type === old.type);
+      if (is === undefined) this.violated(25, `${name} has lost ${old.type}`);
+      else if (is.lastTransitionTime < old.lastTransitionTime) this.violated(25, `${name}: ${old.type} went back from ${old.lastTransitionTime} (${old.status}) to ${is.lastTransitionTime} (${is.status})`);
+      else if (is.lastTransitionTime !== old.lastTransitionTime && is.status === old.status) this.violated(25, `${name}: ${old.type} says that it changed, and is ${is.status} as before`);
+    }
+  }
+
   #nodeChanged(before: Node | undefined, after: Node | undefined): void {
     const name = (after ?? before)?.metadata.name ?? "";
     if (after === undefined) return;
@@ -137,6 +227,7 @@ export class InvariantKeeper {
     else if (!this.#unavailableSince.has(name)) this.#unavailableSince.set(name, this.#kernel.now);
     if (before !== undefined && annotation(before, annotations.desiredConfig) !== annotation(after, annotations.desiredConfig)) this.#chosen(before, after);
     if (annotation(before, annotations.currentConfig) !== annotation(after, annotations.currentConfig)) this.#claimed(after);
+    this.#changedAt.set(name, this.#kernel.now);
   }
 
   /** 1 and 2: a node got a target. */
@@ -147,19 +238,45 @@ export class InvariantKeeper {
     const name = after.metadata.name;
     const others = this.membersOf(pool).filter((node) => node.metadata.name !== name);
     const wasHealthy = isReady(before) && before.spec?.unschedulable !== true && isSettled(before);
+    if (!wasHealthy && annotation(before, annotations.desiredConfig) !== "") this.checks.cures += 1;
+    if (annotation(before, annotations.desiredConfig) !== "" && this.#believable(pool).every(({ paused }) => paused)) this.violated(16, `${name} was taken while pool ${pool.metadata.name} was paused`);
     if (wasHealthy) {
       const gone = others.filter((node) => {
         const since = this.#unavailableSince.get(node.metadata.name);
         // Machines in our own hands count from the moment that we chose them; foreign failures once word of them can have come.
-        return !isSettled(node) || (since !== undefined && this.#kernel.now - since > newsMs);
+        return !isSettled(node) || (since !== undefined && !this.#mayBeUnseen(since));
       });
-      const budget = budgetOf(pool, others.length + 1);
+      const believable = this.#believable(pool);
+      const budget = Math.max(...believable.map((wishes) => budgetOf(wishes, others.length + 1)));
+      const target = annotation(after, annotations.desiredConfig);
+      if (believable.every(({ quarantined }) => quarantined.includes(target))) this.violated(9, `${name} was given ${target}, which pool ${pool.metadata.name} has in quarantine`);
+      const patients = others.filter((node) => annotation(node, annotations.currentConfig) !== "" && !isControlPlane(node) && annotation(node, annotations.desiredConfig) !== target && this.#isKnownAway(node) && !this.#mayBeUnseen(this.#changedAt.get(node.metadata.name) ?? 0));
+      if (patients.length > 0) this.#expectCured(name, target, patients);
       if (gone.length >= budget) this.violated(1, `${name} was taken in pool ${pool.metadata.name} (budget ${budget}) while ${gone.map((node) => this.#describe(node)).join(", ")} were away`);
     }
     if (isControlPlane(after)) {
       const busy = [...this.nodes.objects.values()].filter((node) => node.metadata.name !== name && isControlPlane(node) && annotation(node, annotations.desiredConfig) !== "" && !isSettled(node) && annotation(node, annotations.desiredConfig) !== annotation(node, annotations.currentConfig));
       if (busy.length > 0) this.violated(2, `${name} was taken while ${busy.map((node) => node.metadata.name).join(", ")} was under way`);
     }
+  }
+
+  /** 19: those that were out of service get what a healthy one got: at the same time, as far as a network lets it. */
+  #expectCured(healthy: string, target: string, patients: readonly Node[]): void {
+    const before = this.#controllersSoFar();
+    this.#kernel.schedule(cureMs, "are the patients cured?", () => {
+      if (this.#controllersSoFar() !== before) return;
+      const left = patients
+        .flatMap(({ metadata }) => this.nodes.objects.get(metadata.name) ?? [])
+        .filter((node) => annotation(node, annotations.desiredConfig) !== target && this.poolOf(node)?.spec.configuration?.name === target && this.poolOf(node)?.spec.paused !== true && this.#isKnownAway(node) && !this.#mayBeUnseen(this.#changedAt.get(node.metadata.name) ?? 0));
+      if (left.length > 0) this.violated(19, `${healthy} was given ${target}, and ${left.map((node) => this.#describe(node)).join(", ")} was not`);
+    });
+  }
+
+  /** Out of service for a cause that everybody has heard of. */
+  #isKnownAway(node: Node): boolean {
+    const since = this.#unavailableSince.get(node.metadata.name);
+    const isFailing = annotation(node, annotations.state) === nodeStates.degraded || annotation(node, annotations.state) === nodeStates.unreconcilable;
+    return isFailing || (since !== undefined && !this.#mayBeUnseen(since));
   }
 
   /** 5: the node says what it has. */
@@ -216,6 +333,19 @@ export class InvariantKeeper {
     const node = this.nodes.objects.get(before.spec?.nodeName ?? "");
     // A machine that lost its power takes its pods with it; nobody removed them.
     if (left.length < keep && node !== undefined && isReady(node)) this.violated(3, `${before.metadata.name} was removed: ${left.length} of ${app} are left, ${keep} must be`);
+  }
+
+  /** 15: the status that anybody would work out who looked at everything at once. */
+  checkStatus(): void {
+    const objects = { pools: [...this.pools.objects.values()], nodes: [...this.nodes.objects.values()], machineConfigNodes: [...this.machineConfigNodes.objects.values()], machineConfigs: [...this.configs.objects.values()] };
+    const facts = factsOf(objects, this.#kernel.clock.now());
+    for (const pool of objects.pools) {
+      this.checks.statuses += 1;
+      const seen = poolFacts(facts, pool.metadata.name);
+      if (seen === undefined) continue;
+      const [wanted, is] = [timeless(poolStatus(seen)), timeless(pool.status)];
+      if (!equalValues(wanted, is)) this.violated(15, `${pool.metadata.name} says ${JSON.stringify(is)}, and should say ${JSON.stringify(wanted)}`);
+    }
   }
 
   /** 4 and 18: when everything is quiet, every machine is wholly on the newest target. */

@@ -12,21 +12,41 @@ export interface NetworkFaults {
   readonly loseRequest: number;
   readonly loseReply: number;
   readonly cutWatch: number;
+  /** Chance that somebody else writes an object just before a conditional write of it arrives. */
+  readonly conflict: number;
+  /** Chance, at an event, that a watch falls behind; for how long. Half of those skip what was overtaken meanwhile. */
+  readonly lagWatch: number;
+  readonly lagMs: readonly [number, number];
+  /** Chance, at an event, that a watch never says anything again and stays open. */
+  readonly stallWatch: number;
 }
 
-export const calm: NetworkFaults = { delayMs: [0.5, 3], slowMs: [0, 0], slow: 0, loseRequest: 0, loseReply: 0, cutWatch: 0 };
-export const stormy: NetworkFaults = { delayMs: [0.5, 20], slowMs: [200, 4000], slow: 0.02, loseRequest: 0.01, loseReply: 0.01, cutWatch: 0.004 };
+export const calm: NetworkFaults = { delayMs: [0.5, 3], slowMs: [0, 0], slow: 0, loseRequest: 0, loseReply: 0, cutWatch: 0, conflict: 0, lagWatch: 0, lagMs: [0, 0], stallWatch: 0 };
+export const stormy: NetworkFaults = { delayMs: [0.5, 20], slowMs: [200, 4000], slow: 0.02, loseRequest: 0.01, loseReply: 0.01, cutWatch: 0.004, conflict: 0.02, lagWatch: 0.004, lagMs: [1000, 20_000], stallWatch: 0.001 };
+
+/** What may go wrong on the way, as it is counted. */
+export type NetworkFault = "request lost" | "reply lost" | "slow message" | "watch cut" | "conflict" | "lagging watch" | "coalesced watch" | "stalled watch" | "stale read";
+
+/** A time in which a process saw less of the cluster than there was. */
+export interface Blindness {
+  readonly from: number;
+  /** `undefined`: it goes on. */
+  to: number | undefined;
+}
 
 /**
  * The way from one process to the API server: every request, answer and watch event is an event of its own, late or lost
  * as chance will have it. A lost answer leaves the request carried out. Events of one watch keep their order.
  */
-export function simulatedTransport(options: { readonly life: Life; readonly kernel: Kernel; readonly faults: () => NetworkFaults; readonly server: () => HttpHandler }): HttpHandler {
-  const { life, kernel } = options;
+export function simulatedTransport(options: { readonly life: Life; readonly kernel: Kernel; readonly faults: () => NetworkFaults; readonly server: () => HttpHandler; readonly happened: (fault: NetworkFault) => void; readonly disturb: (target: string) => Promise<void> }): HttpHandler {
+  const { life, kernel, happened } = options;
   const delay = () => {
     const faults = options.faults();
-    return kernel.chance(faults.slow) ? kernel.between(...faults.slowMs) : kernel.between(...faults.delayMs);
+    if (!kernel.chance(faults.slow)) return kernel.between(...faults.delayMs);
+    happened("slow message");
+    return kernel.between(...faults.slowMs);
   };
+  const isConditional = ({ method, body }: HttpRequest) => (method === "PATCH" || method === "PUT") && typeof body === "string" && body.includes('"resourceVersion"');
   const label = (request: HttpRequest) => `${life.name}: ${request.method} ${request.target.replace(/\?.*/, "")}`;
 
   return (request, signal) =>
@@ -45,16 +65,22 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
       life.signal.addEventListener("abort", () => gone.abort(life.signal.reason), { once: true });
       if (kernel.chance(options.faults().loseRequest)) {
         kernel.note(`${label(request)} lost`);
+        happened("request lost");
         return;
       }
+      // What is written now rests on what was seen until now.
+      if (request.method !== "GET" && life.blindness.some(({ to }) => to === undefined)) happened("stale read");
       kernel.schedule(delay(), label(request), () => {
         if (gone.signal.aborted) return;
-        void options
-          .server()(request, gone.signal)
+        const isOvertaken = isConditional(request) && kernel.chance(options.faults().conflict);
+        void (isOvertaken ? options.disturb(request.target) : Promise.resolve())
+          .then(() => options.server()(request, gone.signal))
           .then((response) => {
+            if (response.status === 409 && isConditional(request)) happened("conflict");
             const isStream = typeof response.body === "object" && Symbol.asyncIterator in response.body;
             if (!isStream && kernel.chance(options.faults().loseReply)) {
               kernel.note(`${label(request)} answer lost`);
+              happened("reply lost");
               return;
             }
             kernel.schedule(delay(), `${label(request)} ${response.status}`, () => {
@@ -83,15 +109,45 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
         wake();
       });
     };
+    /** What came while the watch is behind; `undefined` while it is not. */
+    let held: string[] | undefined;
+    let blind: Blindness | undefined;
+    const hold = (chunk: string, what: NetworkFault) => {
+      kernel.note(`${life.name}: ${what}`);
+      happened(what);
+      held = [chunk];
+      blind = { from: kernel.now, to: undefined };
+      life.blindness.push(blind);
+    };
+    const see = () => {
+      if (blind !== undefined) blind.to ??= kernel.now;
+    };
+    const catchUp = () => {
+      const all = held ?? [];
+      held = undefined;
+      see();
+      const left = kernel.chance(0.5) ? coalesced(all) : all;
+      if (left.length < all.length) happened("coalesced watch");
+      for (const chunk of left) later(() => arrived.push(chunk), "watch event");
+    };
+    gone.signal.addEventListener("abort", see, { once: true });
     void (async () => {
       try {
         for await (const chunk of source) {
-          if (kernel.chance(options.faults().cutWatch)) {
+          const faults = options.faults();
+          const line = typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk);
+          if (kernel.chance(faults.cutWatch)) {
             kernel.note(`${life.name}: watch cut`);
+            happened("watch cut");
             gone.abort(new Error("the connection was cut"));
             break;
           }
-          later(() => arrived.push(chunk), "watch event");
+          if (held !== undefined) held.push(line);
+          else if (kernel.chance(faults.stallWatch)) hold(line, "stalled watch");
+          else if (kernel.chance(faults.lagWatch)) {
+            hold(line, "lagging watch");
+            kernel.schedule(kernel.between(...faults.lagMs), `${life.name}: watch catches up`, catchUp);
+          } else later(() => arrived.push(chunk), "watch event");
         }
       } catch {
         // The server ended the stream: the reader sees its end.
@@ -115,4 +171,25 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
       gone.abort(new Error("the reader left"));
     }
   }
+}
+
+interface WatchLine {
+  readonly type: string;
+  readonly object: { readonly kind?: string; readonly metadata?: { readonly namespace?: string; readonly name?: string; readonly uid?: string } };
+}
+
+/** The same watch as somebody sees it who was too slow: of events about one object only the last one. */
+export function coalesced(chunks: readonly string[]): readonly string[] {
+  const lines = chunks.flatMap((chunk) => chunk.split("\n").filter((line) => line !== ""));
+  const last = new Map<string, { type: string; readonly line: WatchLine }>();
+  for (const text of lines) {
+    const line = JSON.parse(text) as WatchLine;
+    const { kind, metadata } = line.object;
+    const key = line.type === "BOOKMARK" ? "bookmark" : `${kind}/${metadata?.namespace}/${metadata?.name}/${metadata?.uid}`;
+    const before = last.get(key);
+    last.delete(key);
+    // Whoever never heard of the object hears of it for the first time.
+    last.set(key, { type: before?.type === "ADDED" && line.type === "MODIFIED" ? "ADDED" : line.type, line });
+  }
+  return [...last.values()].map(({ type, line }) => `${JSON.stringify({ ...line, type })}\n`);
 }

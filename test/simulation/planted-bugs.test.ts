@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Node, kubernetes, names } from "../../src/api/index.ts";
+import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { invariants } from "./invariants.ts";
 import { type Plant, type World, simulate } from "./world.ts";
 
@@ -16,8 +16,27 @@ function every(world: World, ms: number, work: () => Promise<void>): void {
 const withBody = (change: (body: string) => string): NonNullable<Plant["transport"]> => (transport, life) => (request, signal) =>
   life.name.startsWith("daemon/") && typeof request.body === "string" ? transport({ ...request, body: change(request.body) }, signal) : transport(request, signal);
 
+/** What a process reads, with words of it exchanged. */
+function misread(who: RegExp, path: string, change: (text: string) => string): NonNullable<Plant["transport"]> {
+  return (transport, life) => async (request, signal) => {
+    const response = await transport(request, signal);
+    if (!who.test(life.name) || request.method !== "GET" || !request.target.startsWith(path)) return response;
+    const { body } = response;
+    const textOf = (chunk: string | Uint8Array) => (typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk));
+    if (typeof body === "string" || body instanceof Uint8Array) return { ...response, body: change(textOf(body)) };
+    return {
+      ...response,
+      body: (async function* changed() {
+        for await (const chunk of body) yield change(textOf(chunk));
+      })(),
+    };
+  };
+}
+
+const pools = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools";
+
 /** One bug for each invariant: what a careless change could do. */
-const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug: string; readonly controlPlane?: number; readonly plant: Plant }[] = [
+const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug: string; readonly controlPlane?: number; readonly faults?: boolean; readonly plant: Plant }[] = [
   {
     invariant: 1,
     bug: "somebody gives every worker the target at once",
@@ -103,6 +122,70 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     },
   },
   {
+    invariant: 9,
+    bug: "the controller does not read what is in quarantine",
+    plant: {
+      transport: misread(/^controller\//, pools, (text) => text.replaceAll(annotations.quarantined, "example.com/unknown")),
+      rogue: (world) =>
+        every(world, 2000, async () => {
+          const pool = world.keeper.pools.objects.get("worker");
+          const quarantined = JSON.stringify([{ config: pool?.spec.configuration?.name }]);
+          if (pool !== undefined && world.kernel.now < 900_000 && pool.metadata.annotations?.[annotations.quarantined] !== quarantined) await world.kube.patch(MachineConfigPool, pool.metadata, { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: quarantined } } } });
+        }),
+    },
+  },
+  {
+    invariant: 15,
+    bug: "the status counts no machine as ready",
+    plant: { transport: (transport, life) => (request, signal) => transport(life.name.startsWith("controller/") && request.target.startsWith(pools) && typeof request.body === "string" ? { ...request, body: request.body.replace(/"readyMachineCount":\d+/, '"readyMachineCount":0') } : request, signal) },
+  },
+  {
+    invariant: 15,
+    bug: "a daemon says that it works when it starts",
+    plant: {
+      transport: (transport, life) => {
+        let said = false;
+        return async (request, signal) => {
+          if (life.name.startsWith("daemon/") && !said) {
+            said = true;
+            await transport({ method: "PATCH", target: `/api/v1/nodes/${life.name.slice("daemon/".length)}`, headers: { "content-type": "application/merge-patch+json" }, body: JSON.stringify({ metadata: { annotations: { [annotations.state]: "Working" } } }) }, signal);
+            await life.ports.clock.sleep(3000, signal);
+          }
+          return transport(request, signal);
+        };
+      },
+    },
+  },
+  { invariant: 16, bug: "the controller does not read that a pool is paused", plant: { transport: misread(/^controller\//, pools, (text) => text.replaceAll('"paused":true', '"paused":false')) } },
+  {
+    invariant: 19,
+    bug: "a machine that is out of service gets no target",
+    plant: {
+      transport: (transport, life, world) => (request, signal) => {
+        const name = /^\/api\/v1\/nodes\/([^/?]+)/.exec(request.target)?.[1] ?? "";
+        const isTarget = life.name.startsWith("controller/") && typeof request.body === "string" && request.body.includes(annotations.desiredConfig);
+        return isTarget && world.keeper.nodes.objects.get(name)?.spec?.unschedulable === true ? transport({ ...request, target: request.target.replace(name, "nobody") }, signal) : transport(request, signal);
+      },
+    },
+  },
+  {
+    invariant: 25,
+    bug: "what others wrote to a MachineConfigNode meanwhile is overwritten",
+    faults: true,
+    plant: { transport: (transport) => (request, signal) => transport(request.target.includes("/machineconfignodes/") && request.target.includes("/status") && typeof request.body === "string" ? { ...request, body: request.body.replace(/,?"metadata":\{"resourceVersion":"\d+"\}/, "") } : request, signal) },
+  },
+  {
+    invariant: 25,
+    bug: "a daemon writes a phase and not what it is part of",
+    plant: {
+      transport: withBody((body) => {
+        if (!body.includes('"conditions"')) return body;
+        const status = (JSON.parse(body) as { status?: { conditions: { type: string }[] } }).status;
+        return status === undefined ? body : JSON.stringify({ ...(JSON.parse(body) as object), status: { ...status, conditions: status.conditions.map((condition) => (condition.type === "UpdateExecuted" ? { ...condition, status: "False" } : condition)) } });
+      }),
+    },
+  },
+  {
     invariant: 18,
     bug: "a machine never hears of its target",
     plant: { transport: (transport, life) => (request, signal) => (life.name === "daemon/worker-1" && request.target.startsWith("/apis/machineconfiguration.openshift.io/v1/machineconfigs/") && life.kernel.now > 600_000 ? new Promise(() => undefined) : transport(request, signal)) },
@@ -110,10 +193,10 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
 ];
 
 describe("a planted bug is found", () => {
-  test.for(bugs)("invariant $invariant: $bug", { timeout: 240_000 }, async ({ invariant, controlPlane = 1, plant }) => {
+  test.for(bugs)("invariant $invariant: $bug", { timeout: 240_000 }, async ({ invariant, controlPlane = 1, faults = false, plant }) => {
     const found: number[] = [];
     for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
-      const { world } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults: false, plant });
+      const { world } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults, plant });
       if (world.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
     }
     expect(found).toHaveLength(1);

@@ -3,6 +3,7 @@ import type { Ports } from "../../src/ports/index.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
 import type { Kernel } from "./kernel.ts";
+import type { Blindness } from "./network.ts";
 
 const never = new Promise<never>(() => undefined);
 
@@ -14,6 +15,8 @@ export class Life {
   readonly name: string;
   readonly kernel: Kernel;
   readonly ports: Ports;
+  /** When one of its watches was behind. */
+  readonly blindness: Blindness[] = [];
   readonly #stopping = new AbortController();
   #alive = true;
 
@@ -44,6 +47,7 @@ export class Life {
     if (!this.#alive) return;
     this.#alive = false;
     this.kernel.note(`${this.name}: killed`);
+    for (const blind of this.blindness) blind.to ??= this.kernel.now;
     this.#stopping.abort(new Error("killed"));
   }
 

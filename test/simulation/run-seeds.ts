@@ -12,6 +12,7 @@ export interface SeedsReport {
   readonly virtualHours: number;
   readonly stories: readonly string[];
   readonly accidents: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
   readonly checks: Readonly<Record<string, number>>;
 }
 
@@ -19,6 +20,7 @@ export interface SeedsReport {
 export async function runSeeds(first: number, step: number): Promise<SeedsReport> {
   const stories: string[] = [];
   const accidents: Record<string, number> = {};
+  const faults: Record<string, number> = {};
   const checks: Record<string, number> = {};
   let events = 0;
   let virtualMs = 0;
@@ -30,13 +32,28 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     events += world.kernel.events;
     virtualMs += world.kernel.now;
     for (const [name, count] of Object.entries(world.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(world.faults)) faults[name] = (faults[name] ?? 0) + count;
     for (const [name, count] of Object.entries(world.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
     if (world.keeper.violations.length > 0 || world.failures.length > 0 || wanted.one !== undefined) stories.push(world.story());
   }
-  return { seeds, events, virtualHours: virtualMs / 3_600_000, stories, accidents, checks };
+  return { seeds, events, virtualHours: virtualMs / 3_600_000, stories, accidents, faults, checks };
 }
 
 export function describeReport(report: SeedsReport): string {
   const list = (record: Readonly<Record<string, number>>) => Object.entries(record).map(([name, count]) => `${count} ${name}`).join(", ");
-  return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours; accidents: ${list(report.accidents)}; looked at: ${list(report.checks)}`;
+  return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours; accidents: ${list(report.accidents)}; on the way: ${list(report.faults)}; looked at: ${list(report.checks)}`;
+}
+
+/** In so many seeds everything happens that can: accidents, faults on the way, and what the invariants look at. */
+export const enoughSeeds = 80;
+
+const expected = {
+  accidents: ["daemon killed", "controller killed", "second controller", "API server restarted", "boot not finalised", "boots not finalised for a while", "power cut"],
+  faults: ["conflict", "stale read", "coalesced watch", "stalled watch", "lagging watch", "watch cut", "request lost", "reply lost", "slow message", "leader change"],
+  checks: ["choices", "reboots", "removals", "claims", "quarantines", "pauses", "cures", "statuses", "conditions"],
+} as const;
+
+/** What a run with faults did not have: a test that never meets its trouble proves nothing. */
+export function neverHappened(report: SeedsReport): readonly string[] {
+  return (["accidents", "faults", "checks"] as const).flatMap((group) => expected[group].filter((name) => (report[group][name] ?? 0) === 0));
 }

@@ -13,7 +13,7 @@ import { administrator } from "./in-process-cluster.ts";
 import { InvariantKeeper, invariants } from "./invariants.ts";
 import { Kernel } from "./kernel.ts";
 import { SimulatedMachine, otherImage, stockImage } from "./machines.ts";
-import { type NetworkFaults, calm, simulatedTransport, stormy } from "./network.ts";
+import { type NetworkFault, type NetworkFaults, calm, simulatedTransport, stormy } from "./network.ts";
 import { Life } from "./process.ts";
 
 export interface WorldOptions {
@@ -48,6 +48,8 @@ export class World {
   readonly failures: unknown[] = [];
   /** How often each kind of accident happened. */
   readonly accidents: Record<string, number> = {};
+  /** How often each kind of trouble on the way to the API server happened, and how often another process came to lead. */
+  readonly faults: Record<string, number> = {};
   readonly #options: WorldOptions;
   readonly #store = memoryStore();
   #server: ApiServer;
@@ -56,6 +58,11 @@ export class World {
   #faults: NetworkFaults = calm;
   #crashAtEffect = 0;
   #controllers: Life[] = [];
+  /** Also those that are gone: what they sent may still arrive. */
+  readonly #everController: Life[] = [];
+  #leader = "";
+  #stormEnds = 0;
+  #touched = 0;
   #serial = 0;
 
   constructor(options: WorldOptions) {
@@ -67,7 +74,7 @@ export class World {
       while (this.#away !== undefined) await this.#away.over;
       return this.#server.as(administrator)(request, signal);
     });
-    this.keeper = new InvariantKeeper(this.kernel, this.machines);
+    this.keeper = new InvariantKeeper(this.kernel, this.machines, { blindness: () => this.#everController.flatMap(({ blindness }) => blindness), soFar: () => this.#everController.length + this.#everController.filter(({ alive }) => !alive).length });
   }
 
   #newServer(): ApiServer {
@@ -79,8 +86,29 @@ export class World {
   }
 
   #connect(life: Life): HttpHandler {
-    const transport = simulatedTransport({ life, kernel: this.kernel, faults: () => this.#faults, server: () => (this.#away === undefined ? this.#server.as(administrator) : () => Promise.reject(new Error("connection refused"))) });
-    return this.#options.plant?.transport?.(transport, life, this) ?? transport;
+    const transport = simulatedTransport({ life, kernel: this.kernel, faults: () => this.#faults, happened: (fault) => this.#happened(fault), disturb: (target) => this.#disturb(target), server: () => (this.#away === undefined ? this.#server.as(administrator) : () => Promise.reject(new Error("connection refused"))) });
+    const watched: HttpHandler = async (request, signal) => {
+      const response = await transport(request, signal);
+      // A lease that was taken or renewed is that process's.
+      if (request.method !== "GET" && response.status < 300 && request.target.includes("/leases") && typeof request.body === "string" && request.body.includes(`"holderIdentity":"${life.name}"`)) {
+        if (this.#leader !== "" && this.#leader !== life.name) this.#happened("leader change");
+        this.#leader = life.name;
+      }
+      return response;
+    };
+    return this.#options.plant?.transport?.(watched, life, this) ?? watched;
+  }
+
+  #happened(fault: NetworkFault | "leader change"): void {
+    this.faults[fault] = (this.faults[fault] ?? 0) + 1;
+  }
+
+  /** Somebody whom nobody knows writes an object, and nothing in it that matters. */
+  async #disturb(target: string): Promise<void> {
+    if (this.#away !== undefined) return;
+    const path = target.replace(/\?.*/, "").replace(/\/status$/, "");
+    const body = JSON.stringify({ metadata: { annotations: { "test/touched": String((this.#touched += 1)) } } });
+    await this.#server.as(administrator)({ method: "PATCH", target: path, headers: { "content-type": "application/merge-patch+json" }, body }, new AbortController().signal).catch(() => undefined);
   }
 
   /** Lets time pass. */
@@ -166,6 +194,7 @@ export class World {
   startController(): void {
     const life = new Life(this.kernel, `controller/${(this.#serial += 1)}`);
     this.#controllers = [...this.#controllers.filter(({ alive }) => alive), life];
+    this.#everController.push(life);
     const kube = this.#client(this.#connect(life), life);
     const events = createEventRecorder({ ...life.ports, kube, component: "machine-config-controller" });
     void runController({ ...life.ports, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal)
@@ -305,6 +334,17 @@ export class World {
       // Once: a machine that never boots its target rightly goes back, and then does not end on the newest one.
       count("boot not finalised");
       void machine?.host.failToFinalise?.("error: no space left on the boot partition");
+    } else if (roll < 0.91) {
+      count("boots not finalised for a while");
+      // Long enough that the machine goes back from its target.
+      const again = (left: number) => {
+        if (left === 0 || kernel.now > this.#stormEnds) return;
+        void machine?.host.failToFinalise?.("error: no space left on the boot partition");
+        kernel.schedule(5000, "boots fail", () => again(left - 1));
+      };
+      again(120);
+      // And it has something to boot.
+      void this.kube.apply(MachineConfig, this.#config("60-worker-boots", "worker", {}, [`boots=${(this.#serial += 1)}`]), { owner: "people", force: true }).catch(() => undefined);
     } else {
       count("power cut");
       machine?.powerCut();
@@ -321,7 +361,10 @@ export class World {
       this.#faults = stormy;
       this.#crashAtEffect = 0.01;
     }
+    await this.pass(10_000);
+    this.keeper.checkStatus();
     const end = kernel.now + stormMs;
+    this.#stormEnds = end;
     const people = () => {
       if (kernel.now > end) return;
       void this.#peopleAct().catch(() => undefined);
@@ -347,10 +390,34 @@ export class World {
       })(),
     );
     await this.pass(10_000);
-    await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 3 * 3_600_000 });
+    for (let turn = 0; turn < 6; turn += 1) {
+      if ((await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 30 * 60_000 })) === "done") break;
+      await this.act(this.#cure());
+    }
     // It is not enough to arrive: everybody stays there.
     await this.pass(5 * 60_000);
     this.keeper.checkEnd();
+    this.keeper.checkStatus();
+    await this.#disturbNobody();
+    this.keeper.checkStatus();
+  }
+
+  /** A machine that never boots its target goes back, and waits for people to choose something else. */
+  async #cure(): Promise<void> {
+    for (const { metadata } of this.keeper.pools.objects.values()) {
+      if (metadata.annotations?.[annotations.quarantined] !== undefined) await this.kube.apply(MachineConfig, this.#config(`60-${metadata.name}-quiet`, metadata.name, { "/etc/test/quiet": `cure ${(this.#serial += 1)}` }), { owner: "people", force: true });
+    }
+  }
+
+  /** Every process starts anew, and the API server: of which no machine and no count may tell. */
+  async #disturbNobody(): Promise<void> {
+    this.keeper.countsStand(true);
+    for (const machine of this.machines.values()) machine.killDaemon();
+    await this.pass(40_000);
+    this.killController();
+    this.restartServer();
+    await this.pass(60_000);
+    this.keeper.countsStand(false);
   }
 
   /** The story of a violation, for whoever has to find the bug. */
