@@ -63,7 +63,13 @@ export function renderController(options: RenderOptions): Controller {
 
       const { config, source } = result;
       const rendered = config.metadata.name;
-      if (configs.get(rendered) === undefined) {
+      const known = configs.get(rendered);
+      if (known !== undefined && !isRendered(known) && config.metadata.ownerReferences !== undefined) {
+        // It came with the installation, when nobody knew the pool that owns it.
+        await kube.apply(MachineConfig, { metadata: { name: rendered, ownerReferences: config.metadata.ownerReferences } }, { owner: fieldManagers.render, signal });
+        log.info({ pool: name, rendered }, "rendered config taken over");
+      }
+      if (known === undefined) {
         await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
         events.event(pool, { type: "Normal", reason: "RenderedConfigGenerated", message: `${rendered} successfully generated (release version: ${options.version}, controller version: ${options.generatorVersion})` });
         scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Rendered", mark: "note", level: "progress", reason: "RenderedConfigGenerated", message: `rendered from ${members.length} MachineConfigs` });
@@ -76,7 +82,8 @@ export function renderController(options: RenderOptions): Controller {
       }
       const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
       if (!equalValues(pool.spec.configuration, configuration)) {
-        await kube.apply(MachineConfigPool, { metadata: { name }, spec: { configuration } }, { owner: fieldManagers.render, signal });
+        // The installation, and the reference before us, wrote it under other names; nobody else has a say in it.
+        await kube.apply(MachineConfigPool, { metadata: { name }, spec: { configuration } }, { owner: fieldManagers.render, force: true, signal });
         if (pool.spec.configuration?.name !== rendered) log.info({ pool: name, rendered, members: members.length }, "pool rendered");
       }
       return settled();

@@ -4,6 +4,7 @@ import { kubernetes } from "../../api/kubernetes.ts";
 import { McoError } from "../../api/errors.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { httpsListen, systemFiles } from "../../ports/node/index.ts";
+import { bootstrapOptions } from "../bootstrap-options.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
 import { processIdentity, runComponent } from "../run-process.ts";
@@ -24,10 +25,13 @@ export async function run(args: readonly string[]): Promise<number> {
       "lease-seconds": { type: "string" },
       "renew-seconds": { type: "string" },
       "retry-seconds": { type: "string" },
+      ...bootstrapOptions,
     },
     { positionals: true },
   );
-  if (positionals[0] !== "start") throw usageError("the controller knows one verb: start");
+  // Loaded when asked for: what runs for years must not carry it.
+  if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap(values, (await import("../../core/bootstrap.ts")).bootstrapController);
+  if (positionals[0] !== "start") throw usageError("the controller knows two verbs: start and bootstrap");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);
   const lease = { ...seconds(values["lease-seconds"], "leaseSeconds"), ...seconds(values["renew-seconds"], "renewSeconds"), ...seconds(values["retry-seconds"], "retrySeconds") };
   return runComponent({ component: "controller", kubeconfig: values.kubeconfig, reporter: "machineconfigcontroller" }, async (ports, signal) => {

@@ -2,13 +2,16 @@ import { kubernetes } from "../../api/kubernetes.ts";
 import { namespace, objects } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { runOperator } from "../../operator/run-operator.ts";
+import { bootstrapOptions } from "../bootstrap-options.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { processIdentity, runComponent, setLogLevel } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" } }, { positionals: true });
-  if (positionals[0] !== "start") throw usageError("the operator knows one verb: start");
+  const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" }, ...bootstrapOptions }, { positionals: true });
+  // Loaded when asked for: what runs for years must not carry it.
+  if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap(values, (await import("../../core/bootstrap.ts")).bootstrapOperator);
+  if (positionals[0] !== "start") throw usageError("the operator knows two verbs: start and bootstrap");
   return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator" }, async (ports, signal) =>
     runOperator({ ...ports, identity: processIdentity("operator"), version, setLogLevel, image: values.image ?? (await ownImage(ports.kube)) }, signal),
   );

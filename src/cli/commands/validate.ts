@@ -1,15 +1,8 @@
-import { definedResources } from "../../api/index.ts";
-import type { MachineConfig } from "../../api/machine-config.ts";
-import type { MachineConfigPool } from "../../api/machine-config-pool.ts";
-import { definitionsOf } from "../../apiserver/schema/custom-resource-definition.ts";
-import { compileSchema } from "../../apiserver/schema/structural.ts";
-import type { CompiledSchema, ResourceDefinition } from "../../apiserver/schema/contract.ts";
-import { problemsOfPool } from "../../core/judge-admission.ts";
-import { validateMachineConfig } from "../../core/validate-machine-config.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { type Manifest, readDocuments } from "../manifests.ts";
+import { judgeManifest, servedKinds } from "../judge-manifest.ts";
+import { readDocuments } from "../manifests.ts";
 
 /** A problem with where it stands. */
 interface Finding extends Problem {
@@ -18,39 +11,6 @@ interface Finding extends Problem {
   readonly line?: number;
   /** `MachineConfig/99-worker-chrony` */
   readonly object?: string;
-}
-
-interface Served {
-  readonly definition: ResourceDefinition;
-  readonly schema: CompiledSchema;
-}
-
-/** The kinds of the suite, with the rules by which an API server judges them. */
-function servedKinds(): (apiVersion: string, kind: string) => Served | undefined {
-  const known = new Map<string, Served | undefined>();
-  return (apiVersion, kind) => {
-    const id = `${apiVersion}/${kind}`;
-    if (!known.has(id)) {
-      const resource = definedResources.find((one) => one.apiVersion === apiVersion && one.kind === kind);
-      const served = resource === undefined ? undefined : definitionsOf(structuredClone(resource.crd()) as unknown as Parameters<typeof definitionsOf>[0]);
-      const definition = served?.verdict === "served" ? served.definitions[0] : undefined;
-      known.set(id, definition === undefined ? undefined : { definition, schema: compileSchema(definition.schema) });
-    }
-    return known.get(id);
-  };
-}
-
-/** Everything there is to say of one manifest: first what the API server says, then what rendering and the machines do. */
-function problemsOf(manifest: Manifest, served: Served | undefined): readonly Problem[] {
-  if (served === undefined) return [{ severity: "warning", path: "kind", reason: `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at` }];
-  const copy = structuredClone(manifest) as unknown as Parameters<CompiledSchema["validate"]>[0];
-  const unknown = served.schema.prune(copy).map((path): Problem => ({ severity: "warning", path, reason: "is unknown, and the API server drops it", remedy: "take the field out, or correct its name" }));
-  served.schema.applyDefaults(copy);
-  const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined)].map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
-  // What has the wrong shape cannot be judged further.
-  if (errors.length > 0) return [...errors, ...unknown];
-  const beyond = manifest.kind === "MachineConfig" ? validateMachineConfig(manifest as MachineConfig) : manifest.kind === "MachineConfigPool" ? problemsOfPool(manifest as MachineConfigPool) : [];
-  return [...beyond, ...unknown];
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -68,7 +28,9 @@ export async function run(args: readonly string[]): Promise<number> {
     }
     const { manifest } = document;
     const object = `${manifest.kind}/${manifest.metadata.name}`;
-    const problems = [...problemsOf(manifest, kinds(manifest.apiVersion, manifest.kind))];
+    const served = kinds(manifest.apiVersion, manifest.kind);
+    const notOurs: Problem = { severity: "warning", path: "kind", reason: `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at` };
+    const problems = [...(served === undefined ? [notOurs] : judgeManifest(manifest, served).problems)];
     const earlier = seen.get(object);
     if (earlier !== undefined) problems.push({ severity: "error", path: "metadata.name", reason: `${object} stands in ${earlier} too, and only one of the two can count`, remedy: "take one of them out" });
     seen.set(object, `${place.file} (document ${place.document})`);
