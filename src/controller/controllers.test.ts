@@ -6,7 +6,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { annotations, objects, taints } from "../api/names.ts";
+import { annotations, labels, objects, taints } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 
 describe("base configurations and rendering", () => {
@@ -94,6 +94,38 @@ describe("base configurations and rendering", () => {
     await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } }));
     await scene.pass(2000);
     expect((await scene.poolStatus("worker")).of("RenderDegraded")).toMatchObject({ status: "False", reason: "AsExpected", message: "" });
+  });
+
+  test("a pool whose selector would take every MachineConfig is not rendered, and says so", async () => {
+    const scene = await Scene.make();
+    await scene.act(() => scene.pool("all", { machineConfigSelector: {} }));
+    scene.start();
+    await scene.pass(5000);
+    const { target, of } = await scene.poolStatus("all");
+    expect(target).toBe("");
+    expect(of("RenderDegraded")).toMatchObject({ status: "True", reason: "SelectingAll" });
+    expect(await scene.events("SelectingAll")).toContain("This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.");
+  });
+
+  test("members that come, change, go or are relabelled render their pools anew; what is not merged does not", async () => {
+    const { scene, first } = await settledPool([]);
+    const targets = async () => [(await scene.poolStatus("worker")).target, (await scene.poolStatus("master")).target] as const;
+    const [, master] = await targets();
+    await scene.act(() => scene.config("60-x", "worker", { "/etc/x": "1" }));
+    await scene.pass(1000);
+    const [added] = await targets();
+    expect(added).not.toBe(first);
+    await scene.act(() => scene.kube.patch(MachineConfig, { name: "60-x" }, { type: "merge", body: { metadata: { labels: { "a.label": "of-somebody" } } } }));
+    await scene.pass(1000);
+    expect(await targets()).toEqual([added, master]);
+    await scene.act(() => scene.kube.patch(MachineConfig, { name: "60-x" }, { type: "merge", body: { metadata: { labels: { [labels.role]: "master" } } } }));
+    await scene.pass(1000);
+    const [worker, moved] = await targets();
+    expect(worker).toBe(first);
+    expect(moved).not.toBe(master);
+    await scene.act(() => scene.kube.delete(MachineConfig, { name: "60-x" }));
+    await scene.pass(1000);
+    expect(await targets()).toEqual([first, master]);
   });
 
   test("a rendered config that was deleted while a pool needs it is made again", async () => {

@@ -192,6 +192,60 @@ describe("drain", () => {
     expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
   });
 
+  test("a node whose drain is skipped gives its place to the next one, and is tried again after its pause", async () => {
+    const { scene, first } = await settledPool(["w0", "w1"]);
+    await run(scene, pod("web-1", "w0", "web"));
+    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
+    await keep(scene, "web");
+    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
+    await scene.pass(2000);
+    const { target } = await scene.poolStatus("worker");
+    expect(await scene.desired("worker")).toEqual({ w0: target, w1: first });
+    // As its daemon does.
+    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Working" }));
+    await ask(scene, `drain-${target}`);
+    await scene.pass(65_000);
+    expect(await scene.desired("worker")).toEqual({ w0: target, w1: target });
+    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
+    const { of } = await scene.poolStatus("worker");
+    expect(of("Updating")?.message).toContain("w0 (DrainSkipped: ");
+    await scene.act(() => scene.finish("w1"));
+    await scene.pass(60_000);
+    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
+    // Five minutes after it was skipped it is its turn again, and nothing blocks it any more.
+    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.pass(240_000);
+    expect(await applied(scene)).toBe(`drain-${target}`);
+    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
+    expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
+  });
+
+  test("a cordon that fails is tried again, and nothing is evicted before it stands", async () => {
+    const scene = await withPod();
+    let refused = 0;
+    const heard = overhear(scene, ({ method, target }) => (method === "POST" && target.includes("/eviction") && !target.includes("dryRun") ? "evict" : undefined));
+    const { intercept } = scene;
+    scene.intercept = (handler) => (request, signal) => {
+      if (request.method !== "PATCH" || !String(request.body).includes("unschedulable") || refused >= 3) return intercept(handler)(request, signal);
+      refused += 1;
+      expect(heard).toEqual([]);
+      return Promise.resolve({ status: 500, headers: { "content-type": "application/json" }, body: JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", code: 500, reason: "InternalError", message: "not now" }) });
+    };
+    await ask(scene, "drain-x");
+    await scene.pass(10_000);
+    expect(refused).toBe(3);
+    expect(await applied(scene)).toBe("drain-x");
+  });
+
+  test("what is no drain request is left alone, and said", async () => {
+    const scene = await withPod();
+    await ask(scene, "dance-x");
+    await scene.pass(5000);
+    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
+    expect(await exists(scene, "web-1")).toBe(true);
+    expect(await applied(scene)).toBeUndefined();
+  });
+
   test("a cordon of somebody else outlives a skipped drain", async () => {
     const scene = await withPod();
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
