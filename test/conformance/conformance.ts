@@ -1,4 +1,4 @@
-import { type Row, type Section, type Shown, weaknesses } from "./rows.ts";
+import { type Row, type Section, type Shown, weaknesses } from "./row-kit.ts";
 
 /** How a test ended when it was last run for the document. */
 export type Outcome = "passed" | "failed" | "skipped";
@@ -83,9 +83,9 @@ export function documentOf(sections: readonly Section[], outcomes: Outcomes): st
   const rows = rowsOf(sections);
   const removed = Object.entries(weaknesses).map(([weakness, text]) => `| ${weakness} | ${cell(text)} | ${rows.filter(({ as }) => as === `ours (${weakness})`).map(({ id }) => id).join("; ")} |`);
   return [
-    "# What a machine goes through, rule by rule",
-    "Each rule of the reference's daemon (openshift/machine-config-operator pkg/daemon), in our words, with the tests that show what this suite does there. \"As reference\" is the same; \"ours\" is another thing on purpose, with the weakness of the reference that it removes, if it is one of those listed at the end. A test is named as vitest prints it; `*` stands for all that begin so.",
-    "Written by `make conformance`, which runs these tests, from `test/conformance/rows.ts`. `make check` fails when a rule has neither a test nor a reason, when a test does not exist, when one did not pass, or when this page is out of date.",
+    "# What machines and control plane do, rule by rule",
+    "Each rule of the reference (openshift/machine-config-operator), in our words, with the tests that show what this suite does there. \"As reference\" is the same; \"ours\" is another thing on purpose, with the weakness of the reference that it removes, if it is one of those listed at the end. A test is named as vitest prints it; `*` stands for all that begin so.",
+    "Written by `make conformance`, which runs these tests, from `test/conformance/rows.ts` and `control-plane-rows.ts`. Sections without a letter are a machine's, `C` is the control plane's. `make check` fails when a rule has neither a test nor a reason, when a test does not exist, when one did not pass, or when this page is out of date.",
     `| section | rules | ${results.join(" | ")} |\n| --- | --- | ${results.map(() => "---").join(" | ")} |\n${counts.map(({ id, title, of }) => `| ${id} ${title} | ${of.reduce((sum, each) => sum + each, 0)} | ${of.join(" | ")} |`).join("\n")}\n| all | ${total.reduce((sum, each) => sum + each, 0)} | ${total.join(" | ")} |`,
     ...parts,
     `## Weaknesses of the reference that are gone\n\n| | weakness | rules |\n| --- | --- | --- |\n${removed.join("\n")}`,

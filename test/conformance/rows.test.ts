@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Outcomes, documentOf, isNamed, problemsOf, recorded, unproven } from "./conformance.ts";
-import { type Row, type Section, sections, weaknesses } from "./rows.ts";
+import { type Row, type Section, weaknesses } from "./row-kit.ts";
+import { sections } from "./rows.ts";
 
 const row = (change: Partial<Row>): readonly Section[] => [{ id: "1", title: "t", rows: [{ id: "1 a", does: "It does.", as: "reference", shown: [{ file: "a.test.ts", title: "one" }], ...change }] }];
 const known = new Map([["a.test.ts", ["one", "two > a", "two > b"]]]);

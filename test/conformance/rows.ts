@@ -1,3 +1,6 @@
+import { controlPlane } from "./control-plane-rows.ts";
+import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
+
 /**
  * What a machine goes through, rule by rule, in the numbering of the reference's behaviour as it was written down for this
  * suite: start-up (3), first boot (4), steady state (5), differences (6), what follows a change (7), an update (8), the disk
@@ -5,63 +8,6 @@
  *
  * Source of what the reference does: openshift/machine-config-operator pkg/daemon (main).
  */
-export interface Row {
-  /** Section and place in it: `3.2 g`. */
-  readonly id: string;
-  /** What this suite does there. */
-  readonly does: string;
-  /** `reference`: the same. `ours`: something else, on purpose; with the weakness of the reference that it removes, if it is one of those. */
-  readonly as: "reference" | "ours" | `ours (${Weakness})`;
-  readonly shown: readonly Shown[];
-  /** Why no test shows it. */
-  readonly skipped?: string;
-}
-
-/** A test by its file and its full name as vitest prints it; one that ends with `*` stands for all that begin so. */
-export interface Shown {
-  readonly file: string;
-  readonly title: string;
-}
-
-/** Weaknesses of the reference that rules remove. */
-export const weaknesses = {
-  W2: "The system is staged after files were rewritten for it.",
-  W3: "A crash, or a step that fails, leaves files half-written: what was begun is known to memory only.",
-  W4: "A service that fails, or a slow return into service, rolls the disk back under services that run with the new contents; actions come repeated and in any order.",
-  W5: "A system that was not finalised, or an edited file, leaves the machine Degraded until somebody comes; what is not proven is claimed.",
-  W6: "Undoing kernel arguments stages another system, with some of them twice.",
-  W7: "A schedule of seven tries that gives three.",
-  W8: "Every event of the Node counts as a failure, so that busy machines wait.",
-  W9: "Every file is written again with every update, with a process for each.",
-  W10: "Machines with a realtime kernel fetch and unpack all packages for any change.",
-  W11: "Fixed waits for what a watch would have told, and a return into service that nobody needs.",
-  W13: "Whole configurations and credentials that everybody on the machine may read.",
-  W14: "A user that goes is left with an empty password; hashes stand on command lines.",
-  W15: "A folder of keys that belongs to somebody else is removed with all that is in it.",
-  W16: "Contents of files, secrets among them, in errors and logs.",
-  W18: "State that two loops share; facts that are read once for a process.",
-  W19: "Parts of a configuration are accepted and never applied, or fail after the drain.",
-  W20: "Another order or spelling of the same reboots machines.",
-  W21: "One finding at a time; what will be done, and why, is not told.",
-  W23: "A drain goes on though nobody wants the update any more; machines are left out of service.",
-  W24: "A reboot that does not come is waited for without end.",
-  W25: "Commands without a limit of time, while signals to end are ignored.",
-  W27: "Two ideas of the target's image, and a loop of reboots between them.",
-  W32: "Policies that are not merged, or a file that cannot be read, are noticed in the middle of an update.",
-} as const;
-export type Weakness = keyof typeof weaknesses;
-
-export interface Section {
-  readonly id: string;
-  readonly title: string;
-  readonly rows: readonly Row[];
-}
-
-const inFile =
-  (file: string, ...groups: readonly string[]) =>
-  (...titles: readonly string[]): readonly Shown[] =>
-    titles.map((title) => ({ file, title: [...groups, title].join(" > ") }));
-
 const startUp = inFile("test/daemon/start-up.test.ts");
 const update = inFile("test/daemon/update.test.ts");
 const anUpdate = inFile("test/daemon/update.test.ts", "an update");
@@ -91,18 +37,12 @@ const storage = inFile("src/core/irreconcilable-changes.test.ts", "irreconcilabl
 const retries = inFile("src/registry/retries.test.ts");
 const pulls = inFile("test/registry/pull.test.ts");
 
-const same = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({ id, does, as: "reference", shown: shown.flat() });
-const ours = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({ id, does, as: "ours", shown: shown.flat() });
-/** Ours, and the weakness of the reference that it removes. */
-const better = (weakness: Weakness, id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({ id, does, as: `ours (${weakness})`, shown: shown.flat() });
-const skip = (id: string, does: string, reason: string): Row => ({ id, does, as: "ours", shown: [], skipped: reason });
-
 const firstBootUnits = "units of the first boot belong to the templates and images of a CoreOS cluster; this suite brings the command that they run";
 const certificates = "certificates and pull secrets that come without a MachineConfig (section 12 of the reference) are not part of this suite yet";
 const imageMode = "images that are built on the cluster are another part of the suite, which does not hand any to machines yet";
 const refusedTitle = (what: string) => `${what}: refused by name before anything is touched, and healed by another target`;
 
-export const sections: readonly Section[] = [
+const machine: readonly Section[] = [
   {
     id: "3.1",
     title: "Start-up: the first look",
@@ -536,3 +476,6 @@ export const sections: readonly Section[] = [
     ],
   },
 ];
+
+/** Every rule: those of a machine, and those of the control plane. */
+export const sections: readonly Section[] = [...machine, ...controlPlane];
