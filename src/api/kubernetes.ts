@@ -64,6 +64,7 @@ export const kubernetes = {
   RoleBinding: resource<RoleBinding>("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", "Namespaced"),
   ClusterRole: resource<ClusterRole>("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", "Cluster"),
   ClusterRoleBinding: resource<ClusterRoleBinding>("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", "Cluster"),
+  NetworkPolicy: resource<KubeObject & { spec: unknown }>("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "Namespaced"),
   ValidatingWebhookConfiguration: resource<ValidatingWebhookConfiguration>("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "Cluster"),
   ValidatingAdmissionPolicy: resource<KubeObject & { spec: unknown }>("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", "Cluster"),
   ValidatingAdmissionPolicyBinding: resource<KubeObject & { spec: unknown }>("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", "Cluster"),

@@ -1,4 +1,4 @@
-import { configGroup } from "./names.ts";
+import { configGroup, group } from "./names.ts";
 import { type KubeObject, resource } from "./object.ts";
 
 /**
@@ -55,4 +55,8 @@ export const openshift = {
   Proxy: resource<Proxy>(`${configGroup}/v1`, "Proxy", "proxies", "Cluster"),
   Image: resource<ImageConfig>(`${configGroup}/v1`, "Image", "images", "Cluster"),
   Scheduler: resource<SchedulerConfig>(`${configGroup}/v1`, "Scheduler", "schedulers", "Cluster"),
+  /** Its own name is `version`. */
+  ClusterVersion: resource(`${configGroup}/v1`, "ClusterVersion", "clusterversions", "Cluster"),
+  OSImageStream: resource(`${group}/v1`, "OSImageStream", "osimagestreams", "Cluster"),
+  InternalReleaseImage: resource(`${group}/v1`, "InternalReleaseImage", "internalreleaseimages", "Cluster"),
 } as const;

@@ -7,6 +7,7 @@ import { textOfBase64 } from "../core/base-configs.ts";
 import { type ClusterSources, type SourceKind, mergedRegistryCa, sourceMaps } from "../core/controller-config-of.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/internal-pull-secret.ts";
 import { type Context, type Watch, watching } from "../kube/controller.ts";
+import type { GuardNeeds } from "./admission-policies.ts";
 
 /** There is one object of each, and its name is the same everywhere. */
 const one = "cluster";
@@ -32,11 +33,15 @@ const keepMap = (map: ConfigMap): ConfigMap => {
 /** Of definitions only what says whose they are: the schemas of a whole cluster are large. */
 const keepDefinition = ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }: CustomResourceDefinition): CustomResourceDefinition => ({ apiVersion, kind, metadata, spec: {} });
 
+const keepName = ({ apiVersion, kind, metadata: { name, uid = "", resourceVersion = "" } }: KubeObject): KubeObject => ({ apiVersion, kind, metadata: { name, uid, resourceVersion } });
+
 /** What ControllerConfig is made from, beside what the operator watches anyway. */
 export function sourceWatches(everything: () => readonly string[]): readonly Watch[] {
   return [
     watching({ resource: kubernetes.CustomResourceDefinition, keep: keepDefinition, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) }),
     ...Object.values(sources).map((resource) => watching({ resource, optional: true, concerns: everything })),
+    // Of these only what there is counts, and of these few.
+    ...[openshift.OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) => watching({ resource, optional: true, keep: keepName, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) })),
     watching({ resource: kubernetes.ConfigMap, selection: ours, concerns: everything }),
     ...mapNamespaces.map((where) =>
       watching({
@@ -87,6 +92,18 @@ export async function observeSources(context: Context): Promise<Omit<ClusterSour
     image: found.get("Image"),
     dnsServiceAddresses: spec?.clusterIPs ?? (spec?.clusterIP === undefined ? [] : [spec.clusterIP]),
     configMaps: new Map(maps.map((map) => [keyOf(map), map])),
+  };
+}
+
+/** What admission policies need to make sense. */
+export function observeGuardNeeds({ caches }: Context): GuardNeeds {
+  const infrastructure = caches.of(openshift.Infrastructure).get(one) !== undefined;
+  const osImageStreams = caches.of(kubernetes.CustomResourceDefinition).get(`${openshift.OSImageStream.plural}.${openshift.OSImageStream.group}`) !== undefined;
+  return {
+    infrastructure,
+    osImageStreams,
+    osImageStream: caches.of(openshift.OSImageStream).get(one) !== undefined,
+    internalReleaseImage: caches.of(openshift.InternalReleaseImage).size > 0 && caches.of(openshift.ClusterVersion).get("version") !== undefined,
   };
 }
 

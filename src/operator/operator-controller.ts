@@ -23,7 +23,8 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
-import { observePullSecret, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
+import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
+import { observeGuardNeeds, observePullSecret, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
 import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
@@ -147,6 +148,8 @@ export function operatorController(options: OperatorOptions): Controller {
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
       await attempt("Admission", () => syncAdmission(context));
+      await attempt("AdmissionPolicies", () => syncAdmissionPolicies(context));
+      await attempt("NetworkPolicies", () => syncNetworkPolicies(context));
       const facts = factsAbout(cluster, context.clock.now());
       await attempt("RequiredPools", () => syncRequiredPools(facts, context));
       await writeStatus(outcomes, facts, context);
@@ -361,6 +364,18 @@ export function operatorController(options: OperatorOptions): Controller {
     if (!isOneMachine) await keep(kubernetes.Service, admissionService(), context);
     await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: isOneMachine ? hostIP : undefined, ca: atob(ca) }), context);
     return done("Admission");
+  }
+
+  /** Policies whose kinds have gone stay: they match nothing. */
+  async function syncAdmissionPolicies(context: Context): Promise<TaskOutcome> {
+    const { ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding } = kubernetes;
+    for (const manifest of admissionPolicies(observeGuardNeeds(context))) await keep(manifest.kind === ValidatingAdmissionPolicy.kind ? ValidatingAdmissionPolicy : ValidatingAdmissionPolicyBinding, manifest, context);
+    return done("AdmissionPolicies");
+  }
+
+  async function syncNetworkPolicies(context: Context): Promise<TaskOutcome> {
+    for (const manifest of networkPolicies(admission.port)) await keep(kubernetes.NetworkPolicy, manifest, context);
+    return done("NetworkPolicies");
   }
 
   /** Whether the pools that an upgrade waits for are there; asked only while there is one, or the cluster comes up. */

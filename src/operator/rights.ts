@@ -2,6 +2,7 @@ import { definedResources } from "../api/index.ts";
 import { configGroup, group, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import { mergedRegistryCa } from "../core/controller-config-of.ts";
+import { guardNames, networkPolicyNames } from "./admission-policies.ts";
 
 /** What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used fails them, and so does a request that is refused. */
 interface Rights {
@@ -38,7 +39,7 @@ const operator: Rights = {
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", ...apply], definedResources.map((resource) => resource.crd().metadata.name)),
     rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], components),
     rule(rbac, ["clusterrolebindings"], apply, components),
-    rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [made.fence]),
+    rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [made.fence, ...guardNames]),
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
     rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
     rule(group, ["machineconfigs"], ["get"]),
@@ -52,6 +53,9 @@ const operator: Rights = {
     rule("", ["namespaces"], read, [namespace]),
     // What ControllerConfig is made from lies in namespaces that not every cluster has; two of the names administrators choose.
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
+    // Whoever makes a policy with parameters must be able to read them.
+    rule(configGroup, ["clusterversions"], read),
+    rule(group, ["osimagestreams", "internalreleaseimages"], read),
     rule("", ["configmaps"], ["list", "watch"]),
     rule("", ["configmaps"], apply, [mergedRegistryCa.name]),
     rule("", ["services"], ["list", "watch"], ["kube-dns"]),
@@ -66,6 +70,7 @@ const operator: Rights = {
     rule(rbac, ["roles"], [...apply, "bind", "escalate"], [objects.controller]),
     rule(rbac, ["rolebindings"], apply, [objects.controller]),
     rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
+    rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
   ],

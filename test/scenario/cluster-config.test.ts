@@ -1,8 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ClusterOperator, ControllerConfig, type KubeObject, MachineConfig, MachineConfigPool, type Resource, kubernetes, names } from "../../src/api/index.ts";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse, stringify } from "yaml";
+import { ClusterOperator, ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Resource, kubernetes, names } from "../../src/api/index.ts";
 import { conditionOf } from "../../src/api/object.ts";
 import { openshift } from "../../src/api/openshift.ts";
 import { version } from "../../src/cli/version.ts";
+import { connect } from "../../src/cli/connect.ts";
+import { KubeError } from "../../src/kube/kube-error.ts";
+import type { KubeClient } from "../../src/kube/kube-client.ts";
+import { networkPolicyNames } from "../../src/operator/admission-policies.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
 import { stockOsImage } from "../../src/cluster/stock-os.ts";
 import { textOfBase64 } from "../../src/core/base-configs.ts";
@@ -17,6 +24,8 @@ const certificateOf = (name: string) => `${hostPaths.registryCas}/${name}/ca.crt
 let cluster: TestCluster;
 let bundles: Readonly<Record<"one" | "two" | "user", string>>;
 
+const release = `quay.io/release@sha256:${"1".repeat(64)}`;
+
 const settings = (is: (config: ControllerConfig) => boolean, what: string) => cluster.until(ControllerConfig, objects.controllerConfig, is, what);
 const configMap = (where: string, name: string, data: Readonly<Record<string, string | null>>) => cluster.kube.apply(kubernetes.ConfigMap, { metadata: { name, namespace: where }, data: data as Record<string, string> }, { owner: "test", force: true });
 const completed = ({ status, metadata }: ControllerConfig) => status?.observedGeneration === metadata.generation && (status?.conditions ?? []).some((condition) => condition["type"] === "TemplateControllerCompleted" && condition["status"] === "True");
@@ -24,17 +33,22 @@ const completed = ({ status, metadata }: ControllerConfig) => status?.observedGe
 /** The kinds of OpenShift that say how a cluster is, and one object of each, before there is any operator. */
 async function makeOpenShift(): Promise<void> {
   const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true } as const;
-  for (const { group, kind, plural, version: served } of Object.values(openshift)) {
+  // The settings of the suite are a kind of OpenShift's as well, without the rules of this suite's own definition.
+  for (const resource of [...Object.values(openshift), MachineConfiguration]) {
+    const { group, kind, plural, version: served } = resource;
     const name = `${plural}.${group}`;
     await cluster.kube.create(kubernetes.CustomResourceDefinition, {
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",
       metadata: { name },
-      spec: { group, scope: "Cluster", names: { kind, plural, singular: kind.toLowerCase() }, versions: [{ name: served, served: true, storage: true, schema: { openAPIV3Schema: open } }] },
+      spec: { group, scope: "Cluster", names: { kind, plural, singular: kind.toLowerCase() }, versions: [{ name: served, served: true, storage: true, schema: { openAPIV3Schema: open }, ...(resource === MachineConfiguration ? { subresources: { status: {} } } : {}) }] },
     });
     await cluster.until(kubernetes.CustomResourceDefinition, name, ({ status }) => (status?.conditions ?? []).some(({ type, status: is }) => type === "Established" && is === "True"), `${name} is served`);
   }
-  const say = <T extends KubeObject>(resource: Resource<T>, body: object) => cluster.kube.create(resource, { apiVersion: resource.apiVersion, kind: resource.kind, metadata: { name: "cluster" }, ...body } as T);
+  const say = (resource: Resource, body: object, name = "cluster") => cluster.kube.create(resource, { apiVersion: resource.apiVersion, kind: resource.kind, metadata: { name }, ...body });
+  await say(openshift.ClusterVersion, { status: { desired: { image: release } } }, "version");
+  await say(openshift.OSImageStream, { status: { availableStreams: [{ name: "rhel-9" }] } });
+  await say(openshift.InternalReleaseImage, { status: { releases: [{ name: "one", image: release.replace("quay.io", "localhost:22625") }] } });
   await say(openshift.Infrastructure, { spec: { cloudConfig: { name: "" } }, status: { platformStatus: { type: "None" }, controlPlaneTopology: "SingleReplica" } });
   await say(openshift.Network, { spec: { serviceNetwork: ["172.31.0.0/16"] }, status: { networkType: "OVNKubernetes" } });
   await say(openshift.Dns, { spec: { baseDomain: "example.com" } });
@@ -139,5 +153,102 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
     expect(textOfBase64(spec.additionalTrustBundle ?? "")).toBe(bundles.user);
     await configMap("openshift-config", "user-ca-bundle", { "ca-bundle.crt": bundles.user });
     await cluster.until(ClusterOperator, objects.clusterOperator, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False", "well again");
+  });
+
+  describe("admission", () => {
+    /** A person who may do everything, and is not the operator. */
+    let stranger: KubeClient;
+    const closing: (() => void)[] = [];
+
+    async function clientOf(token: string, name: string): Promise<KubeClient> {
+      const kubeconfig = parse(readFileSync(cluster.kubeconfig, "utf8")) as { users: { user: object }[] };
+      for (const entry of kubeconfig.users) entry.user = { token };
+      const path = join(cluster.directory, `${name}.kubeconfig`);
+      writeFileSync(path, stringify(kubeconfig), { mode: 0o600 });
+      const connected = await connect({ kubeconfig: path, component: "test" });
+      closing.push(() => connected.close());
+      return connected.kube;
+    }
+    const tokenOf = async (where: string, account: string, spec: object) => {
+      const answer = (await cluster.kube.request({ method: "POST", target: `/api/v1/namespaces/${where}/serviceaccounts/${account}/token`, headers: { "content-type": "application/json" }, body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec }) })) as { status: { token: string } };
+      return answer.status.token;
+    };
+    /** `written`, or why not. The server reads policies a moment after they are made: what they refuse is asked for again. */
+    const answer = (work: () => Promise<unknown>) => work().then(() => "written", (error: unknown) => (error instanceof KubeError ? error.message : Promise.reject(error instanceof Error ? error : new Error(String(error)))));
+    const refused = (work: () => Promise<unknown>, says: string) => expect.poll(() => answer(work), { timeout: 20_000 }).toContain(says);
+    const allowed = (work: () => Promise<unknown>) => expect.poll(() => answer(work), { timeout: 20_000 }).toBe("written");
+
+    beforeAll(async () => {
+      await cluster.kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "stranger", namespace: "default" } });
+      await cluster.kube.create(kubernetes.ClusterRoleBinding, { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name: "stranger" }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" }, subjects: [{ kind: "ServiceAccount", name: "stranger", namespace: "default" }] });
+      stranger = await clientOf(await tokenOf("default", "stranger", {}), "stranger");
+    });
+
+    afterAll(() => {
+      for (const close of closing) close();
+    });
+
+    const pool = (name: string, machineConfigSelector: object | undefined, more: object = {}) => ({ apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name }, spec: { nodeSelector: { matchLabels: { "node-role.kubernetes.io/nobody": "" } }, ...(machineConfigSelector === undefined ? {} : { machineConfigSelector }), ...more } }) as MachineConfigPool;
+    const tryPool = (name: string, selector: object | undefined, more?: object) => () => stranger.create(MachineConfigPool, pool(name, selector, more), { dryRun: true });
+    const role = (operator: string, values: readonly string[]) => ({ matchExpressions: [{ key: names.labels.role, operator, values: [...values] }] });
+
+    test("a pool of one's own builds on the worker pool", async () => {
+      for (const selector of [{ matchLabels: { [names.labels.role]: "infra" } }, role("In", ["infra"]), role("NotIn", ["worker"]), { matchLabels: { other: "worker" } }, undefined]) await refused(tryPool("infra", selector), "must select machineconfiguration.openshift.io/role worker");
+      for (const selector of [role("In", ["worker", "infra"]), role("NotIn", ["master"]), { matchLabels: { [names.labels.role]: "worker" } }]) await allowed(tryPool("infra", selector));
+      await refused(() => stranger.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { machineConfigSelector: { matchLabels: { [names.labels.role]: "else" } } } } }), "must select machineconfiguration.openshift.io/role worker");
+    });
+
+    test("a pool names a stream that there is", async () => {
+      await refused(tryPool("infra", role("In", ["worker", "infra"]), { osImageStream: { name: "rhel-7" } }), "must be one of the streams");
+      await allowed(tryPool("infra", role("In", ["worker", "infra"]), { osImageStream: { name: "rhel-9" } }));
+    });
+
+    test("there is one MachineConfiguration, and boot images are managed only where they can be", async () => {
+      const settingsOf = (name: string, spec: object) => () => stranger.apply(MachineConfiguration, { metadata: { name }, spec } as never, { owner: "test", dryRun: true });
+      const machineManagers = (resource: string) => ({ managedBootImages: { machineManagers: [{ resource, apiGroup: "machine.openshift.io", selection: { mode: "All" } }] } });
+      await refused(settingsOf("another", {}), "it is called cluster");
+      await allowed(settingsOf("cluster", { operatorLogLevel: "Normal" }));
+      await refused(settingsOf("cluster", machineManagers("machinesets")), "on GCP, AWS, VSphere and Azure only");
+      await cluster.kube.patch(openshift.Infrastructure, { name: "cluster" }, { type: "merge", body: { status: { platformStatus: { type: "VSphere" } } } });
+      await allowed(settingsOf("cluster", machineManagers("machinesets")));
+      await refused(settingsOf("cluster", machineManagers("controlplanemachinesets")), "controlplanemachinesets can be managed on GCP, AWS and Azure only");
+      await cluster.kube.patch(openshift.Infrastructure, { name: "cluster" }, { type: "merge", body: { status: { platformStatus: { type: "None" } } } });
+    });
+
+    test("streams stay, and a bundle of releases stays while the cluster runs one of them", async () => {
+      await refused(() => stranger.delete(openshift.OSImageStream, { name: "cluster" }), "cannot be deleted");
+      await refused(() => stranger.delete(openshift.InternalReleaseImage, { name: "cluster" }), "the cluster runs a release");
+      await cluster.kube.patch(openshift.ClusterVersion, { name: "version" }, { type: "merge", body: { status: { desired: { image: release.replaceAll("1", "2") } } } });
+      await allowed(() => stranger.delete(openshift.InternalReleaseImage, { name: "cluster" }));
+    });
+
+    test("the suite's NetworkPolicies are the operator's; others in its namespace are anybody's", async () => {
+      const has = (await cluster.kube.list(kubernetes.NetworkPolicy, { namespace })).items.map(({ metadata }) => metadata.name);
+      expect(has.sort()).toEqual([...networkPolicyNames].sort());
+      for (const name of networkPolicyNames) {
+        await refused(() => stranger.delete(kubernetes.NetworkPolicy, { name, namespace }), "cannot be deleted");
+        await refused(() => stranger.patch(kubernetes.NetworkPolicy, { name, namespace }, { type: "merge", body: { spec: { ingress: [{}] } } }), "cannot be changed");
+      }
+      const own = { name: "own", namespace };
+      await allowed(() => stranger.apply(kubernetes.NetworkPolicy, { metadata: own, spec: { podSelector: {} } }, { owner: "test" }));
+      await allowed(() => stranger.patch(kubernetes.NetworkPolicy, own, { type: "merge", body: { spec: { policyTypes: ["Ingress"] } } }));
+      await allowed(() => stranger.delete(kubernetes.NetworkPolicy, own));
+    });
+
+    test("a daemon's token writes about its own machine and about no other", async () => {
+      const pods = await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.daemon}` });
+      const pod = pods.items.find(({ spec }) => spec?.nodeName === worker);
+      const boundObjectRef = { apiVersion: "v1", kind: "Pod", name: pod?.metadata.name, uid: pod?.metadata.uid };
+      const daemon = await clientOf(await tokenOf(namespace, objects.daemon, { boundObjectRef }), "daemon");
+      const unbound = await clientOf(await tokenOf(namespace, objects.daemon, {}), "unbound");
+      // These refusals are the test's own.
+      cluster.refusalsAreExpected();
+      const annotate = (client: KubeClient, node: string) => () => client.patch(kubernetes.Node, { name: node }, { type: "merge", body: { metadata: { annotations: { "example.com/written-by-a-test": "x" } } } }, { dryRun: true });
+      const tell = (client: KubeClient, node: string) => () => client.patch(MachineConfigNode, { name: node }, { type: "merge", body: { metadata: { annotations: { "example.com/written-by-a-test": "x" } } } }, { dryRun: true });
+      await allowed(annotate(daemon, worker));
+      await allowed(tell(daemon, worker));
+      for (const write of [annotate(daemon, "master-0"), tell(daemon, "master-0"), annotate(unbound, worker), tell(unbound, worker)]) await refused(write, "a daemon writes only about its own machine");
+      await refused(() => daemon.patch(kubernetes.Node, { name: worker }, { type: "merge", body: { spec: { unschedulable: true } } }), "not its spec");
+    });
   });
 });

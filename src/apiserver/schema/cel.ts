@@ -418,6 +418,8 @@ export type PolicyCompilation = { readonly verdict: "compiled"; readonly policy:
 interface Named {
   readonly name: string;
   readonly run: ParseResult;
+  /** As it was written. */
+  readonly expression: string;
 }
 
 interface Validation {
@@ -459,7 +461,7 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
       else if (named.has(`${field}/${name}`)) errors.push(duplicate(at, name));
       named.add(`${field}/${name}`);
       const run = compile(entry["expression"], `spec.${field}[${index}].expression`, field === "variables" ? "any" : "bool");
-      return run === undefined ? [] : [{ name, run }];
+      return run === undefined ? [] : [{ name, run, expression: String(entry["expression"]) }];
     });
   const variables = expressions("variables");
   const conditions = expressions("matchConditions");
@@ -497,9 +499,11 @@ function decide(input: PolicyInput, variables: readonly Named[], conditions: rea
   const context: Record<string, unknown> = {};
   for (const name of ["object", "oldObject", "request", "params", "namespaceObject"] as const) context[name] = toCel(input[name] ?? null);
   context["variables"] = lazily(variables, context);
-  for (const { name, run } of conditions) {
-    const result = evaluate(run, context);
-    if (result.verdict === "failed") return { verdict: "failed", message: `expression '${name}' resulted in error: ${result.message}` };
+  // Conditions are asked before the namespace is looked up: k8s.io/apiserver pkg/admission/plugin/policy/validating/validator.go (master).
+  const before = { ...context, namespaceObject: toCel({}) };
+  for (const { expression, run } of conditions) {
+    const result = evaluate(run, before);
+    if (result.verdict === "failed") return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
     if (result.value !== true) return { verdict: "skipped" };
   }
   for (const { run, expression, message, messageExpression, reason } of validations) {

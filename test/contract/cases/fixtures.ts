@@ -118,6 +118,7 @@ const policies: readonly (readonly [name: string, spec: Json, binding?: Json])[]
   ["old", { validations: [{ expression: "oldObject == null || object.data == oldObject.data", message: "data are frozen" }] }],
   ["user", { validations: [{ expression: "request.userInfo.username == 'admin' && 'system:masters' in request.userInfo.groups && request.operation in ['CREATE', 'UPDATE'] && request.namespace == object.metadata.namespace", message: "only admin" }] }],
   ["home", { validations: [{ expression: "namespaceObject.metadata.name == object.metadata.namespace && request.kind.kind == 'ConfigMap' && request.resource.resource == 'configmaps'", message: "not at home" }] }],
+  ["homeless", { matchConditions: [{ name: "at-home", expression: "has(namespaceObject.metadata.name)" }], validations: [{ expression: "false", message: "homeless" }] }],
   ["dry", { validations: [{ expression: "request.dryRun != true", message: "not dry" }] }],
   ["fails", { failurePolicy: "Fail", validations: [{ expression: "object.data.ghost == 'x'" }] }],
   ["ignores", { failurePolicy: "Ignore", validations: [{ expression: "object.data.ghost == 'x'" }] }],
