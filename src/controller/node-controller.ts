@@ -1,3 +1,4 @@
+import { ControllerConfig } from "../api/controller-config.ts";
 import { type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
@@ -7,6 +8,7 @@ import { selectorIsEmpty } from "../api/object.ts";
 import { openshift } from "../api/openshift.ts";
 import { type Facts, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
+import { certificateExpiries } from "../core/controller-config-of.ts";
 import { controlPlaneMarks } from "../core/control-plane-marks.ts";
 import { labelsOfFirstPool } from "../core/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool-progress.ts";
@@ -178,6 +180,7 @@ export function nodeController(): Controller {
       watching({ resource: kubernetes.Pod, selection: operatorPods, keep: slimReadiness, concerns: ({ before, after }) => (operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat()) ? [] : controlPlanePools()) }),
       ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimReadiness, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
       watching({ resource: MachineConfig, concerns: () => [] }),
+      watching({ resource: ControllerConfig, concerns: ({ before, after }) => (equalValues(certificateExpiries(before), certificateExpiries(after)) ? [] : cluster.pools().map(({ metadata }) => metadata.name)) }),
       watching({
         resource: openshift.Scheduler,
         optional: true,
@@ -217,7 +220,7 @@ export function nodeController(): Controller {
       if ((await giveTargets(before, topology, context)) === "overtaken") overtaken = true;
       const after = look();
       if (after === undefined) return settled();
-      await writeStatus(after, context);
+      await writeStatus({ ...after, certificates: certificateExpiries(context.caches.of(ControllerConfig).get(objects.controllerConfig)) }, context);
       tellOddities(pool, context);
       const marked = await markMembers(after, topology, context);
       if (overtaken || marked === "overtaken") return settled(overtakenSeconds);

@@ -5,7 +5,7 @@ import { openshift } from "../api/openshift.ts";
 import { selfSigned } from "../../test/certificates/self-signed.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import { baseConfigs, textOfBase64 } from "./base-configs.ts";
-import { type ClusterSources, controllerConfigOf, isCompleted, mergedRegistryCas, renderFence, sourceKinds, sourceMaps, templateStatus } from "./controller-config-of.ts";
+import { type ClusterSources, certificateExpiries, controllerConfigOf, isCompleted, mergedRegistryCas, renderFence, sourceKinds, sourceMaps, templateStatus } from "./controller-config-of.ts";
 import { renderPool } from "./render-pool.ts";
 
 const base64 = (text: string) => encodeBase64(new TextEncoder().encode(text));
@@ -28,6 +28,17 @@ const config = (more: Partial<ControllerConfig> = {}): ControllerConfig => ({
   ...more,
 });
 const now = Date.UTC(2030, 0, 1);
+test("the status names every certificate that machines get, until when it is good, and where it comes from", async () => {
+  const [api, registry] = [await selfSigned("CN=api", { notAfter: new Date("2031-02-03T04:05:06Z") }), await selfSigned("CN=registry")];
+  const given = config({ spec: { ...spec, kubeAPIServerServingCAData: base64(`${api}no certificate`), additionalTrustBundle: base64("-- none --"), imageRegistryBundleData: [{ file: "registry..5000", data: base64(registry) }] } });
+  const status = templateStatus(given, { at: "completed", version: "1" }, now);
+  expect((status.controllerCertificates ?? []).filter(({ bundleFile }) => bundleFile !== "RootCAData")).toEqual([
+    { subject: "api", signer: "api", bundleFile: "KubeAPIServerServingCAData", notBefore: "2025-01-01T00:00:00Z", notAfter: "2031-02-03T04:05:06Z" },
+    { subject: "registry", signer: "registry", bundleFile: "registry..5000", notBefore: "2025-01-01T00:00:00Z", notAfter: "2035-01-01T00:00:00Z" },
+  ]);
+  expect(certificateExpiries({ ...given, status })).toEqual([{ bundle: "KubeAPIServerServingCAData", subject: "api", expiry: "2031-02-03T04:05:06Z" }]);
+});
+
 const completed = config({ status: templateStatus(config(), { at: "completed", version: "1" }, now) });
 
 describe("the fence before rendering", () => {

@@ -291,5 +291,22 @@ export function templateStatus(config: ControllerConfig, progress: TemplateProgr
     condition(types.running, progress.at === "running", progress.at === "running" ? `syncing towards (${generation}) generation` : ""),
     condition(types.failing, progress.at === "failing", progress.at === "failing" ? progress.message : ""),
   ];
-  return { ...config.status, observedGeneration: generation, conditions };
+  return { ...config.status, observedGeneration: generation, conditions, controllerCertificates: certificatesIn(config) };
+}
+
+/** Certificates that machines get, by the field that they come from; a registry's by its file. What cannot be read is left out. */
+function certificatesIn({ spec }: ControllerConfig): NonNullable<NonNullable<ControllerConfig["status"]>["controllerCertificates"]> {
+  const bundles: readonly (readonly [file: string, data: string | null | undefined])[] = [
+    ["KubeAPIServerServingCAData", spec.kubeAPIServerServingCAData],
+    ["CloudProviderCAData", spec.cloudProviderCAData],
+    ["RootCAData", spec.rootCAData],
+    ["AdditionalTrustBundle", spec.additionalTrustBundle],
+    ...[...(spec.imageRegistryBundleData ?? []), ...(spec.imageRegistryBundleUserData ?? [])].map(({ file, data }) => [file, data] as const),
+  ];
+  return bundles.flatMap(([bundleFile, data]) => certificatesOf(data === null || data === undefined ? "" : textOfBase64(data)).map(({ subject, signer, notBefore, notAfter }) => ({ subject, signer, bundleFile, notBefore, notAfter })));
+}
+
+/** The certificates of machines that the API server is known by, and until when they are good, as pools show them. */
+export function certificateExpiries(config: ControllerConfig | undefined): readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[] {
+  return (config?.status?.controllerCertificates ?? []).flatMap(({ bundleFile, subject, notAfter }) => (bundleFile === "KubeAPIServerServingCAData" && notAfter !== undefined ? [{ bundle: bundleFile, subject, expiry: notAfter }] : []));
 }

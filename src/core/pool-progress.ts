@@ -14,6 +14,8 @@ export interface PoolFacts {
   readonly irreconcilable: readonly string[];
   /** Nodes that this pool and others select, so that they belong to none of them, with the pools. */
   readonly ambiguous: ReadonlyMap<string, readonly string[]>;
+  /** Certificates that the API server is known by on machines, and until when they are good; `undefined`: nobody looked. */
+  readonly certificates?: readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }

@@ -111,6 +111,13 @@ describe("poolStatus", () => {
     expect(statusOf([], { ambiguous: new Map([["x", ["infra", "gpu"]]]) }).of("Updated")?.message).toContain("x is selected by infra and gpu and so belongs to none of them");
   });
 
+  test("until when the API server's certificates on machines are good is shown, also while the pool is paused", () => {
+    const certificates = [{ bundle: "KubeAPIServerServingCAData", subject: "api", expiry: "2031-01-01T00:00:00Z" }];
+    const pool = poolWith({ spec: { paused: true } });
+    expect(poolStatus({ ...factsOf([member("a")], { pool }), certificates }).certExpirys).toEqual(certificates);
+    expect(poolStatus(factsOf([member("a")], { pool })).certExpirys).toBeUndefined();
+  });
+
   test("machines out of reach and silent daemons are named with since when", () => {
     const lost = member("a", { kubeletReady: false, kubeletReason: "Ready is Unknown", phase: "Lost", since: "2030-01-01T11:00:00Z" });
     const silent = member("b", { daemonAwaySince: "2030-01-01T11:30:00Z" });

@@ -60,6 +60,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     unavailableMachineCount: members.unavailable,
     degradedMachineCount: failed.length,
     conditions: [...conditions.values()],
+    ...(facts.certificates === undefined || (facts.certificates.length === 0 && before.certExpirys === undefined) ? {} : { certExpirys: facts.certificates.map((each) => ({ ...each })) }),
     ...(progress.verdict === "Done" && pool.spec.configuration !== undefined ? { configuration: pool.spec.configuration } : {}),
   };
 }

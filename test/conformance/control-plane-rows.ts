@@ -97,6 +97,7 @@ export const controlPlane: readonly Section[] = [
       ours("C3.7 lost", "Machines out of reach and daemons that fell silent are named with since when.", status("machines out of reach and silent daemons are named with since when"), told("a daemon that is silent for five minutes counts as away and is named; one that is away for a moment does not")),
       same("C3.7 configuration", "status.configuration follows when every machine has the target.", status("status.configuration follows only when all machines have the target")),
       ours("C3.7 stable", "Without a change of facts nothing is written, and times move only with a status; a daemon that comes and goes moves no count.", status("without a change of facts nothing of the status changes, and times move only with a status"), told("counts do not move when a daemon or the watch of it comes and goes")),
+      same("C3.7 certificates", "Until when the certificates are good that machines know the API server by is shown on every pool, paused or not.", status("until when the API server's certificates on machines are good is shown, also while the pool is paused"), inFile("src/core/controller-config-of.test.ts")("the status names every certificate that*")),
       same("C3.7 foreign", "Conditions of other writers are kept, and make the pool degraded.", status("a render failure of another writer is kept and makes the pool degraded")),
     ],
   },
