@@ -11,7 +11,7 @@ import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, pool
 import { poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets } from "./quarantine.ts";
 import { reconcile } from "./reconcilable.ts";
-import { type EtcdMember, type RolloutPolicy, selectNodes } from "./select-nodes.ts";
+import { type EtcdMember, type RolloutPolicy, type WaitReason, selectNodes } from "./select-nodes.ts";
 
 /** How current the facts are that an answer rests on. `Unknown`: not everything has been read even once. */
 export type Freshness = "Fresh" | "Stale" | "Unknown";
@@ -196,7 +196,7 @@ export function nodePair(facts: Facts, name: string): Answer<{ readonly config: 
 }
 
 /** Why a node that should get its pool's target does not get it now; `undefined`: it does, or it has it. */
-export function nodeWait(facts: Facts, name: string): Answer<{ readonly reason: string; readonly lift: string }> | undefined {
+export function nodeWait(facts: Facts, name: string): Answer<{ readonly reason: WaitReason; readonly lift: string }> | undefined {
   const membership = facts.members.node(name)?.membership;
   if (membership?.verdict !== "member") return undefined;
   const wait = poolFacts(facts, membership.pool, { named: Number.POSITIVE_INFINITY })?.selection.waits.find(({ first }) => first.includes(name));

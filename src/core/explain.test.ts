@@ -73,7 +73,7 @@ What to do:
   });
 
   const verdicts: readonly { title: string; given: Partial<Parameters<typeof factsOf>[0]>; verdict: string; tells: readonly string[] }[] = [
-    { title: "when everything is done", given: { nodes: [node("a")] }, verdict: "Done", tells: [`All 1 machines of pool worker have ${new_}.`, "What to do: nothing"] },
+    { title: "when everything is done", given: { nodes: [node("a")] }, verdict: "Done", tells: [`The one machine of pool worker has ${new_}.`, "What to do: nothing"] },
     { title: "when it has no machines", given: {}, verdict: "Done", tells: [`Pool worker has no machines; new ones get ${new_}.`] },
     { title: "when it is paused", given: { pools: [poolNamed("worker", { paused: true })], nodes: [node("a", { has: old })] }, verdict: "Paused", tells: ["is paused: 0 of 1", "a: Paused", "set spec.paused of the pool to false"] },
     { title: "when nothing was rendered yet", given: { pools: [poolNamed("worker", { configuration: undefined })], nodes: [node("a", { has: "", wants: "" })] }, verdict: "NotRendered", tells: ["has no configuration yet", "see the condition RenderDegraded"] },

@@ -6,7 +6,7 @@ import { type Answer, type Facts, type Freshness, clusterMayUpgrade, nodePair, n
 import { describeDiff } from "./describe-diff.ts";
 import { diffConfigs } from "./diff-configs.ts";
 import { type Mover, type PoolProgress, poolBlockers } from "./pool-progress.ts";
-import type { Wait } from "./select-nodes.ts";
+import { type Wait, endsByItself } from "./select-nodes.ts";
 
 /** What is going on with one thing, why, what comes next, and what a person should do about it. */
 export interface Explanation {
@@ -40,7 +40,7 @@ function differences(before: MachineConfig | undefined, after: MachineConfig | u
 
 const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progress: PoolProgress) => string>> = {
   NotRendered: (name) => `Pool ${name} has no configuration yet, so that none of its machines gets one.`,
-  Done: (name, { total, target, paused }) => `${total === 0 ? `Pool ${name} has no machines; new ones get ${target}` : `All ${total} machines of pool ${name} have ${target}`}${paused ? ", and the pool is paused" : ""}.`,
+  Done: (name, { total, target, paused }) => `${total === 0 ? `Pool ${name} has no machines; new ones get ${target}` : total === 1 ? `The one machine of pool ${name} has ${target}` : `All ${total} machines of pool ${name} have ${target}`}${paused ? ", and the pool is paused" : ""}.`,
   Paused: (name, { done, total, target }) => `Pool ${name} is paused: ${done} of ${total} machines have ${target}, and no other gets it.`,
   Blocked: (name, { target }) => `The roll-out of pool ${name} stands still: a machine went back from ${target}, and no other healthy machine is given it.`,
   RollingOut: (name, { done, total, target }) => `Pool ${name} is rolling out: ${done} of ${total} machines have ${target}.`,
@@ -118,7 +118,7 @@ export function explainNode(facts: Facts, name: string): Explanation | undefined
   const conditions = known.machineConfigNode?.status?.conditions ?? [];
   const steps = [phases.updatePrepared, phases.cordoned, phases.drained, phases.appliedFiles, phases.appliedOSImage, phases.updatePostActionComplete, phases.rebootedNode, phases.uncordoned].flatMap((type) => {
     const condition = conditionOf(conditions, type);
-    return condition === undefined || (condition.status === "False" && condition.reason !== "Done") ? [] : [`${type}: ${condition.status} since ${condition.lastTransitionTime}${condition.message === "" ? "" : `, ${condition.message}`}`];
+    return condition === undefined || condition.status === "False" ? [] : [`${type}: ${condition.status} since ${condition.lastTransitionTime}${condition.message === "" ? "" : `, ${condition.message}`}`];
   });
   const degraded = conditionOf(conditions, phases.nodeDegraded);
   const others = facts.members.contradictions(facts.now).get(name);
@@ -130,19 +130,19 @@ export function explainNode(facts: Facts, name: string): Explanation | undefined
     sections: [
       ...section("Configuration", [`has ${config === "" ? "none yet" : config}`, ...(desiredConfig === config ? [] : [`was given ${desiredConfig === "" ? "none yet" : desiredConfig}`]), ...(target === "" || target === desiredConfig ? [] : [`the pool's target is ${target}`])]),
       ...section("On its way", differences(facts.machineConfig(config), facts.machineConfig(target === "" ? desiredConfig : target))),
-      ...section("Steps", at === "Idle" ? [] : steps),
-      ...section("Last update", at === "Idle" ? [...new Set(steps.map((line) => /last update: .*/.exec(line)?.[0] ?? ""))].filter((line) => line !== "") : []),
+      ...section("Steps", steps),
       ...section("Why it waits", wait === undefined ? [] : [`${wait.because.reason}: ${wait.because.message}`]),
       ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
       ...section("Two sources disagree", others === undefined ? [] : [others]),
     ],
     next: [
-      ...(wait === undefined ? [] : [wait.value.lift]),
+      ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.lift] : []),
       ...(at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Completing" ? ["it goes on by itself"] : []),
       ...(at === "NeedsUpdate" && wait === undefined && desiredConfig === target ? ["its daemon takes the target on"] : []),
       ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
     ],
     todo: [
+      ...(wait !== undefined && !endsByItself(wait.value.reason) ? [wait.value.lift] : []),
       ...(nodeRemedies[at] ?? []),
       ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained" ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"] : []),
       ...(known.membership.verdict === "ambiguous" ? [`take a label away that only one of ${known.membership.pools.join(" and ")} selects by`] : []),

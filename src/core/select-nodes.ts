@@ -30,7 +30,13 @@ export interface RolloutPolicy {
 
 export const plainPolicy: RolloutPolicy = { oneZoneAtATime: false, controlPlane: [], etcd: [], operatorNode: "" };
 
-export type WaitReason = "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy" | "EtcdUnhealthy" | "ZoneBusy" | "DrainSkipped";
+export type WaitReason = "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy" | "ControlPlaneAway" | "EtcdUnhealthy" | "ZoneBusy" | "DrainSkipped";
+
+/** Reasons that no time takes away: somebody has to do something. */
+const needPeople: ReadonlySet<WaitReason> = new Set(["Paused", "TargetQuarantined", "ControlPlaneAway", "EtcdUnhealthy"]);
+
+/** Whether a wait ends by itself, or somebody has to end it. */
+export const endsByItself = (reason: WaitReason): boolean => !needPeople.has(reason);
 
 /** Machines that should get the target and do not get it now, all for the same reason. */
 export interface Wait {
@@ -111,7 +117,7 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
     if (busy !== undefined) return ["ControlPlaneBusy", `${busy} of the control plane is under way, and one at a time is`, `it goes on when ${busy} is done`];
     if (!healthy) return undefined;
     const lost = others.find(isOutOfService);
-    if (lost !== undefined) return ["ControlPlaneBusy", `${lost.name} of the control plane is out of service (${whyOutOfService(lost)})`, `repair ${lost.name}, or put it back into service`];
+    if (lost !== undefined) return ["ControlPlaneAway", `${lost.name} of the control plane is out of service (${whyOutOfService(lost)})`, `repair ${lost.name}, or put it back into service`];
     const sick = policy.etcd.find(({ node, ready }) => node !== member.name && !ready);
     if (sick !== undefined) return ["EtcdUnhealthy", `the etcd member on ${sick.node} is not ready, and taking ${member.name} away could cost etcd its quorum`, `see the etcd pod on ${sick.node}`];
     return undefined;
