@@ -43,6 +43,12 @@ describe("withPhases", () => {
     expect(conditionOf(end, "Drained")).toMatchObject({ reason: "Done", message: "last update: rendered-x" });
   });
 
+  test("the end says what the run did not need and what it did last", () => {
+    const run = withPhases([], [{ type: "Drained", status: "False", reason: "NotRequired", message: "" }, { type: "UpdatePostActionComplete", status: "True", reason: "ServiceReloaded", message: "reload crio.service" }], t0);
+    const end = withPhases(run, phasesAtEnd("rendered-x", run), t0);
+    expect(["Drained", "UpdatePostActionComplete", "AppliedFiles"].map((type) => conditionOf(end, type)?.message)).toEqual(["last update: rendered-x: NotRequired", "last update: rendered-x: ServiceReloaded: reload crio.service", "last update: rendered-x"]);
+  });
+
   test("long messages are cut", () => {
     const long = withPhases([], [{ ...drained("Unknown", "X"), message: "x".repeat(5000) }], t0);
     expect(conditionOf(long, "Drained")?.message.length).toBe(1024);

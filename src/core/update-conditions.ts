@@ -73,9 +73,20 @@ export function phasesAtStart(target: string): readonly PhaseReport[] {
     .map((type) => (type === types.updated ? { type, status: "False", reason: "UpdateRequested", message: `an update to ${target} was asked for` } : { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` }));
 }
 
-/** At the end everything is behind: the last run stays readable in the messages. */
-export function phasesAtEnd(target: string): readonly PhaseReport[] {
+/**
+ * At the end everything is behind: the last run stays readable in the messages, with what it did not need and what it did last.
+ *
+ * @param run the phases as the run left them.
+ */
+export function phasesAtEnd(target: string, run: readonly PhaseReport[] = []): readonly PhaseReport[] {
+  const left = new Map(run.map((phase) => [phase.type, phase]));
+  const outcomeOf = (type: string): string => {
+    const phase = left.get(type);
+    if (phase?.reason === notRequired) return `: ${notRequired}`;
+    if (phase === undefined || type !== types.updatePostActionComplete || phase.status === "False") return "";
+    return `: ${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}`;
+  };
   return allConditionTypes
     .filter((type) => type !== types.nodeDegraded)
-    .map((type) => (type === types.updated ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` } : { type, status: "False", reason: "Done", message: `last update: ${target}` }));
+    .map((type) => (type === types.updated ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` } : { type, status: "False", reason: "Done", message: `last update: ${target}${outcomeOf(type)}` }));
 }

@@ -11,7 +11,7 @@ import type { NodeConfig } from "../core/node-config.ts";
 import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/plan-node.ts";
 import { reconcile } from "../core/reconcilable.ts";
 import { storageOverridesOf } from "../core/render-for-pool.ts";
-import { childReason, notRequired, phasesAtEnd, phasesAtStart } from "../core/update-conditions.ts";
+import { childReason, notRequired, phasesAtStart } from "../core/update-conditions.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
@@ -307,7 +307,8 @@ export function daemonController(options: DaemonOptions): Controller {
       report.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
       await report.annotate(node, { [annotations.state]: nodeStates.working, [annotations.reason]: "", [annotations.postConfigAction]: has[annotations.postConfigAction] === undefined ? undefined : "" });
     }
-    if (!drains) {
+    // After its reboot a machine needs no drain any more; the one that it had is told of.
+    if (!drains && has[annotations.desiredDrain] !== `drain-${name}`) {
       report.phases([
         { type: types.cordoned, status: "False", reason: notRequired, message: "no drain is required" },
         { type: types.drained, status: "False", reason: notRequired, message: "no drain is required" },
@@ -490,7 +491,7 @@ export function daemonController(options: DaemonOptions): Controller {
       ...drainTakenBack(node, name),
     });
     const finished = has[annotations.state] !== nodeStates.done || has[annotations.currentConfig] !== name;
-    if (finished) report.phases(phasesAtEnd(name));
+    if (finished) report.ended(name);
     announced = undefined;
     failing = undefined;
     const { bootId } = await host.os.status(context.signal);

@@ -2,7 +2,7 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import type { IrreconcilableChange } from "../core/irreconcilable-changes.ts";
-import { type PhaseReport, withPhases } from "../core/update-conditions.ts";
+import { type PhaseReport, phasesAtEnd, withPhases } from "../core/update-conditions.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -24,6 +24,8 @@ export interface NodeReporter {
   annotate(node: Node, annotations: Readonly<Record<string, string | undefined>>): Promise<void>;
   /** Notes phases; they are written together by `flush`. */
   phases(reports: readonly PhaseReport[]): void;
+  /** Notes that the update to `target` is over: what it went through is put behind, and what is noted from here on is of the time after it. */
+  ended(target: string): void;
   /** Whether the MachineConfigNode names targets that this machine went back from. */
   namesRefused(): Promise<boolean>;
   /** Names them there, or takes the names away. */
@@ -38,6 +40,8 @@ export interface NodeReporter {
 export function nodeReporter(options: { readonly kube: KubeClient; readonly clock: Clock; readonly log: Logger; readonly nodeName: string }): NodeReporter {
   const { kube, clock, log, nodeName } = options;
   let noted = new Map<string, PhaseReport>();
+  /** An update that is over and was not told of yet, with what was noted of it. */
+  let over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
   let notedVersions: { desired?: string; current?: string } = {};
   let notedChanges: readonly IrreconcilableChange[] | undefined;
   /** What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived. */
@@ -77,6 +81,10 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
     phases(reports) {
       for (const report of reports) noted.set(report.type, report);
     },
+    ended(target) {
+      over = { target, run: [...(over?.run ?? []), ...noted.values()] };
+      noted = new Map();
+    },
     async namesRefused() {
       const object = await kube.get(MachineConfigNode, { name: nodeName });
       return (object?.metadata.annotations?.[annotations.refusedTargets] ?? "") !== "";
@@ -92,16 +100,19 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       notedChanges = changes;
     },
     async flush() {
-      if (noted.size === 0 && Object.keys(notedVersions).length === 0 && notedChanges === undefined) return;
+      if (noted.size === 0 && over === undefined && Object.keys(notedVersions).length === 0 && notedChanges === undefined) return;
       const reports = [...noted.values()];
       const versions = notedVersions;
       const changes = notedChanges;
+      const end = over;
+      over = undefined;
       noted = new Map();
       notedVersions = {};
       notedChanges = undefined;
       const change = (object: MachineConfigNode): Partial<MachineConfigNode> | undefined => {
         const before = object.status?.conditions ?? [];
-        const conditions = withPhases(before, reports, clock.now());
+        const put = end === undefined ? [] : phasesAtEnd(end.target, withPhases(before, end.run, clock.now()));
+        const conditions = withPhases(before, [...put, ...reports], clock.now());
         const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
         const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
         const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
@@ -117,6 +128,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       } catch (error) {
         // The newest state is written with the next flush; an update never waits for its own story.
         log.warn({ error }, "MachineConfigNode not written");
+        over ??= end;
         noted = new Map([...reports.map((report) => [report.type, report] as const), ...noted]);
         notedVersions = { ...versions, ...notedVersions };
         notedChanges ??= changes;

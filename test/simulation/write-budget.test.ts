@@ -1,0 +1,153 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { MachineConfig } from "../../src/api/machine-config.ts";
+import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
+import { annotations, fieldManagers, labels, machineConfigNodeConditions as types } from "../../src/api/names.ts";
+import type { Condition } from "../../src/api/object.ts";
+import { encodeDataUrl } from "../../src/ignition/data-url.ts";
+import { World } from "./world.ts";
+
+interface Write {
+  readonly by: string;
+  /** `nodes`, `machineconfignodes`, … */
+  readonly kind: string;
+  readonly name: string;
+  readonly bytes: number;
+  readonly isTarget: boolean;
+}
+
+/** What a roll-out to three workers, one after the other, asked of the API server, and what the MachineConfigNode of one of them said on the way. */
+interface Told {
+  readonly writes: readonly Write[];
+  readonly walks: ReadonlyMap<string, readonly (readonly Condition[])[]>;
+}
+
+async function rollOut(path: string): Promise<Told> {
+  const writes: Write[] = [];
+  const walks = new Map<string, (readonly Condition[])[]>();
+  const world = new World({
+    seed: 5,
+    faults: false,
+    plant: {
+      transport: (transport) => async (request, signal) => {
+        const response = await transport(request, signal);
+        const [, kind = "", name = ""] = /\/(nodes|machineconfignodes|machineconfigpools|events)\/?([^/?]*)/.exec(request.target) ?? [];
+        const by = /fieldManager=([^&]*)/.exec(request.target)?.[1] ?? "";
+        const body = typeof request.body === "string" ? request.body : "";
+        // Leases are renewed by the clock, whatever is updated.
+        if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases")) writes.push({ by, kind, name, bytes: body.length, isTarget: by === fieldManagers.node && body.includes(annotations.desiredConfig) });
+        return response;
+      },
+    },
+  });
+  await world.setUp();
+  await world.kernel.run({ until: () => world.keeper.isQuiet, maxMs: 3_600_000 });
+  await world.pass(60_000);
+  void (async () => {
+    const { resourceVersion } = await world.kube.list(MachineConfigNode);
+    for await (const { object, type } of world.kube.watch(MachineConfigNode, {}, { resourceVersion, timeoutSeconds: 100_000 }, new AbortController().signal)) {
+      if (type === "BOOKMARK" || type === "DELETED") continue;
+      walks.set(object.metadata.name, [...(walks.get(object.metadata.name) ?? []), object.status?.conditions ?? []]);
+    }
+  })();
+  await world.pass(1000);
+  writes.length = 0;
+  const before = world.keeper.pools.objects.get("worker")?.spec.configuration?.name;
+  await world.act(
+    world.kube.create(MachineConfig, {
+      apiVersion: MachineConfig.apiVersion,
+      kind: "MachineConfig",
+      metadata: { name: "60-budget", labels: { [labels.role]: "worker" } },
+      spec: { config: { ignition: { version: "3.4.0" }, storage: { files: [{ path, mode: 0o644, contents: { source: encodeDataUrl("changed") } }] } } },
+    }),
+  );
+  await world.kernel.run({ until: () => world.keeper.isQuiet && world.keeper.pools.objects.get("worker")?.spec.configuration?.name !== before, maxMs: 3_600_000 });
+  await world.pass(60_000);
+  expect(world.keeper.violations).toEqual([]);
+  return { writes, walks };
+}
+
+const workers = ["worker-0", "worker-1", "worker-2"];
+
+/** Which conditions changed their status from one version to the next, as `Type Status`. */
+function changesOf(walk: readonly (readonly Condition[])[]): readonly (readonly string[])[] {
+  const steps: string[][] = [];
+  for (const [index, conditions] of walk.entries()) {
+    const before = walk[index - 1];
+    if (before === undefined) continue;
+    const changed = conditions.filter((condition) => before.find(({ type }) => type === condition.type)?.status !== condition.status);
+    if (changed.length > 0) steps.push(changed.map(({ type, status }) => `${type} ${status}`));
+  }
+  return steps;
+}
+
+describe("an update with drain and reboot", () => {
+  let told: Told;
+  beforeAll(async () => {
+    told = await rollOut("/etc/test/reboot");
+  }, 120_000);
+
+  test("writes no more to each object than its budget allows, and the target once", () => {
+    for (const name of workers) {
+      const of = (kind: string, by: RegExp) => told.writes.filter((write) => write.name === name && write.kind === kind && by.test(write.by) && !write.isTarget).length;
+      const counts = { target: told.writes.filter((write) => write.name === name && write.isTarget).length, node: of("nodes", /^(mcd|mcc-node)$/), drain: of("nodes", /^mcc-drain$/), machineConfigNode: of("machineconfignodes", /./) };
+      expect(counts.target, name).toBe(1);
+      expect(counts.node, name).toBeLessThanOrEqual(6);
+      expect(counts.drain, name).toBeLessThanOrEqual(4);
+      expect(counts.machineConfigNode, name).toBeLessThanOrEqual(8);
+      // A roll-out that nobody counted would keep every budget.
+      expect(Math.min(counts.node, counts.drain, counts.machineConfigNode), name).toBeGreaterThan(2);
+    }
+  });
+
+  test("sends at most 40 KiB for each machine, all requests of all components together", () => {
+    const bytes = told.writes.reduce((sum, write) => sum + write.bytes, 0);
+    expect(bytes / workers.length / 1024).toBeLessThanOrEqual(40);
+  });
+
+  test("walks through the conditions in order, and back to rest", () => {
+    for (const name of workers) {
+      const steps = changesOf(told.walks.get(name) ?? []);
+      const entered = steps.flat().filter((change) => !change.endsWith(" False")).map((change) => change.split(" ")[0]);
+      const order = [types.updatePrepared, types.cordoned, types.drained, types.appliedFiles, types.appliedFilesAndOS, types.updatePostActionComplete, types.rebootedNode, types.resumed, types.updated];
+      const firsts = [...new Set(entered)].filter((type) => order.some((known) => known === type));
+      // Conditions of one version come in the order of the list, whatever that is.
+      const stepOf = (type: string) => steps.findIndex((step) => step.some((change) => change.startsWith(`${type} `) && !change.endsWith(" False")));
+      expect(firsts.toSorted(), name).toEqual(order.toSorted());
+      expect(order.map(stepOf), name).toEqual(order.map(stepOf).toSorted((a, b) => a - b));
+      expect(steps[0], name).toContain("Updated False");
+      expect((told.walks.get(name) ?? []).at(-1)?.filter(({ status }) => status !== "False").map(({ type }) => type).toSorted(), name).toEqual(["Resumed", "Updated"]);
+    }
+  });
+
+  test("moves the time of a condition exactly when its status changes", () => {
+    for (const name of workers) {
+      for (const [index, conditions] of (told.walks.get(name) ?? []).entries()) {
+        const before = told.walks.get(name)?.[index - 1];
+        for (const condition of conditions) {
+          const was = before?.find(({ type }) => type === condition.type);
+          if (was !== undefined && was.status === condition.status) expect(condition.lastTransitionTime, `${name} ${condition.type}`).toBe(was.lastTransitionTime);
+        }
+      }
+    }
+  });
+});
+
+describe("an update without reboot", () => {
+  test.for([
+    { path: "/etc/test/quiet", outcome: "None" },
+    { path: "/etc/test/reload", outcome: "ServiceReloaded" },
+  ])("of $path says that nobody had to be drained, and what was done: $outcome", { timeout: 120_000 }, async ({ path, outcome }) => {
+    const { writes, walks } = await rollOut(path);
+    const messageOf = (type: string) => walks.get("worker-0")?.at(-1)?.find((condition) => condition.type === type)?.message ?? "";
+    expect(messageOf(types.drained)).toMatch(/: NotRequired$/);
+    expect(messageOf(types.updatePostActionComplete)).toContain(`: ${outcome}: `);
+    expect(writes.filter(({ by }) => by === fieldManagers.drain)).toEqual([]);
+  });
+
+  test("is told apart from one with a reboot", { timeout: 120_000 }, async () => {
+    const { walks } = await rollOut("/etc/test/reboot");
+    const last = walks.get("worker-0")?.at(-1);
+    expect(last?.find(({ type }) => type === types.updatePostActionComplete)?.message).toMatch(/: Rebooted$/);
+    expect(last?.find(({ type }) => type === types.drained)?.message).not.toContain("NotRequired");
+  });
+});
