@@ -4,6 +4,12 @@ import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { definedResources, errorCodes } from "../src/api/index.ts";
 import { group } from "../src/api/names.ts";
+import { alerts, prometheusRule } from "../src/core/alerts.ts";
+import { factsOf } from "../src/core/answers.ts";
+import { daemonMetrics } from "../src/core/daemon-metrics.ts";
+import { type MetricFamily, clusterMetrics } from "../src/core/metrics.ts";
+import { RolloutMeter } from "../src/core/rollout-meter.ts";
+import { lookMeter } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
 import { version } from "../src/cli/version.ts";
 import { suiteImage } from "../src/cluster/host/pod-worker.ts";
@@ -127,7 +133,25 @@ function apiServerDifferences(): string {
   return `# Where the embedded API server differs\n\nThe contract suite runs the same cases on the embedded API server and on kube-apiserver 1.34. These are the only differences it allows; each has a test on both. Generated from \`test/contract/differences.ts\`.\n\n| what | embedded | kube-apiserver | why |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
-const wanted: Record<string, string> = { ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli(), "docs/reference/host-drivers.md": drivers() };
+function metrics(): string {
+  const controller = [...lookMeter(() => 0).families(), ...clusterMetrics({ facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0), machineConfigNodes: [], machineConfiguration: undefined }), ...new RolloutMeter().families(0)];
+  const daemon = daemonMetrics({ state: "Done", reason: "", config: "rendered-worker", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "worker-0");
+  const rows = (families: readonly MetricFamily[]) => families.map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`).join("\n");
+  const head = "| metric | type | labels | meaning |\n| --- | --- | --- | --- |";
+  const runbooks = alerts.map((alert) => `### ${alert.name}\n\n${alert.severity}${alert.for === undefined ? "" : `, after ${alert.for}`}: \`${alert.expression}\`\n\n${alert.means}\n\n\`\`\`\n${alert.see.join("\n")}\n\`\`\`\n\n${alert.remedy}\n`);
+  return [
+    "# Metrics and alerts",
+    "Generated from the code that writes them. Names and labels that the reference has are its own; what they count is what is there now: a machine that is gone leaves nothing behind.",
+    "## The controller\n\nAt `/metrics` of its admission port, over TLS, to whoever the API server says may `get` that path. Only the process that leads tells of pools.",
+    `${head}\n${rows(controller)}`,
+    "## The daemon\n\nAt `/metrics` on a loopback address of its machine, port 8797.",
+    `${head}\n${rows(daemon)}`,
+    "## Alerts\n\n`install/monitoring/alerts.yaml` gives them to the Prometheus operator. Those that name metrics of the daemon (`mcd_`) speak only where something on the machines scrapes these.",
+    ...runbooks,
+  ].join("\n\n");
+}
+
+const wanted: Record<string, string> = { "install/monitoring/alerts.yaml": yamlOf([prometheusRule()], " from src/core/alerts.ts."), "docs/reference/metrics.md": metrics(), ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli(), "docs/reference/host-drivers.md": drivers() };
 const stale: string[] = [];
 for (const [path, text] of Object.entries(wanted)) {
   const file = join(root, path);

@@ -34,10 +34,10 @@ const joiningLookSeconds = 300;
 const atOnce = 16;
 const marksAtOnce = 200;
 
-const daemonPods: Selection = { namespace, labelSelector: `k8s-app=${objects.daemon}` };
-const operatorPods: Selection = { namespace, labelSelector: `k8s-app=${objects.operator}` };
+export const daemonPods: Selection = { namespace, labelSelector: `k8s-app=${objects.daemon}` };
+export const operatorPods: Selection = { namespace, labelSelector: `k8s-app=${objects.operator}` };
 /** Pods of etcd on OpenShift, and on clusters that kubeadm made. */
-const etcdPods: readonly Selection[] = [
+export const etcdPods: readonly Selection[] = [
   { namespace: "openshift-etcd", labelSelector: "app=etcd" },
   { namespace: "kube-system", labelSelector: "component=etcd" },
 ];

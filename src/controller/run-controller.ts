@@ -4,12 +4,15 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { namespace, objects } from "../api/names.ts";
-import { type MetricFamily, type Sample, clusterMetrics, metricsText } from "../core/metrics.ts";
+import { annotations, namespace, objects } from "../api/names.ts";
+import { factsOf } from "../core/answers.ts";
+import { type MetricFacts, type MetricFamily, type Sample, clusterMetrics, metricsText } from "../core/metrics.ts";
 import type { ClusterObjects } from "../core/plan-cluster.ts";
+import { poolOfNode } from "../core/pool-of-node.ts";
+import { RolloutMeter } from "../core/rollout-meter.ts";
 import { type Caches, type Controller, type RunOptions, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
-import type { KubeClient } from "../kube/kube-client.ts";
+import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, TlsFiles } from "../ports/listener.ts";
@@ -17,7 +20,7 @@ import { admissionHandler } from "./admission-handler.ts";
 import { collectController, configUsers } from "./collect-controller.ts";
 import { drainController } from "./drain-controller.ts";
 import { metricsHandler, metricsPath } from "./metrics-handler.ts";
-import { nodeController } from "./node-controller.ts";
+import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
 
@@ -59,9 +62,31 @@ function clusterIn(caches: Caches): ClusterObjects {
   };
 }
 
+/** Everything that figures are made of, as the controllers see it. */
+function metricFacts(caches: Caches, now: number): MetricFacts {
+  const pods = (...selections: readonly Selection[]) => selections.flatMap((selection) => caches.of(kubernetes.Pod, selection).list());
+  const machineConfigNodes = caches.of(MachineConfigNode).list();
+  const objects_ = { pools: caches.of(MachineConfigPool).list(), nodes: caches.of(kubernetes.Node).list(), machineConfigNodes, machineConfigs: caches.of(MachineConfig).list(), daemonPods: pods(daemonPods), etcdPods: pods(...etcdPods), operatorPods: pods(operatorPods) };
+  return { facts: factsOf(objects_, now), machineConfigNodes, machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration) };
+}
+
+/** Tells a meter what pools and machines say from now on. */
+function follow(caches: Caches, meter: RolloutMeter): void {
+  const pools = caches.of(MachineConfigPool);
+  for (const pool of pools.list()) meter.putPool(pool.metadata.name, pool);
+  pools.onChange(({ key, after }) => meter.putPool(key, after));
+  caches.of(kubernetes.Node).onChange(({ before, after }) => {
+    const [was, is] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredConfig] ?? "");
+    if (after === undefined || was === undefined || is === undefined || was === "" || is === "" || was === is) return;
+    const membership = poolOfNode(after, pools.list());
+    if (membership.verdict === "member") meter.retargeted(membership.pool, was, is);
+  });
+}
+
 /** Counts what the controllers of this process did since it started. */
-function lookMeter(): { readonly count: NonNullable<RunOptions["onLook"]>; families(): readonly MetricFamily[] } {
+export function lookMeter(now: () => number): { readonly count: NonNullable<RunOptions["onLook"]>; families(): readonly MetricFamily[] } {
   const ended = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
+  const last = new Map<string, Sample>();
   const taken = new Map<string, { count: number; seconds: number }>();
   return {
     count({ controller, outcome, seconds }) {
@@ -69,15 +94,18 @@ function lookMeter(): { readonly count: NonNullable<RunOptions["onLook"]>; famil
       const one = ended.get(id) ?? { labels: { subcontroller: controller, outcome }, value: 0 };
       one.value += 1;
       ended.set(id, one);
+      last.set(id, { labels: { subcontroller: controller, state: outcome }, value: Math.floor(now() / 1000) });
       const all = taken.get(controller) ?? { count: 0, seconds: 0 };
       taken.set(controller, { count: all.count + 1, seconds: all.seconds + seconds });
     },
     families: () => [
-      { name: "mcc_reconcile_total", help: "Looks at one object, by how they ended.", type: "counter", samples: [...ended.values()] },
+      { name: "mcc_reconcile_total", help: "Looks at one object, by how they ended.", type: "counter", labels: ["subcontroller", "outcome"], samples: [...ended.values()] },
+      { name: "mcc_sub_controller_state", help: "When a controller's look at an object last ended so, in seconds since the epoch.", type: "gauge", labels: ["subcontroller", "state"], samples: [...last.values()] },
       {
         name: "mcc_reconcile_seconds",
         help: "How long these looks took.",
         type: "summary",
+        labels: ["subcontroller"],
         samples: [...taken].flatMap(([subcontroller, { count, seconds }]) => [
           { suffix: "_count", labels: { subcontroller }, value: count },
           { suffix: "_sum", labels: { subcontroller }, value: seconds },
@@ -108,14 +136,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   // A plan needs what both of these watch.
   const isWatching = chosen.includes("render") && chosen.includes("node");
 
-  const looks = lookMeter();
+  const looks = lookMeter(() => clock.now());
+  const rollouts = new RolloutMeter();
   const reviews = admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)), usersOf: (config) => (caches === undefined || !chosen.includes("collect") ? undefined : configUsers(caches, config)) });
   const metrics = metricsHandler({
     kube,
     clock,
     log: log.child({ controller: "metrics" }),
     // Whoever does not lead knows of no pool, and says nothing about any.
-    text: () => metricsText([...looks.families(), ...(caches === undefined ? [] : clusterMetrics(caches.of(MachineConfigPool).list(), caches.of(MachineConfigNode).list()))]),
+    text: () => metricsText([...looks.families(), ...(caches === undefined ? [] : [...clusterMetrics(metricFacts(caches, clock.now())), ...rollouts.families(clock.now())])]),
   });
 
   async function answerReviews(listener: NonNullable<ControllerOptions["admission"]>): Promise<void> {
@@ -133,7 +162,10 @@ export async function runController(options: ControllerOptions, signal: AbortSig
 
   const answering = admission === undefined ? undefined : answerReviews(admission);
   await whileLeader({ kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease }, signal, async (term) => {
-    const onSynced = (synced: Caches) => void (caches = isWatching ? synced : undefined);
+    const onSynced = (synced: Caches) => {
+      caches = isWatching ? synced : undefined;
+      if (caches !== undefined) follow(caches, rollouts);
+    };
     await runControllers(
       chosen.map((name) => make[name]()),
       // Nothing that a term began is sent after it.

@@ -26,7 +26,7 @@ export interface DaemonFigures {
  * main), and `err` and `reason` are words of a closed list where it puts whole texts; values that it gives as times are 1.
  */
 export function daemonMetrics(figures: DaemonFigures, node: string): readonly MetricFamily[] {
-  const family = (name: string, type: "gauge" | "counter", help: string, value: number, labels: Readonly<Record<string, string>> = {}): MetricFamily => ({ name, type, help, samples: [{ labels, value }] });
+  const family = (name: string, type: "gauge" | "counter", help: string, value: number, labels: Readonly<Record<string, string>> = {}): MetricFamily => ({ name, type, help, labels: Object.keys(labels), samples: [{ labels, value }] });
   const { os, state, reason, config, driftSince } = figures;
   return [
     ...(os === undefined ? [] : [family("mcd_host_os_and_version", "gauge", "System that the machine runs.", 1, { os: os.name, version: os.version })]),
