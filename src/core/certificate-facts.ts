@@ -2,9 +2,11 @@ import { decodeContents, textOf } from "../ignition/data-url.ts";
 
 /** What is read of a certificate: enough to say whose it is and until when it is good. */
 export interface CertificateFacts {
-  /** Common names; empty where a name has none. */
+  /** Distinguished names as RFC 2253 writes them, the most special part first: `CN=a,O=b`. */
   readonly subject: string;
   readonly signer: string;
+  /** Of the subject; empty where it has none. */
+  readonly commonName: string;
   /** ISO 8601, to the second. */
   readonly notBefore: string;
   readonly notAfter: string;
@@ -80,20 +82,32 @@ function children(bytes: Uint8Array): readonly Element[] {
 }
 
 const tags = { version: 0xa0, utcTime: 0x17, bmpString: 0x1e } as const;
-/** 2.5.4.3, id-at-commonName: ITU-T X.520. */
-const commonName = [0x55, 0x04, 0x03];
+/** Last number of 2.5.4.x → what it is called: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the reference writes names. */
+const attributeNames: Readonly<Record<number, string>> = { 3: "CN", 5: "SERIALNUMBER", 6: "C", 7: "L", 8: "ST", 9: "STREET", 10: "O", 11: "OU", 17: "POSTALCODE" };
 
-function commonNameOf(name: Element | undefined): string {
-  for (const set of children(name?.contents ?? new Uint8Array())) {
-    for (const attribute of children(set.contents)) {
+/** Parts of a name in the order of the certificate, each with what it is called; those of other kinds are left out. */
+function partsOf(name: Element | undefined): readonly (readonly { readonly type: string; readonly value: string }[])[] {
+  return children(name?.contents ?? new Uint8Array()).map((set) =>
+    children(set.contents).flatMap((attribute) => {
       const [type, value] = children(attribute.contents);
-      if (type === undefined || value === undefined || type.contents.length !== commonName.length || !commonName.every((byte, index) => type.contents[index] === byte)) continue;
+      const [a, b, last = -1, ...more] = type?.contents ?? [];
+      const called = a === 0x55 && b === 0x04 && more.length === 0 ? attributeNames[last] : undefined;
+      if (called === undefined || value === undefined) return [];
       // Names are UTF-8 or a part of ASCII in practice; UTF-16 (BMPString) is two bytes a character.
       const bytes = value.tag === tags.bmpString ? value.contents.filter((_, index) => index % 2 === 1) : value.contents;
-      return textOf(bytes) ?? String.fromCharCode(...bytes);
-    }
-  }
-  return "";
+      return [{ type: called, value: textOf(bytes) ?? String.fromCharCode(...bytes) }];
+    }),
+  );
+}
+
+const escaped = (value: string) => value.replaceAll(/[,+"\\<>;]|^[ #]|(?<=.) $/g, "\\$&");
+
+function nameOf(name: Element | undefined): string {
+  return partsOf(name)
+    .filter((set) => set.length > 0)
+    .toReversed()
+    .map((set) => set.map(({ type, value }) => `${type}=${escaped(value)}`).join("+"))
+    .join(",");
 }
 
 /** RFC 5280, 4.1.2.5: years of two digits are those from 1950 to 2049. */
@@ -122,5 +136,6 @@ export function certificateFacts(der: Uint8Array): CertificateFacts | undefined 
   const notBefore = timeOf(from);
   const notAfter = timeOf(until);
   if (notBefore === undefined || notAfter === undefined) return undefined;
-  return { subject: commonNameOf(subject), signer: commonNameOf(issuer), notBefore, notAfter };
+  const commonName = partsOf(subject).flat().find(({ type }) => type === "CN")?.value ?? "";
+  return { subject: nameOf(subject), signer: nameOf(issuer), commonName, notBefore, notAfter };
 }

@@ -33,10 +33,10 @@ test("the status names every certificate that machines get, until when it is goo
   const given = config({ spec: { ...spec, kubeAPIServerServingCAData: base64(`${api}no certificate`), additionalTrustBundle: base64("-- none --"), imageRegistryBundleData: [{ file: "registry..5000", data: base64(registry) }] } });
   const status = templateStatus(given, { at: "completed", version: "1" }, now);
   expect((status.controllerCertificates ?? []).filter(({ bundleFile }) => bundleFile !== "RootCAData")).toEqual([
-    { subject: "api", signer: "api", bundleFile: "KubeAPIServerServingCAData", notBefore: "2025-01-01T00:00:00Z", notAfter: "2031-02-03T04:05:06Z" },
-    { subject: "registry", signer: "registry", bundleFile: "registry..5000", notBefore: "2025-01-01T00:00:00Z", notAfter: "2035-01-01T00:00:00Z" },
+    { subject: "CN=api", signer: "CN=api", bundleFile: "KubeAPIServerServingCAData", notBefore: "2025-01-01T00:00:00Z", notAfter: "2031-02-03T04:05:06Z" },
+    { subject: "CN=registry", signer: "CN=registry", bundleFile: "registry..5000", notBefore: "2025-01-01T00:00:00Z", notAfter: "2035-01-01T00:00:00Z" },
   ]);
-  expect(certificateExpiries({ ...given, status })).toEqual([{ bundle: "KubeAPIServerServingCAData", subject: "api", expiry: "2031-02-03T04:05:06Z" }]);
+  expect(certificateExpiries({ ...given, status })).toEqual([{ bundle: "KubeAPIServerServingCAData", subject: "CN=api", expiry: "2031-02-03T04:05:06Z" }]);
 });
 
 const completed = config({ status: templateStatus(config(), { at: "completed", version: "1" }, now) });
@@ -214,6 +214,14 @@ describe("authorities in ControllerConfig", () => {
     const odd = `-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n${other}`;
     const configMaps = maps({ [sourceMaps.initialServingCa]: { "ca-bundle.crt": odd }, [sourceMaps.kubeletSigner]: { "ca-bundle.crt": fresh } });
     expect(textOfBase64(known(openShift({ configMaps, bringUp: true })).spec.kubeAPIServerServingCAData)).toBe(other);
+  });
+
+  test("nothing of what was read is changed", async () => {
+    const sources = openShift({ configMaps: maps({ [sourceMaps.initialServingCa]: { "ca-bundle.crt": await selfSigned("CN=a") }, [sourceMaps.registryCa]: { "b..5000": "pem b" } }) });
+    const before = known(sources).spec;
+    const [asRead, asWritten] = [structuredClone(sources), structuredClone(before)];
+    controllerConfigOf(sources, before);
+    expect([sources, before]).toEqual([asRead, asWritten]);
   });
 
   test("one that is gone after bring-up stays what it was, and somebody is told", () => {

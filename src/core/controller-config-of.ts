@@ -168,7 +168,7 @@ function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined 
 /** The initial bundle with the certificate of the signer, which is rotated after a year, as it is now. */
 export function withSigner(initial: string, current: string): string {
   return certificatesOf(initial)
-    .map(({ subject, pem }) => (subject.includes(kubeletSigner) ? current : pem))
+    .map(({ commonName, pem }) => (commonName.includes(kubeletSigner) ? current : pem))
     .join("");
 }
 

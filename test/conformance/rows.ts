@@ -1,5 +1,6 @@
 import { controlPlane } from "./control-plane-rows.ts";
 import { renderAndDrain } from "./render-and-drain-rows.ts";
+import { operatorRules } from "./operator-rows.ts";
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
@@ -15,6 +16,7 @@ const anUpdate = inFile("test/daemon/update.test.ts", "an update");
 const cannotTake = inFile("test/daemon/update.test.ts", "what a machine cannot take");
 const system = inFile("test/daemon/update.test.ts", "the system of a machine");
 const disk = inFile("test/daemon/disk.test.ts");
+const writesCertificates = inFile("test/daemon/certificates.test.ts");
 const looks = inFile("test/daemon/looks.test.ts");
 const tables = inFile("test/conformance/tables.test.ts");
 const plan = inFile("src/core/plan-node.test.ts", "planNode");
@@ -39,7 +41,6 @@ const retries = inFile("src/registry/retries.test.ts");
 const pulls = inFile("test/registry/pull.test.ts");
 
 const firstBootUnits = "units of the first boot belong to the templates and images of a CoreOS cluster; this suite brings the command that they run";
-const certificates = "certificates and pull secrets that come without a MachineConfig (section 12 of the reference) are not part of this suite yet";
 const imageMode = "images that are built on the cluster are another part of the suite, which does not hand any to machines yet";
 const refusedTitle = (what: string) => `${what}: refused by name before anything is touched, and healed by another target`;
 
@@ -53,7 +54,7 @@ const machine: readonly Section[] = [
       ours("3.1 pool", "The pool is not asked for: the target stands on the Node, and other machines' configurations are never read.", update("an idle machine > asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing")),
       same("3.1 rebooted", "A reboot that was announced is told as done by the first look of another boot, not by another process in the same one.", looks("a look > after a reboot takes back what was said of it, once the machine has really gone down"), update("a reboot > is not taken for done by a daemon that starts before the machine has gone down")),
       skip("3.1 fsync", "Machines of the control plane keep ostree's own setting for flushing objects.", "it only trades the speed of a pull for etcd's latency, and an administrator can set it in the image"),
-      skip("3.1 secret", "The cluster's merged pull secret is used where it lies; this daemon does not write it.", certificates),
+      same("3.1 secret", "The cluster's merged pull secret is written as soon as the daemon runs, whatever state the machine is in.", writesCertificates("what somebody changes on the disk is put right at the next look, mode and owner left as they are")),
       same("3.1 1", "What was left of a first boot that did not end is put aside: from here on the daemon does it.", startUp("a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done")),
       same("3.1 2", "Ignition's own presets are removed, so that later presets are the vendor's.", startUp("a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done")),
       skip("3.1 3", "Names of network interfaces are left as they are.", "it needs RHEL's nmstatectl on the way from RHEL 9 to 10; no driver of ours runs there"),
@@ -306,7 +307,7 @@ const machine: readonly Section[] = [
       skip("8.1 10, window", "No window is held open in which probes of the user could still turn an update back.", "probes are not part of the API yet; until then the node's readiness holds the rest of the pool back, not this machine"),
       ours("8.1 10, refused", "What was gone back from is not tried again until somebody lifts it or chooses another target.", startUp("a boot that is not the one that was asked for > another target lifts a refusal by itself", "a boot that is not the one that was asked for > on a machine that has nothing to go back to ends in a sentence, not in a loop of reboots")),
       ours("8.1 11", "The current configuration is written and the ledger closed last.", anUpdate("that reboots writes down what it owes before it changes anything, and closes the ledger last"), planted("whole: the ledger is closed before the reboot", "claims: the target is claimed when the update b…")),
-      skip("8.1 secrets", "Pull secrets and certificates are not written between the ledger and the system.", certificates),
+      ours("8.1 secrets", "Pull secrets and certificates are written whenever they change, by a loop of their own, and are no step of an update.", writesCertificates("a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time")),
       ours("8.1 after", "Done, and the return into service if we took it out.", anUpdate("leaves somebody else's cordon alone"), planted("cordon: the daemon lifts whatever cordon there …")),
     ],
   },
@@ -322,7 +323,7 @@ const machine: readonly Section[] = [
     id: "9.2",
     title: "The disk: one file",
     rows: [
-      skip("9.2 1", "The kubelet's authority is a file like others.", certificates),
+      same("9.2 1", "The kubelet's authority, the cloud's and the merged pull secret are left out of updates.", writesCertificates("no plan writes, compares or takes away what is the writer's: a configuration is as old there as it is itself")),
       same("9.2 2", "A file that appends is refused, except to a machine that starts with it.", cannotTake(refusedTitle("a file that is appended to")), startUp("a machine that joins > without anything meets its first configuration through the daemon, folders, links and appended files too")),
       same("9.2 3", "No source is an empty file; data URLs are read, plain or base64, compressed or not; nothing else.", disk("a file is written > without contents: empty", "a file is written > plain", "a file is written > base64", "a file is written > compressed"), cannotTake(refusedTitle("contents from elsewhere"))),
       same("9.2 4", "The mode that is given, or 0644; folders that are missing on the way are made 0755.", disk("a file is written > plain", "a file is written > in the place of a link, and folders on its way are root's and 0755; the link comes back"), everyDriver("many are written at once, the last one of a path counts, and folders on the way have the owner that is asked for")),
@@ -479,4 +480,4 @@ const machine: readonly Section[] = [
 ];
 
 /** Every rule: those of a machine, and those of the control plane. */
-export const sections: readonly Section[] = [...machine, ...renderAndDrain, ...controlPlane];
+export const sections: readonly Section[] = [...machine, ...renderAndDrain, ...controlPlane, ...operatorRules];
