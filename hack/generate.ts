@@ -8,6 +8,7 @@ import { alerts, prometheusRule } from "../src/core/alerts.ts";
 import { factsOf } from "../src/core/answers.ts";
 import { daemonMetrics } from "../src/core/daemon-metrics.ts";
 import { type MetricFamily, clusterMetrics } from "../src/core/metrics.ts";
+import { poolAnnotations } from "../src/core/pool-policy.ts";
 import { RolloutMeter } from "../src/core/rollout-meter.ts";
 import { lookMeter } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
@@ -54,6 +55,11 @@ function install(): Record<string, string> {
     ...Object.fromEntries(Object.entries(parts).map(([file, part]) => [`install/${file}`, yamlOf(part, " from src/operator.")])),
     "install/kustomization.yaml": yamlOf([kustomization], ". install/README.md says how to make it yours."),
   };
+}
+
+function annotationsOfPools(): string {
+  const rows = poolAnnotations.map(({ key, values, byDefault, does }) => `| \`${key}\` | ${values} | ${byDefault} | ${does} |`);
+  return `# Annotations of a MachineConfigPool\n\nHow a pool wants to be treated, beside its spec. What is not understood is refused when somebody writes it; where nobody was asked, it counts as absent and is an event on the pool. Generated from \`src/core/pool-policy.ts\`.\n\n| annotation | values | without it | what it does |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
 function errors(): string {
@@ -151,7 +157,7 @@ function metrics(): string {
   ].join("\n\n");
 }
 
-const wanted: Record<string, string> = { "install/monitoring/alerts.yaml": yamlOf([prometheusRule()], " from src/core/alerts.ts."), "docs/reference/metrics.md": metrics(), ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli(), "docs/reference/host-drivers.md": drivers() };
+const wanted: Record<string, string> = { "install/monitoring/alerts.yaml": yamlOf([prometheusRule()], " from src/core/alerts.ts."), "docs/reference/metrics.md": metrics(), ...crds(), ...install(), "docs/errors.md": errors(), "docs/merge.md": merge(), "docs/reference/api-server.md": apiServerDifferences(), "docs/reference/kinds.md": kinds(), "docs/reference/commands.md": cli(), "docs/reference/pool-annotations.md": annotationsOfPools(), "docs/reference/host-drivers.md": drivers() };
 const stale: string[] = [];
 for (const [path, text] of Object.entries(wanted)) {
   const file = join(root, path);

@@ -92,3 +92,10 @@ describe("rendered configs", () => {
     expect(await stored(scene)).toEqual([]);
   });
 });
+
+test("annotations of a pool that are not understood count as absent, and are told once", async () => {
+  const { scene } = await settledPool([]);
+  await policy(scene, { [annotations.retainedConfigs]: "many" });
+  await scene.pass(2 * hour);
+  expect(await scene.events("PoolAnnotationIgnored")).toEqual([`metadata.annotations[${annotations.retainedConfigs}]: "many" is not understood; write a whole number from 0 to 1000; 5 are kept when the annotation is absent`]);
+});

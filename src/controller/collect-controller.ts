@@ -39,12 +39,15 @@ export function configUsers(caches: Caches, config: string): readonly string[] {
 /**
  * Removes rendered configs that nothing uses, after a quiet time, but for the last few of each pool; and makes one again
  * that was deleted while something uses it. The target of a pool is made again by the render controller, from its members.
+ * It tells, too, what of a pool's annotations counts as absent.
  */
 export function collectController(): Controller {
   /** Since when nothing uses a config: forgetting it costs only time. */
   const unusedSince = new Map<string, number>();
   /** Rendered configs that went away, as they were, until somebody has looked whether they are needed. */
   const gone = new Map<string, MachineConfig>();
+  /** What was last told of a pool's annotations. */
+  const told = new Map<string, string>();
 
   return {
     name: "collect",
@@ -77,6 +80,7 @@ export function collectController(): Controller {
       const rendered = caches.of(MachineConfig).byIndex(ofPool, name).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
       await makeAgain(name, pool, context);
       if (pool !== undefined) await noteRolledOut(pool, context);
+      tellProblems(name, pool, context);
 
       const usersOf = (config: string) => configUsers(caches, config);
       const now = clock.now();
@@ -93,6 +97,18 @@ export function collectController(): Controller {
       return rendered.length === 0 ? settled() : settled(Math.max(1, next));
     },
   };
+
+  /** Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody should know. */
+  function tellProblems(name: string, pool: MachineConfigPool | undefined, { events, log }: Context): void {
+    const problems = pool === undefined ? [] : poolPolicy(pool).problems;
+    const text = problems.map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`).join("; ");
+    if (pool !== undefined && text !== "" && told.get(name) !== text) {
+      events.event(pool, { type: "Warning", reason: "PoolAnnotationIgnored", message: text });
+      log.warn({ pool: name, problems: text }, "annotations of a pool count as absent");
+    }
+    if (text === "") told.delete(name);
+    else told.set(name, text);
+  }
 
   async function remove(name: string, pool: MachineConfigPool | undefined, going: readonly Retention[], verdicts: readonly Retention[], { kube, caches, events, log, signal }: Context): Promise<void> {
     const removed: string[] = [];
@@ -138,10 +154,10 @@ export function collectController(): Controller {
   }
 }
 
-/** What of a pool decides what is kept for it. */
+/** What of a pool decides what is kept for it, or has to be told. */
 const wantedOf = (pool: MachineConfigPool) => {
-  const { retainedConfigs: most, retentionQuietSeconds } = poolPolicy(pool).policy;
-  return JSON.stringify([most, retentionQuietSeconds, configsIn(usesOfPool(pool))]);
+  const { policy, problems } = poolPolicy(pool);
+  return JSON.stringify([policy.retainedConfigs, policy.retentionQuietSeconds, problems, configsIn(usesOfPool(pool))]);
 };
 
 /** What all machines have is what one can go back to: the config itself remembers it. */

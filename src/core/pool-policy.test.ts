@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { annotations } from "../api/names.ts";
-import { defaultPoolPolicy, newPolicyProblems, poolPolicy } from "./pool-policy.ts";
+import { defaultPoolPolicy, newPolicyProblems, poolAnnotations, poolPolicy } from "./pool-policy.ts";
 
 const pool = (has: Readonly<Record<string, string>>) => ({ metadata: { annotations: has } });
 
@@ -64,4 +64,9 @@ test("what a pool had before stands in nobody's way", () => {
   expect(newPolicyProblems(pool({ [annotations.retainedConfigs]: "some", other: "x" }), before)).toEqual([]);
   expect(newPolicyProblems(pool({ [annotations.retainedConfigs]: "many" }), before)).toHaveLength(1);
   expect(newPolicyProblems(before, undefined)).toHaveLength(1);
+});
+
+test("every annotation that is described is read: what cannot be understood is told at its place", () => {
+  const all = Object.fromEntries(poolAnnotations.map(({ key }) => [key, "?"]));
+  expect(poolPolicy(pool(all)).problems.filter(({ severity }) => severity === "error").map(({ path }) => path)).toEqual(poolAnnotations.map(({ key }) => `metadata.annotations[${key}]`));
 });

@@ -35,6 +35,20 @@ export interface PoolPolicy {
 
 export const defaultPoolPolicy: PoolPolicy = { drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 };
 
+/** Everything that can be said of a pool by annotation, for people: docs/reference/pool-annotations.md is written from it. */
+export const poolAnnotations: readonly { readonly key: string; readonly values: string; readonly byDefault: string; readonly does: string }[] = [
+  { key: annotations.drainDeadlineSeconds, values: "seconds, 1 to 604800", byDefault: "as long as it takes", does: "How long the drain of a machine may take before `drain-after-deadline` says what happens. It counts from the first cordon, also across restarts of the controller." },
+  {
+    key: annotations.drainAfterDeadline,
+    values: `\`wait\`, \`skip\`, or \`force: \` and a list of ${protections.map((protection) => `\`${protection}\``).join(", ")}`,
+    byDefault: "`wait`",
+    does: "`wait` says so and goes on without force. `skip` puts the machine back into service, gives its place to another one, and tries again later. `force` deletes pods whose eviction is refused, each with an event, if all that protects them is named: a disruption budget (`pdb`), something else such as a webhook (`refused`), that no controller makes them again (`unmanaged`), that they keep data on the machine (`emptyDir`).",
+  },
+  { key: annotations.oneZoneAtATime, values: "`true`, `false`", byDefault: "`false`", does: "Machines of two zones are never out of service for an update at the same time." },
+  { key: annotations.retainedConfigs, values: "number, 0 to 1000", byDefault: `\`${defaultPoolPolicy.retainedConfigs}\``, does: "How many rendered configurations that nothing uses any more are kept for going back. One that anything uses is always kept." },
+  { key: annotations.retentionQuietSeconds, values: "seconds, 0 to 604800", byDefault: `\`${defaultPoolPolicy.retentionQuietSeconds}\``, does: "How long a rendered configuration is left alone after its last use before it may be removed." },
+];
+
 /** A week: whoever writes more has counted in another unit. */
 const longestSeconds = 7 * 24 * 3600;
 const mostRetained = 1000;
@@ -93,7 +107,6 @@ export function newPolicyProblems(pool: Annotated, before: Annotated | undefined
   const { problems } = poolPolicy(pool);
   if (before === undefined) return problems;
   const isNew = (key: string) => pool.metadata.annotations?.[key] !== before.metadata.annotations?.[key];
-  const keys = [annotations.drainDeadlineSeconds, annotations.drainAfterDeadline, annotations.oneZoneAtATime, annotations.retainedConfigs, annotations.retentionQuietSeconds];
-  const changed = keys.filter(isNew).map(pathTo);
+  const changed = poolAnnotations.map(({ key }) => key).filter(isNew).map(pathTo);
   return problems.filter(({ path }) => changed.includes(path));
 }

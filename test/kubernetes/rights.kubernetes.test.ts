@@ -25,9 +25,11 @@ function isAskedWithin({ verb, resource }: { readonly verb: string; readonly res
 }
 
 /** Rights that only other clusters make use of. */
-function isForOtherClusters({ resource }: { readonly resource: string }): boolean {
+function isForOtherClusters({ verb, resource }: { readonly verb: string; readonly resource: string }): boolean {
   // Machines on loopback are no endpoints of a Service: there the controller is reached by its address.
-  return resource === "services";
+  if (resource === "services") return true;
+  // A kind that only clusters with builds have: it is asked for here, and there is nothing to watch.
+  return resource === "machineosbuilds" && verb === "watch";
 }
 
 /** Reading one object discloses no more than the list that a component lives by; it does so only when it meets a conflict. */
