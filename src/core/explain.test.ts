@@ -56,6 +56,8 @@ describe("what a pool says of itself", () => {
 Target:
   ${new_} since 2030-01-01T11:00:00Z
     ~ /etc/a.conf
+Done:
+  a
 Blocked:
   b: Draining since 2030-01-01T11:56:00Z (1 pod cannot be evicted: default/web-1 by PodDisruptionBudget default/web)
 Waiting:

@@ -66,6 +66,7 @@ export function explainPool(facts: Facts, name: string): Explanation | undefined
     sections: [
       ...section("Target", progress.target === "" ? [] : [`${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`, ...changes.map((change) => `  ${change}`)]),
       ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
+      ...section("Done", progress.verdict === "Done" || progress.done === 0 ? [] : [listed([...about.members.all()].flatMap((member) => (about.members.isUpdated(member.name) ? [member.name] : [])).sort(), progress.done)]),
       ...section("Working", progress.working.map(moved)),
       ...section("Blocked", progress.blocked.map(moved)),
       ...section("Failed", progress.failed.map(moved)),
