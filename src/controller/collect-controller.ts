@@ -93,7 +93,7 @@ export function collectController(): Controller {
       const going = verdicts.filter(({ keep }) => !keep);
       await remove(name, pool, going.slice(0, mostAtOnce), verdicts, context);
       if (going.length > mostAtOnce) return settled(breathSeconds);
-      const next = Math.min(...verdicts.flatMap((verdict) => (verdict.keep && verdict.because === "quiet" ? [(verdict.until - now) / 1000] : [])), lookAgainSeconds);
+      const next = Math.min(...verdicts.flatMap((verdict) => (verdict.keep && verdict.because === "quiet" && verdict.until !== undefined ? [(verdict.until - now) / 1000] : [])), lookAgainSeconds);
       return rendered.length === 0 ? settled() : settled(Math.max(1, next));
     },
   };

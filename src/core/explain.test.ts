@@ -154,6 +154,7 @@ describe("where a MachineConfig is", () => {
   const member = { apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfig", metadata: { name: "99-worker-a", labels: { [labels.role]: "worker" } }, spec: {} } as MachineConfig;
   test("in its pool, with how many machines have it", () => {
     const facts = clusterOf({ nodes: [node("a"), node("b", { has: old })], machineConfigs: [member, rendered(new_, 0o644)] });
+    expect(explanationText(explainMachineConfig(facts, new_, { name: new_, keep: true, because: "used", users: ["node w0 (desiredConfig)"] }) ?? expect.fail())).toContain("Kept:\n  used by node w0 (desiredConfig)");
     expect(explanationText(explainMachineConfig(facts, "99-worker-a") ?? expect.fail())).toContain(`worker: part of ${new_}, which 1 of 2 machines have`);
   });
   test("in no pool, with what to do", () => {

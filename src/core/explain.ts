@@ -6,6 +6,7 @@ import { type Answer, type Facts, type Freshness, clusterMayUpgrade, nodePair, n
 import { describeDiff } from "./describe-diff.ts";
 import { diffConfigs } from "./diff-configs.ts";
 import { type Mover, type PoolProgress, poolBlockers } from "./pool-progress.ts";
+import { type Retention, describeRetention } from "./retained-configs.ts";
 import { type Wait, endsByItself } from "./select-nodes.ts";
 
 /** What is going on with one thing, why, what comes next, and what a person should do about it. */
@@ -173,8 +174,11 @@ export function explainClusterOperator(facts: Facts, operator: ClusterOperator):
   };
 }
 
-/** Where one MachineConfig is: the pools that take it, and how many of their machines have it. `undefined`: there is no such one. */
-export function explainMachineConfig(facts: Facts, name: string): Explanation | undefined {
+/**
+ * Where one MachineConfig is: the pools that take it, and how many of their machines have it; of a rendered one also why it
+ * is kept. `undefined`: there is no such one.
+ */
+export function explainMachineConfig(facts: Facts, name: string, retention?: Retention): Explanation | undefined {
   const config = facts.machineConfig(name);
   if (config === undefined) return undefined;
   const isRendered = config.metadata.annotations?.[annotations.generatedByController] !== undefined && name.startsWith("rendered-");
@@ -193,7 +197,7 @@ export function explainMachineConfig(facts: Facts, name: string): Explanation | 
     freshness: facts.heardAt === undefined ? "Unknown" : "Fresh",
     reason: pools.length === 0 ? "NoPool" : "InPools",
     headline: pools.length === 0 ? `No pool takes ${name}.` : `${name} is in ${pools.length === 1 ? "the pool" : "the pools"} ${pools.map(({ metadata }) => metadata.name).join(", ")}.`,
-    sections: section("Pools", lines),
+    sections: [...section("Pools", lines), ...section("Kept", retention === undefined ? [] : [describeRetention(retention)])],
     next: [],
     todo: pools.length === 0 && !isRendered ? ["give it a label that some pool's machineConfigSelector selects, such as machineconfiguration.openshift.io/role"] : [],
   };

@@ -4,7 +4,7 @@ import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations } from "../api/names.ts";
-import { describeRetention, poolOfRendered, remade, retainedConfigs, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool, whyNotDeleted } from "./retained-configs.ts";
+import { describeRetention, poolOfRendered, remade, retainedConfigs, retentionOf, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool, whyNotDeleted } from "./retained-configs.ts";
 
 const owner = { apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", name: "worker", uid: "pool-uid", controller: true };
 const rendered = (name: string, created: string, rolledOut?: string): MachineConfig =>
@@ -46,6 +46,7 @@ describe("retainedConfigs", () => {
     const say = (more: Partial<Parameters<typeof retainedConfigs>[0]>) => retainedConfigs({ rendered: five, policy, usersOf: (config) => (config === "b" ? ["node w (currentConfig)", "pool worker (status)"] : []), unusedSince: () => 0, now: hour, ...more }).map(describeRetention);
     expect(say({})).toEqual(["nothing has used it since 1970-01-01T00:00:00Z: it goes", "used by node w (currentConfig), pool worker (status)", "nothing has used it since 1970-01-01T00:00:00Z: it goes", "kept for going back, 2 of 2", "kept for going back, 1 of 2"]);
     expect(say({ now: 0 })[0]).toBe("unused; it goes after 1970-01-01T01:00:00Z");
+    expect(say({ unusedSince: () => undefined })[0]).toBe("unused; it goes when nothing has used it for 3600 s");
   });
 });
 
@@ -68,6 +69,18 @@ describe("who uses a rendered config", () => {
       "r: MachineConfigNode w (refused)",
       "i: MachineOSBuild b (spec)",
     ]);
+  });
+
+  test("from whole lists: why one stays, and nothing of what is no rendered config", () => {
+    const pool = { metadata: { name: "worker", annotations: { [annotations.retainedConfigs]: "1" } }, spec: { configuration: { name: "e" } } } as unknown as MachineConfigPool;
+    const node = { metadata: { name: "w", annotations: { [annotations.currentConfig]: "a", [annotations.desiredConfig]: "e" } } } as unknown as Node;
+    const other = { apiVersion: "x", kind: "MachineConfig", metadata: { name: "99-x" } } as unknown as MachineConfig;
+    const objects = { pools: [pool], nodes: [node], machineConfigNodes: [], machineConfigs: [...five, other] };
+    const why = (name: string) => {
+      const retention = retentionOf(name, objects, 0);
+      return retention === undefined ? undefined : describeRetention(retention);
+    };
+    expect(["a", "b", "d", "e", "99-x", "absent"].map(why)).toEqual(["used by node w (currentConfig)", "unused; it goes when nothing has used it for 3600 s", "kept for going back, 1 of 1", "used by pool worker (target), node w (desiredConfig)", undefined, undefined]);
   });
 
   test("what cannot be deleted says who uses it and what to do", () => {

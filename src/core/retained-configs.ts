@@ -4,7 +4,7 @@ import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, notYetSet } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
-import { defaultPoolPolicy } from "./pool-policy.ts";
+import { defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
 
 /** One reason why a rendered config has to stay. */
@@ -49,8 +49,8 @@ export type Retention =
   | { readonly name: string; readonly keep: true; readonly because: "used"; readonly users: readonly string[] }
   /** One of the last that the pool has had: somebody may want to go back to it. `place`: 1 is the newest. */
   | { readonly name: string; readonly keep: true; readonly because: "recent"; readonly place: number; readonly of: number }
-  /** Nobody has used it for too short a time. */
-  | { readonly name: string; readonly keep: true; readonly because: "quiet"; readonly until: number }
+  /** Nobody has used it for too short a time, of `quietSeconds`. `until`: in milliseconds since the epoch; `undefined` where the beginning is not known. */
+  | { readonly name: string; readonly keep: true; readonly because: "quiet"; readonly quietSeconds: number; readonly until: number | undefined }
   | { readonly name: string; readonly keep: false; readonly unusedSince: number };
 
 export interface RetentionFacts {
@@ -60,7 +60,7 @@ export interface RetentionFacts {
   readonly policy: { readonly retainedConfigs: number; readonly retentionQuietSeconds: number } | undefined;
   /** Who uses a config, for people. */
   readonly usersOf: (config: string) => readonly string[];
-  /** Since when nothing uses a config, in milliseconds since the epoch; `undefined`: not known, so that its time begins now. */
+  /** Since when nothing uses a config, in milliseconds since the epoch; `undefined`: not known, so that it stays. */
   readonly unusedSince: (config: string) => number | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -89,10 +89,31 @@ export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }:
     if (users.length > 0) return { name, keep: true, because: "used", users };
     const place = unused.length - unused.findIndex(({ metadata }) => metadata.name === name);
     if (place <= most) return { name, keep: true, because: "recent", place, of: most };
-    const since = unusedSince(name) ?? now;
+    const since = unusedSince(name);
+    if (since === undefined) return { name, keep: true, because: "quiet", quietSeconds: quiet, until: undefined };
     const until = since + quiet * 1000;
-    return now < until ? { name, keep: true, because: "quiet", until } : { name, keep: false, unusedSince: since };
+    return now < until ? { name, keep: true, because: "quiet", quietSeconds: quiet, until } : { name, keep: false, unusedSince: since };
   });
+}
+
+/** Why one rendered config stays, from whole lists: what a command line looks at once. `undefined`: it is none. */
+export function retentionOf(
+  name: string,
+  objects: { readonly pools: readonly MachineConfigPool[]; readonly nodes: readonly Node[]; readonly machineConfigNodes: readonly MachineConfigNode[]; readonly machineConfigs: readonly MachineConfig[] },
+  now: number,
+): Retention | undefined {
+  const { pools, nodes, machineConfigNodes, machineConfigs } = objects;
+  const config = machineConfigs.find(({ metadata }) => metadata.name === name);
+  const poolName = config === undefined ? undefined : poolOfRendered(config);
+  if (poolName === undefined) return undefined;
+  const users = new Map<string, string[]>();
+  for (const use of [...pools.flatMap(usesOfPool), ...nodes.flatMap(usesOfNode), ...machineConfigNodes.flatMap(usesOfMachineConfigNode)]) {
+    const known = users.get(use.config) ?? [];
+    users.set(use.config, known.includes(use.user) ? known : [...known, use.user]);
+  }
+  const pool = pools.find(({ metadata }) => metadata.name === poolName);
+  const rendered = machineConfigs.filter((one) => poolOfRendered(one) === poolName);
+  return retainedConfigs({ rendered, policy: pool === undefined ? undefined : poolPolicy(pool).policy, usersOf: (one) => users.get(one) ?? [], unusedSince: () => undefined, now }).find((verdict) => verdict.name === name);
 }
 
 const shown = 5;
@@ -107,7 +128,7 @@ export function describeRetention(retention: Retention): string {
     case "recent":
       return `kept for going back, ${retention.place} of ${retention.of}`;
     case "quiet":
-      return `unused; it goes after ${new Date(retention.until).toISOString().slice(0, 19)}Z`;
+      return retention.until === undefined ? `unused; it goes when nothing has used it for ${retention.quietSeconds} s` : `unused; it goes after ${new Date(retention.until).toISOString().slice(0, 19)}Z`;
   }
 }
 

@@ -3,6 +3,7 @@ import { namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/object.ts";
 import { type Facts, factsOf } from "../../core/answers.ts";
 import { type Explanation, explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "../../core/explain.ts";
+import { type Retention, retentionOf } from "../../core/retained-configs.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
 import { systemClock } from "../../ports/node/index.ts";
@@ -32,11 +33,11 @@ export async function run(args: readonly string[]): Promise<number> {
   const subjects = positionals.map(subjectOf);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
   try {
-    const { facts, operators } = await read(kube);
+    const { facts, operators, retention } = await read(kube);
     const explanations: Explanation[] = [];
     let missing = false;
     for (const subject of subjects) {
-      const explanation = explain(facts, operators, subject);
+      const explanation = explain({ facts, operators, retention }, subject);
       if (explanation !== undefined) explanations.push(explanation);
       else {
         missing = true;
@@ -51,14 +52,14 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-function explain(facts: Facts, operators: readonly ClusterOperator[], { kind, name }: Subject): Explanation | undefined {
+function explain({ facts, operators, retention }: Known, { kind, name }: Subject): Explanation | undefined {
   switch (kind) {
     case "pool":
       return explainPool(facts, name);
     case "node":
       return explainNode(facts, name);
     case "mc":
-      return explainMachineConfig(facts, name);
+      return explainMachineConfig(facts, name, retention(name));
     case "clusteroperator": {
       const operator = operators.find(({ metadata }) => metadata.name === name);
       return operator === undefined ? undefined : explainClusterOperator(facts, operator);
@@ -72,7 +73,15 @@ function nearest(facts: Facts, { kind }: Subject): string {
   return names.length === 0 ? "" : `; there are ${names.sort().join(", ")}`;
 }
 
-async function read(kube: KubeClient): Promise<{ readonly facts: Facts; readonly operators: readonly ClusterOperator[] }> {
+/** What was read of a cluster. */
+interface Known {
+  readonly facts: Facts;
+  readonly operators: readonly ClusterOperator[];
+  /** Why a rendered config is kept. */
+  readonly retention: (config: string) => Retention | undefined;
+}
+
+async function read(kube: KubeClient): Promise<Known> {
   // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the others.
   const list = async <T extends KubeObject>(resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> => {
     try {
@@ -94,5 +103,7 @@ async function read(kube: KubeClient): Promise<{ readonly facts: Facts; readonly
     pods("openshift-etcd", "app=etcd"),
     pods("kube-system", "component=etcd"),
   ]);
-  return { facts: factsOf({ pools, nodes, machineConfigNodes, machineConfigs, daemonPods, operatorPods, etcdPods: etcdPods.flat() }, systemClock.now()), operators };
+  const now = systemClock.now();
+  const retention = (config: string) => retentionOf(config, { pools, nodes, machineConfigNodes, machineConfigs }, now);
+  return { facts: factsOf({ pools, nodes, machineConfigNodes, machineConfigs, daemonPods, operatorPods, etcdPods: etcdPods.flat() }, now), operators, retention };
 }
