@@ -38,6 +38,8 @@ export const annotations = {
   generatedByController: `${prefix}generated-by-controller-version`,
   generatedByVersion: `${prefix}generated-by-version`,
   releaseImageVersion: `${prefix}release-image-version`,
+  /** On ControllerConfig: `true` while a new authority of the API server is handed to machines. */
+  serviceCaRotate: `${prefix}service-ca-rotate`,
   osImageURLOverridden: `${prefix}os-image-url-overridden`,
   /** Ours: when every machine of the pool had this rendered config, RFC 3339. */
   rolledOutAt: `${prefix}rolled-out-at`,
@@ -129,6 +131,8 @@ export const objects = {
   controller: "machine-config-controller",
   daemon: "machine-config-daemon",
   osImageConfigMap: "machine-config-osimageurl",
+  /** ConfigMap with the API server's authorities as machines last got them. */
+  kubeconfigData: "kubeconfig-data",
   /** The ServiceAccount with whose Secrets machines pull from the cluster's own registry. */
   puller: "machine-os-puller",
 } as const;
@@ -162,6 +166,8 @@ export const hostPaths = {
   referenceOriginals: "/etc/machine-config-daemon/orig",
   referenceNoOriginals: "/etc/machine-config-daemon/noorig",
   kubeconfig: "/etc/kubernetes/kubeconfig",
+  /** What a kubelet made of the other one when it first joined. */
+  kubeletKubeconfig: "/var/lib/kubelet/kubeconfig",
   /** Any content: the next look applies the target again and reboots. */
   force: "/run/machine-config-daemon-force",
   stateFolder: "/var/lib/machine-config-daemon",

@@ -60,6 +60,8 @@ export const sourceMaps = {
   clientCa: `${managed}/kube-apiserver-client-ca`,
   registryCa: `${managed}/image-registry-ca`,
   cloudConfig: `${managed}/kube-cloud-config`,
+  /** Authorities by which the API server proves itself. */
+  serverProof: `${managed}/kube-apiserver-server-ca`,
   kubeletSigner: "openshift-kube-apiserver-operator/kube-apiserver-to-kubelet-client-ca",
   bootstrapped: "kube-system/bootstrap",
   rootCa: "kube-system/root-ca",

@@ -1,9 +1,11 @@
 import { ControllerConfig } from "../api/controller-config.ts";
 import { McoError } from "../api/errors.ts";
-import { hostPaths, objects } from "../api/names.ts";
+import { kubernetes } from "../api/kubernetes.ts";
+import { hostPaths, namespace, objects } from "../api/names.ts";
+import { withAuthorities } from "../core/kubeconfig-authorities.ts";
 import { type MachineFile, certificatePaths, machineCertificates } from "../core/machine-certificates.ts";
 import type { Host, HostEntry, HostWrite } from "../host/host.ts";
-import { type Controller, watching } from "../kube/controller.ts";
+import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, settled, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
 import { readConfig } from "./read-config.ts";
@@ -17,6 +19,10 @@ const sweepSeconds = 600;
 /** Document of the daemon's own: which files this writer put there, so that it takes away no others. */
 const recordName = "certificates.json";
 const version = 1;
+/** Document that says that the kubelet has not read its kubeconfig since it was changed. */
+const owedName = "kubelet-restart.json";
+const kubelet = "kubelet.service";
+const serverAuthorities = { namespace, fieldSelector: `metadata.name=${objects.kubeconfigData}` } as const;
 
 const carries = (config: ControllerConfig | undefined) => JSON.stringify(config === undefined ? [] : [config.metadata.uid, machineCertificates(config.spec).files.map(({ path, contents }) => [path, contents.join()])]);
 
@@ -34,6 +40,7 @@ export function certificateController({ host }: CertificateOptions): Controller 
         selection: { fieldSelector: `metadata.name=${objects.controllerConfig}` },
         concerns: ({ key, before, after }) => (carries(before) === carries(after) ? [] : [key]),
       }),
+      watching({ resource: kubernetes.ConfigMap, selection: serverAuthorities, concerns: () => [objects.controllerConfig] }),
     ],
     owns: ["Host/certificates"],
 
@@ -62,10 +69,34 @@ export function certificateController({ host }: CertificateOptions): Controller 
       for (const path of stale) await host.files.remove(path, signal);
       if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
       if (writes.length + stale.length > 0) log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
+      await believeServer(host, context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"], managed, context);
       if (problems.length > 0) log.warn({ problems: problems.map(({ message }) => message) }, "certificates of the cluster that cannot be written");
       return settled(sweepSeconds);
     },
   };
+}
+
+/**
+ * Lets the kubelet believe new authorities of the API server. It reads them when it starts, so it is owed a start, which is
+ * written down before the files are changed: a daemon that dies in between restarts it the next time. The reference puts
+ * the restart off for authorities that change during an upgrade; pods do not notice either way.
+ */
+async function believeServer(host: Host, bundle: string | undefined, managed: ReadonlySet<string>, { signal, log }: Context): Promise<void> {
+  const owes = (await host.ledger.read(owedName, signal)) !== undefined;
+  const writes: HostWrite[] = [];
+  for (const path of [hostPaths.kubeconfig, hostPaths.kubeletKubeconfig]) {
+    const has = bundle === undefined || managed.has(path) ? undefined : await host.files.read(path, signal);
+    if (bundle === undefined || has?.kind !== "file") continue;
+    const text = withAuthorities(new TextDecoder().decode(has.contents), bundle);
+    if (text !== undefined) writes.push({ path, entry: { ...has, contents: new TextEncoder().encode(text) } });
+  }
+  if (writes.length === 0 && !owes) return;
+  if (!owes) await host.ledger.write(owedName, JSON.stringify({ v: version, restart: kubelet }), signal);
+  if (writes.length > 0) await host.files.write(writes, signal);
+  const state = (await host.units.state([kubelet], signal)).get(kubelet);
+  if (state !== undefined && state.enablement !== "absent" && state.enablement !== "masked") await host.units.restart(kubelet, signal);
+  await host.ledger.remove(owedName, signal);
+  log.info({ written: writes.map(({ path }) => path) }, "the kubelet believes the API server's new authorities");
 }
 
 /** An existing file keeps its mode and owner; credentials are root's alone. */

@@ -95,6 +95,9 @@ export async function observeSources(context: Context): Promise<Omit<ClusterSour
   };
 }
 
+/** PEM of the authorities by which the API server proves itself; `undefined` where nobody publishes them. */
+export const observeServerProof = ({ caches }: Context): string | undefined => caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace }).get(sourceMaps.serverProof)?.data?.["ca-bundle.crt"];
+
 /** What admission policies need to make sense. */
 export function observeGuardNeeds({ caches }: Context): GuardNeeds {
   const infrastructure = caches.of(openshift.Infrastructure).get(one) !== undefined;

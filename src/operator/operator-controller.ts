@@ -24,7 +24,7 @@ import { updateObject } from "../kube/kube-client.ts";
 import { isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
-import { observeGuardNeeds, observePullSecret, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
+import { observeGuardNeeds, observePullSecret, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
 import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
@@ -33,6 +33,8 @@ export interface OperatorOptions {
   readonly version: string;
   /** Pullspec of the suite, for the components. */
   readonly image: string;
+  /** Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed for this long. */
+  readonly authoritiesSettleMs?: number;
   /** Told what the settings ask for, whenever they are looked at. */
   readonly setLogLevel?: (level: LogLevel) => void;
 }
@@ -69,6 +71,11 @@ export function operatorController(options: OperatorOptions): Controller {
   const applied = new Map<string, { readonly text: string; readonly at: number }>();
   /** Tasks that the API server has kept from ending, and since when (monotonic). */
   const heldUp = new Map<string, number>();
+  const settleMs = options.authoritiesSettleMs ?? 60_000;
+  /** Authorities of the API server that are not handed to machines yet, and since when they are so (monotonic). */
+  let changing: { readonly bundle: string; readonly since: number } | undefined;
+  /** They were handed over in this look. */
+  let isHandingOver = false;
   /** The way to this version was told of. */
   let announced = false;
   const everything = () => [one];
@@ -145,6 +152,7 @@ export function operatorController(options: OperatorOptions): Controller {
       await attempt("MachineConfigPools", () => syncPools(context));
       await attempt("MachineConfigNodes", () => syncNodes(context));
       await attempt("MachineConfigController", () => syncController(context));
+      await attempt("KubeconfigAuthorities", () => syncKubeconfigAuthorities(context));
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
       await attempt("Admission", () => syncAdmission(context));
@@ -155,7 +163,8 @@ export function operatorController(options: OperatorOptions): Controller {
       await writeStatus(outcomes, facts, context);
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
       for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
-      return settled(heldUp.size > 0 || unfinished.some(({ kind }) => kind === "failed") ? failedRetrySeconds : sweepSeconds);
+      if (heldUp.size > 0 || unfinished.some(({ kind }) => kind === "failed")) return settled(failedRetrySeconds);
+      return settled(changing === undefined ? sweepSeconds : settleMs / 1000);
     },
   };
 
@@ -270,6 +279,25 @@ export function operatorController(options: OperatorOptions): Controller {
     return done("MachineConfigNodes");
   }
 
+  /** Hands the API server's authorities to machines once they have stayed the same for a while: each change restarts kubelets. */
+  async function syncKubeconfigAuthorities(context: Context): Promise<TaskOutcome> {
+    const task = "KubeconfigAuthorities";
+    const key = "ca-bundle.crt";
+    isHandingOver = false;
+    const bundle = observeServerProof(context);
+    const handed = ownMap(objects.kubeconfigData, context)?.data?.[key];
+    if (bundle === undefined || bundle === handed) {
+      changing = undefined;
+      return done(task);
+    }
+    if (changing?.bundle !== bundle) changing = { bundle, since: context.clock.monotonic() };
+    if (handed !== undefined && context.clock.monotonic() - changing.since < settleMs) return done(task);
+    await context.kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.kubeconfigData, namespace }, data: { [key]: bundle } }, { owner, signal: context.signal });
+    isHandingOver = handed !== undefined;
+    changing = undefined;
+    return done(task);
+  }
+
   async function syncControllerConfig(context: Context): Promise<TaskOutcome> {
     const task = "ControllerConfig";
     const name = objects.controllerConfig;
@@ -289,7 +317,7 @@ export function operatorController(options: OperatorOptions): Controller {
     const { spec } = made;
     await keep(
       ControllerConfig,
-      { apiVersion: ControllerConfig.apiVersion, kind: ControllerConfig.kind, metadata: { name, annotations: { [annotations.generatedByVersion]: options.version, [annotations.releaseImageVersion]: options.version } }, spec } as KubeObject,
+      { apiVersion: ControllerConfig.apiVersion, kind: ControllerConfig.kind, metadata: { name, annotations: { [annotations.generatedByVersion]: options.version, [annotations.releaseImageVersion]: options.version, [annotations.serviceCaRotate]: String(isHandingOver) } }, spec } as KubeObject,
       context,
       true,
     );

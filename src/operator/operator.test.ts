@@ -45,7 +45,7 @@ async function start() {
   /** Runs an operator of a version, and returns the way to end it. */
   const operator = (version: string, image: string) => {
     const stopping = new AbortController();
-    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
+    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, authoritiesSettleMs: 1000, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
     return async () => {
       stopping.abort(new Error("the test is over"));
       await running;
@@ -163,6 +163,30 @@ describe("the operator", () => {
     await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } });
     await components(undefined);
     expect(logLevel()).toBe("info");
+  });
+
+  test("the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "openshift-config-managed" } });
+    const publish = (bundle: string) => kube.apply(kubernetes.ConfigMap, { metadata: { name: "kube-apiserver-server-ca", namespace: "openshift-config-managed" }, data: { "ca-bundle.crt": bundle } }, { owner: "test" });
+    const handed: string[] = [];
+    const stop = new AbortController();
+    const watching = (async () => {
+      for await (const event of kube.watch(kubernetes.ConfigMap, { namespace }, { resourceVersion: (await kube.list(kubernetes.ConfigMap)).resourceVersion, timeoutSeconds: 60 }, stop.signal)) {
+        if (event.type !== "BOOKMARK" && event.object.metadata.name === objects.kubeconfigData) handed.push(event.object.data?.["ca-bundle.crt"] ?? "");
+      }
+    })().catch(() => undefined);
+    const handedOn = (bundle: string) => until(kube, kubernetes.ConfigMap, { name: objects.kubeconfigData, namespace }, ({ data }) => data?.["ca-bundle.crt"] === bundle);
+    await publish("one");
+    await handedOn("one");
+    await publish("step");
+    await publish("two");
+    await handedOn("two");
+    await until(kube, ControllerConfig, { name: objects.controllerConfig }, ({ metadata }) => metadata.annotations?.[annotations.serviceCaRotate] === "false");
+    stop.abort();
+    await watching;
+    expect(handed).toEqual(["one", "two"]);
   });
 
   test("shows its image, one line on each pool, and writes nothing while nothing changes", async () => {

@@ -67,8 +67,9 @@ const operator: Rights = {
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
     rule("", ["serviceaccounts"], apply, components),
     rule("", ["services"], apply, [objects.controller]),
-    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [objects.controller]),
-    rule(rbac, ["rolebindings"], apply, [objects.controller]),
+    rule(rbac, ["roles"], [...apply, "bind", "escalate"], components),
+    rule(rbac, ["rolebindings"], apply, components),
+    rule("", ["configmaps"], apply, [objects.kubeconfigData]),
     rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("", ["pods"], read),
@@ -115,13 +116,12 @@ const daemon: Rights = {
     rule(group, ["controllerconfigs"], ["list", "watch"], [objects.controllerConfig]),
     rule(operatorGroup, ["machineconfigurations"], read),
     // Settings that not every cluster has.
-    rule(configGroup, ["schedulers"], ["list", "watch"]),
     rule("", ["nodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes"], ["get", "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
     rule("", ["events"], apply),
   ],
-  inOwnNamespace: [],
+  inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
 };
 
 function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {

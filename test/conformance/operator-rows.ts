@@ -25,6 +25,7 @@ const bundles = inFile("src/core/certificate-facts.test.ts", "a bundle");
 const machineFiles = inFile("src/core/machine-certificates.test.ts", "what a machine has from ControllerConfig itself");
 const writer = inFile("test/daemon/certificates.test.ts");
 const rpmOstree = inFile("src/host/rpm-ostree/rpm-ostree-host.test.ts", "a machine with rpm-ostree");
+const kubeconfig = inFile("src/core/kubeconfig-authorities.test.ts");
 const leader = inFile("src/kube/leader.test.ts");
 
 export const operatorRules: readonly Section[] = [
@@ -105,6 +106,13 @@ export const operatorRules: readonly Section[] = [
     ],
   },
   {
+    id: "C10.2",
+    title: "The API server's own authorities",
+    rows: [
+      better("F3", "C10.2 settle", "They are handed to machines once they have stayed the same for a minute; nobody sleeps for it.", operator("the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while")),
+    ],
+  },
+  {
     id: "C13",
     title: "Admission policies and rights",
     rows: [
@@ -135,6 +143,8 @@ export const operatorRules: readonly Section[] = [
       ours("12.2 unreadable", "What is no certificate is not written: a kubelet that believes nobody is worse than one that believes an old authority.", writer("what cannot be read leaves the machine with what it has"), machineFiles("a kubelet's authorities that are none*", "credentials that are no JSON*")),
       ours("12.2 names", "A registry's name cannot lead out of its folder.", machineFiles("no file outside of its folder comes*")),
       same("12.2 drift", "No plan writes, compares or takes away what is the writer's.", writer("no plan writes, compares or takes away what is the writer's: a configuration is as old there as it is itself")),
+      same("12.3 kubeconfig", "A kubeconfig gets the API server's new authorities, and everything else in it stays; the kubelet is started again once for it.", kubeconfig("*"), writer("a kubelet believes new authorities of the API server, and is started again once for it, also when the daemon dies in between"), openShift("the API server's authorities reach a machine's kubeconfig")),
+      skip("12.3 deferred", "The kubelet is started again at once, whichever signer is new.", "pods do not notice it, and a restart that is put off has to be remembered by somebody"),
       same("12.4", "Pulls of OS images use the merged secret where it is valid JSON.", rpmOstree("lets pulls use the merged pull secret when that is one, else the kubelet's, and the proxy without showing its password")),
     ],
   },

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { ControllerConfig } from "../../src/api/controller-config.ts";
 import { MachineConfig } from "../../src/api/machine-config.ts";
-import { hostPaths, objects } from "../../src/api/names.ts";
+import { kubernetes } from "../../src/api/kubernetes.ts";
+import { hostPaths, namespace, objects } from "../../src/api/names.ts";
 import { certificateController } from "../../src/daemon/certificate-controller.ts";
 import { documentStore } from "../../src/daemon/machine-documents.ts";
 import { readConfig } from "../../src/daemon/read-config.ts";
@@ -30,9 +31,11 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
   const kernel = new Kernel(5);
   const host = memoryHost({ images, image: "os@sha256:1", kernelArguments: [], random: kernel.random, onReboot: () => undefined });
   const { kube } = await kernel.complete(inProcessCluster(kernel), 60_000);
+  await kernel.complete(kube.apply(kubernetes.Namespace, { metadata: { name: namespace } }, { owner: "test" }), 60_000);
   await prepare(host);
   const writes: string[] = [];
   const removed: string[] = [];
+  const restarts: string[] = [];
   /** Fails the n-th effect on the machine from now. */
   let failAt = 0;
   const effect = () => {
@@ -41,6 +44,14 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
   };
   const watched: Host = {
     ...host,
+    units: {
+      ...host.units,
+      state: () => Promise.resolve(new Map([["kubelet.service", { enablement: "enabled", activity: "active" }]])),
+      restart: (unit) => {
+        restarts.push(unit);
+        return Promise.resolve();
+      },
+    },
     ledger: { ...host.ledger, write: async (...given) => (effect(), host.ledger.write(...given)) },
     files: {
       ...host.files,
@@ -65,7 +76,7 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
     await kernel.complete(kube.apply(ControllerConfig, { metadata: { name }, spec: { ...base, ...spec } }, { owner: "test", force: true }), 60_000);
     await kernel.run({ until: () => false, maxMs: 60_000 });
   };
-  return { kernel, host, kube, writes, removed, say, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }), failNext: (effects: number) => (failAt = effects), stop: () => stopping.abort(new Error("the test is over")) };
+  return { kernel, host, kube, writes, removed, restarts, say, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }), failNext: (effects: number) => (failAt = effects), stop: () => stopping.abort(new Error("the test is over")) };
 }
 
 test("a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time", async () => {
@@ -141,6 +152,30 @@ test("a writer that fails at any effect gets there all the same, and forgets not
     expect(await Promise.all(["a", "b", "c"].map((registry) => textAt(host, certsD(registry))))).toEqual([undefined, two, two]);
     await say({});
     expect(await Promise.all(["a", "b", "c"].map((registry) => textAt(host, certsD(registry))))).toEqual([undefined, undefined, undefined]);
+    stop();
+  }
+});
+
+test("a kubelet believes new authorities of the API server, and is started again once for it, also when the daemon dies in between", async () => {
+  const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
+  const kubeconfig = (bundle: string) => `clusters:\n- cluster:\n    certificate-authority-data: ${base64(bundle)}\n    server: https://api\n`;
+  for (const failing of [0, 1, 2]) {
+    const { host, kube, kernel, pass, restarts, failNext, say, stop } = await start(async (on) => {
+      await on.files.write([hostPaths.kubeconfig, hostPaths.kubeletKubeconfig].map((path) => ({ path, entry: { kind: "file", contents: new TextEncoder().encode(kubeconfig(one)), mode: 0o600, uid: 0, gid: 0 } }) as const), signal);
+    });
+    await say({});
+    const publish = (bundle: string) => kernel.complete(kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.kubeconfigData, namespace }, data: { "ca-bundle.crt": bundle } }, { owner: "test" }), 60_000);
+    await publish(one);
+    await pass(60_000);
+    expect(restarts).toEqual([]);
+    failNext(failing);
+    await publish(`${one}${two}`);
+    await pass(60_000);
+    for (const path of [hostPaths.kubeconfig, hostPaths.kubeletKubeconfig]) expect(await textAt(host, path)).toBe(kubeconfig(`${one}${two}`));
+    expect(await host.files.read(hostPaths.kubeconfig, signal)).toMatchObject({ mode: 0o600 });
+    expect(restarts).toEqual(["kubelet.service"]);
+    await pass(1_300_000);
+    expect(restarts).toEqual(["kubelet.service"]);
     stop();
   }
 });

@@ -34,7 +34,8 @@ const completed = ({ status, metadata }: ControllerConfig) => status?.observedGe
 async function makeOpenShift(): Promise<void> {
   const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true } as const;
   // The settings of the suite are a kind of OpenShift's as well, without the rules of this suite's own definition.
-  for (const resource of [...Object.values(openshift), MachineConfiguration]) {
+  const builds = { group: names.group, version: "v1", kind: "MachineOSBuild", plural: "machineosbuilds" };
+  for (const resource of [...Object.values(openshift), MachineConfiguration, builds]) {
     const { group, kind, plural, version: served } = resource;
     const name = `${plural}.${group}`;
     await cluster.kube.create(kubernetes.CustomResourceDefinition, {
@@ -124,6 +125,13 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
     expect(cluster.hostFile(worker, "/etc/waits.conf")).toBeUndefined();
     await cluster.kube.delete(MachineConfig, { name: "99-worker-waits" });
     await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } });
+  });
+
+  test("the API server's authorities reach a machine's kubeconfig", { timeout: 60_000 }, async () => {
+    const kubeconfig = (bundle: string) => stringify({ clusters: [{ name: "local", cluster: { server: "https://api", "certificate-authority-data": Buffer.from(bundle).toString("base64") } }] }, { lineWidth: 0, indentSeq: false });
+    cluster.writeHostFile(worker, hostPaths.kubeconfig, kubeconfig(bundles.one));
+    await configMap("openshift-config-managed", "kube-apiserver-server-ca", { "ca-bundle.crt": `${bundles.one}${bundles.two}` });
+    await expect.poll(() => cluster.hostFile(worker, hostPaths.kubeconfig), { timeout: 30_000 }).toBe(kubeconfig(`${bundles.one}${bundles.two}`));
   });
 
   test("credentials for the cluster's own registry are merged once there is one, reach the machine as root's alone, and are told to nobody", { timeout: 90_000 }, async () => {
