@@ -26,8 +26,8 @@ describe("what the Containerfile puts into the image", () => {
   });
 
   test.for([
-    ["machine-config-operator", "mco operator: the operator knows one verb: start"],
-    ["machine-config-controller", "mco controller: the controller knows one verb: start"],
+    ["machine-config-operator", "mco operator: the operator knows two verbs: start and bootstrap"],
+    ["machine-config-controller", "mco controller: the controller knows two verbs: start and bootstrap"],
     ["machine-config-daemon", "mco daemon:"],
   ] as const)("%s is that process", ([name, says]) => {
     const { status, stderr } = run(name, "stop");
