@@ -124,6 +124,14 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     const refused = await cluster.kubectl(["delete", "machineconfig", current]);
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toMatch(new RegExp(`${current} is in use by .*node worker-0 \\(currentConfig\\)`));
+    // Where nobody is asked it goes, and comes back the same.
+    const before = await cluster.kube.get(MachineConfig, { name: current });
+    expect((await cluster.kubectl(["delete", "validatingwebhookconfiguration", "machine-config-admission"])).code).toBe(0);
+    await expect.poll(async () => (await cluster.kubectl(["delete", "machineconfig", current])).code, { timeout: 30_000 }).toBe(0);
+    const after = await cluster.until(MachineConfig, current, ({ metadata }) => metadata.uid !== before?.metadata.uid, "it is made again");
+    expect(after.spec).toEqual(before?.spec);
+    expect(after.metadata.ownerReferences).toEqual(before?.metadata.ownerReferences);
+
     const stored = async () => (await cluster.kube.list(MachineConfig)).items.map(({ metadata }) => metadata.name).filter((name) => name.startsWith("rendered-worker-"));
     expect((await stored()).length).toBeGreaterThan(3);
     const annotate = (values: Readonly<Record<string, string | null>>) => cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: values } } });
