@@ -36,6 +36,8 @@ export interface DaemonOptions {
 
 /** A full look at the disk, also when nothing was heard of: watches can miss things. */
 const sweepSeconds = 300;
+/** How soon what could not be told is told again. */
+const untoldSeconds = 10;
 /** How soon a machine that went back finds out that somebody wants it tried again. */
 const liftedSweepSeconds = 30;
 /** How long the operator may take to merge disruption policies before somebody is told. */
@@ -128,8 +130,7 @@ export function daemonController(options: DaemonOptions): Controller {
       facts.lookingSince = context.clock.monotonic();
       try {
         const outcome = await look(node, reporter, context);
-        await reporter.flush();
-        return outcome;
+        return (await reporter.flush()) === "told" ? outcome : soonAgain(outcome);
       } catch (error) {
         // That the API server is away or busy, or does not know our rights yet, is no fault of the machine.
         if (context.signal.aborted || isPassing(error) || isRefusedToUs(error)) throw error;
@@ -557,6 +558,12 @@ export function daemonController(options: DaemonOptions): Controller {
     if (context.clock.monotonic() - since > policiesPatienceMs) await degrade(node, report, context, { reason: "PoliciesNotMerged", message, lasting: false });
     return waiting("PoliciesNotMerged", message, 30);
   }
+}
+
+/** The pool counts a machine once its MachineConfigNode says what it has. */
+function soonAgain(outcome: Outcome): Outcome {
+  if (outcome.kind === "stalled") return waiting(outcome.reason, outcome.message, untoldSeconds);
+  return { ...outcome, lookAgainAfterSeconds: Math.min(outcome.lookAgainAfterSeconds ?? untoldSeconds, untoldSeconds) };
 }
 
 interface Failure {

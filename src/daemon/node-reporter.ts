@@ -33,8 +33,8 @@ export interface NodeReporter {
   versions(versions: { readonly desired?: string; readonly current?: string }): void;
   /** Notes where the machine differs for good from its configuration. */
   irreconcilable(changes: readonly IrreconcilableChange[]): void;
-  /** Writes what was noted since the last time, in one request; what fails is kept and logged. */
-  flush(): Promise<void>;
+  /** Writes what was noted since the last time, in one request; what fails is kept and logged, and is to be flushed again soon. */
+  flush(): Promise<"told" | "behind">;
 }
 
 export function nodeReporter(options: { readonly kube: KubeClient; readonly clock: Clock; readonly log: Logger; readonly nodeName: string }): NodeReporter {
@@ -100,7 +100,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       notedChanges = changes;
     },
     async flush() {
-      if (noted.size === 0 && over === undefined && Object.keys(notedVersions).length === 0 && notedChanges === undefined) return;
+      if (noted.size === 0 && over === undefined && Object.keys(notedVersions).length === 0 && notedChanges === undefined) return "told";
       const reports = [...noted.values()];
       const versions = notedVersions;
       const changes = notedChanges;
@@ -121,10 +121,11 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
       };
       // Nobody else writes what is ours: what we have just said need not be read to know that it stands there.
-      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined) return;
+      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined) return "told";
       try {
         const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, { subresource: "status", owner: fieldManagers.daemon });
         seen = object === undefined ? undefined : { object, at: clock.monotonic() };
+        return "told";
       } catch (error) {
         // The newest state is written with the next flush; an update never waits for its own story.
         log.warn({ error }, "MachineConfigNode not written");
@@ -132,6 +133,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         noted = new Map([...reports.map((report) => [report.type, report] as const), ...noted]);
         notedVersions = { ...versions, ...notedVersions };
         notedChanges ??= changes;
+        return "behind";
       }
     },
   };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { McoError } from "../../src/api/errors.ts";
 import { kubernetes } from "../../src/api/kubernetes.ts";
+import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
 import { MachineConfiguration } from "../../src/api/machine-configuration.ts";
 import { annotations, hostPaths, objects } from "../../src/api/names.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
@@ -170,6 +171,24 @@ describe("an update", () => {
     expect(scene.reboots).toHaveLength(1);
     await scene.pass(600_000);
     expect(scene.reboots).toHaveLength(1);
+  });
+
+  test("that could not be told at its end is told soon after, not with the next sweep", async () => {
+    const scene = await settled();
+    let isAway = true;
+    scene.intercept = (next) => async (request, signal) => {
+      if (isAway && request.method === "PATCH" && request.target.includes("/machineconfignodes/")) throw new Error("the connection was cut");
+      return next(request, signal);
+    };
+    await goTo(scene, "rendered-2", { files: { "/etc/none": "2" } });
+    await scene.untilDone("rendered-2");
+    await scene.pass(25_000);
+    isAway = false;
+    await scene.pass(15_000);
+    const object = await scene.act(() => scene.kube.get(MachineConfigNode, { name: scene.name }));
+    expect(object?.status?.configVersion?.current).toBe("rendered-2");
+    expect(await scene.condition("Updated")).toBe("True Updated");
+    expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
   });
 
   test("goes through its conditions in order, each once, in at most eight writes", async () => {

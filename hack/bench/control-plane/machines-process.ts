@@ -16,7 +16,7 @@ import { machineName, osImage } from "./cluster.ts";
 const [kubeconfig = "", count = ""] = process.argv.slice(2);
 const daemons = await connect({ kubeconfig, component: "daemon" });
 const kubelets = await connect({ kubeconfig, component: "kubelet" });
-const log = jsonLogger({ component: "daemons", level: "error", pretty: false });
+const log = jsonLogger({ component: "daemons", level: "warn", pretty: false });
 const images = { [osImage]: { etc: { "/etc/chrony.conf": "vendor" }, usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" } } };
 
 async function report(name: string, bootID: string, ready: boolean): Promise<void> {
