@@ -238,6 +238,32 @@ describe("the operator", () => {
     for (const { spec } of items) expect(spec).toMatchObject({ selector: deployment.spec?.selector.matchLabels, ports: [{ port: 443, targetPort: 9443 }] });
   });
 
+  test("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-os-builder", namespace }, () => true);
+    const policies = (await kube.list(kubernetes.ValidatingAdmissionPolicy)).items.map(({ metadata }) => metadata.name).sort();
+    expect(policies).toEqual(["custom-machine-config-pool-selector", "machine-config-daemon-own-node", "machine-configuration-guards", "networkpolicy-prevent-deletion", "networkpolicy-prevent-update"]);
+    expect((await kube.list(kubernetes.ValidatingAdmissionPolicyBinding)).items).toHaveLength(policies.length);
+    expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(5);
+  });
+
+  test("a pool that selects otherwise since before there was a policy goes on, as long as its selector stays", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, MachineConfigPool, { name: "worker" }, () => true);
+    const selecting = (role: string) => ({ matchLabels: { [labels.role]: role } });
+    const pool = (name: string) => ({ apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name }, spec: { machineConfigSelector: selecting("odd") } }) as MachineConfigPool;
+    const policy = await until(kube, kubernetes.ValidatingAdmissionPolicyBinding, { name: "custom-machine-config-pool-selector-binding" }, () => true);
+    await kube.delete(kubernetes.ValidatingAdmissionPolicyBinding, policy.metadata);
+    await kube.create(MachineConfigPool, pool("odd"));
+    const { resourceVersion: _, uid: __, managedFields: ___, creationTimestamp: ____, ...metadata } = policy.metadata;
+    await kube.create(kubernetes.ValidatingAdmissionPolicyBinding, { ...policy, metadata });
+    await expect(kube.create(MachineConfigPool, pool("odder"))).rejects.toThrow("must select");
+    await kube.patch(MachineConfigPool, { name: "odd" }, { type: "merge", body: { spec: { paused: true } } });
+    await expect(kube.patch(MachineConfigPool, { name: "odd" }, { type: "merge", body: { spec: { machineConfigSelector: selecting("odder") } } })).rejects.toThrow("must select");
+  });
+
   test("a MachineConfigNode without a node goes", async () => {
     const { kube } = await start();
     await installed(kube);

@@ -44,7 +44,7 @@ export const operatorRules: readonly Section[] = [
     rows: [
       better("F3", "C8.1 tasks", "Tasks in order, each with its own outcome: one that fails or waits is told of and keeps no other from its work.", openShift("a broken bundle changes no machine, is told of, and keeps nothing else waiting"), operator("installs kinds, rights, settings, pools and components, and says how far it is")),
       ours("C8.1 order", "A new version rolls out its controller, then its settings, then its daemons.", operator("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own")),
-      same("C8.1 images", "Images of another version are not touched: machines keep theirs until the operator of that release runs.", operator("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own"), release("whose operator does not run yet moves nothing, and is told of")),
+      same("C8.1 images", "Images of another version are not touched: machines keep theirs until the operator of that release runs.", inFile("src/core/release-of.test.ts", "the OS image of a release")("*"), operator("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own"), release("whose operator does not run yet moves nothing, and is told of")),
       same("C8.1 release", "A new OS image in machine-config-osimageurl moves every pool and rolls every machine, as an entry like any other, which `mco plan` tells before.", release("moves the OS image of every pool and rolls every node, as mco plan said it would, as an entry like any other")),
       same("C8.1 overridden", "A pool with an OS image of its own keeps it; a paused one is rendered and goes on when it is no longer paused.", release("reaches a pool that keeps an OS image of its own only once it lets go of it, and a paused one once it goes on")),
       same("C8.1 MachineConfiguration", "Made when it is missing; the policies in force, boot images and skew stand in its status.", operator("a policy of the administrator comes into force"), settings("*")),
@@ -116,7 +116,8 @@ export const operatorRules: readonly Section[] = [
     id: "C13",
     title: "Admission policies and rights",
     rows: [
-      ours("C13 pool selector", "A pool of one's own selects worker; a pool that was there before goes on being rendered.", admission("a pool of one's own builds on the worker pool")),
+      ours("C13 pool selector", "A pool of one's own selects worker; a pool that was there before goes on being rendered.", admission("a pool of one's own builds on the worker pool"), operator("a pool that selects otherwise since before there was a policy goes on, as long as its selector stays")),
+      ours("C13 installed", "Policies are installed whose kinds and parameters are there: one without them would only stand in the way.", operator("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies")),
       ours("C13 stream", "A pool names a stream that there is; the policy is there once the streams are.", admission("a pool names a stream that there is")),
       same("C13 MachineConfiguration", "There is one, and boot images are managed only on platforms that can.", admission("there is one MachineConfiguration, and boot images are managed only where they can be")),
       same("C13 deletions", "Streams stay; a bundle of releases stays while the cluster runs one of them.", admission("streams stay, and a bundle of releases stays while the cluster runs one of them")),
