@@ -57,6 +57,12 @@ const one = "cluster";
 /** Cluster-scoped objects that outlive the operator. */
 const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
 
+/** Field managers whose fields an apply would take: no later try helps there. None where somebody only wrote in between. */
+const managersInConflict = (error: unknown): readonly string[] => (isConflict(error) && error instanceof Error ? [...error.message.matchAll(/conflicts? with "([^"]+)"/g)].flatMap(([, manager]) => manager ?? []) : []);
+
+/** The reference's operator writes under the name of its process: openshift/machine-config-operator cmd/machine-config-operator (main). */
+const isOfReference = (error: unknown): boolean => managersInConflict(error).length > 0 && managersInConflict(error).every((manager) => manager === "machine-config-operator");
+
 /** The version that everything was last seen at. */
 const reachedVersion = (operator: ClusterOperator | undefined) => operator?.status?.versions?.find(({ name }) => name === "operator")?.version;
 
@@ -139,8 +145,9 @@ export function operatorController(options: OperatorOptions): Controller {
         } catch (error) {
           if (context.signal.aborted) throw error;
           // Somebody wrote in between: the news of it brings the next look.
-          if (isConflict(error)) outcomes.push(progressing(task, `${task} is settling`));
-          else if (isPassing(error) && isShort(task, context)) {
+          const isLasting = managersInConflict(error).length > 0;
+          if (isConflict(error) && !isLasting) outcomes.push(progressing(task, `${task} is settling`));
+          else if (!isLasting && isPassing(error) && isShort(task, context)) {
             outcomes.push(progressing(task, `${task} waits for the API server`));
             context.log.info({ task, error }, "sync task held up");
           } else outcomes.push({ task, kind: "failed", message: error instanceof Error ? error.message : String(error) });
@@ -190,7 +197,14 @@ export function operatorController(options: OperatorOptions): Controller {
     const before = applied.get(id);
     const gone = watched && context.caches.of(resource).get(keyOf(manifest)) === undefined;
     if (!gone && before?.text === text && context.clock.monotonic() - before.at < reapplyMs) return;
-    await context.kube.apply(resource, manifest, { owner, signal: context.signal });
+    try {
+      await context.kube.apply(resource, manifest, { owner, signal: context.signal });
+    } catch (error) {
+      // On a cluster that the reference's operator set up, what has its names is taken over from it, and from nobody else.
+      if (!isOfReference(error)) throw error;
+      await context.kube.apply(resource, manifest, { owner, force: true, signal: context.signal });
+      context.log.info({ object: id }, "taken over from the reference's operator");
+    }
     applied.set(id, { text, at: context.clock.monotonic() });
   }
 

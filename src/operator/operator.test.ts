@@ -30,7 +30,7 @@ interface User {
 }
 
 /** An operator that runs against a server in this process, with a certificate made for real. */
-async function start() {
+async function start(prepare: (kube: KubeClient) => Promise<unknown> = () => Promise.resolve()) {
   const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" } });
   const as = (user: User) => createKubeClient({ transport: server.as(user), clock: systemClock, random: systemRandom, userAgent: "test" });
   const kube = as({ name: "admin", groups: ["system:masters"] });
@@ -40,6 +40,7 @@ async function start() {
     await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" } } });
     await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "127.9.9.10" }] } } }, { subresource: "status" });
   }
+  await prepare(kube);
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
   let logLevel = "";
   /** Runs an operator of a version, and returns the way to end it. */
@@ -246,6 +247,27 @@ describe("the operator", () => {
     expect(policies).toEqual(["custom-machine-config-pool-selector", "machine-config-daemon-own-node", "machine-configuration-guards", "networkpolicy-prevent-deletion", "networkpolicy-prevent-update"]);
     expect((await kube.list(kubernetes.ValidatingAdmissionPolicyBinding)).items).toHaveLength(policies.length);
     expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(5);
+  });
+
+  test.for([
+    { manager: "machine-config-operator", becomes: "taken over", names: "worker" },
+    { manager: "somebody", becomes: "left alone", names: "theirs" },
+  ])("a policy of its name that $manager made is $becomes", async ({ manager, names: word }) => {
+    const name = "custom-machine-config-pool-selector";
+    const { kube } = await start((admin) =>
+      admin.apply(
+        kubernetes.ValidatingAdmissionPolicy,
+        { metadata: { name }, spec: { matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }] }, validations: [{ expression: "true", message: "theirs" }] } },
+        { owner: manager },
+      ),
+    );
+    await installed(kube);
+    await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-os-builder", namespace }, () => true);
+    expect(JSON.stringify((await kube.get(kubernetes.ValidatingAdmissionPolicy, { name }))?.spec)).toContain(word);
+    const told = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => status?.relatedObjects !== undefined);
+    const says = conditionOf(told.status?.conditions, "Degraded")?.message ?? "";
+    if (manager === "somebody") expect(says).toMatch(/AdmissionPolicies: [^]*conflicts? with "somebody"/);
+    else expect(says).not.toContain("conflict");
   });
 
   test("a pool that selects otherwise since before there was a policy goes on, as long as its selector stays", async () => {

@@ -122,6 +122,7 @@ export const operatorRules: readonly Section[] = [
       same("C13 MachineConfiguration", "There is one, and boot images are managed only on platforms that can.", admission("there is one MachineConfiguration, and boot images are managed only where they can be")),
       same("C13 deletions", "Streams stay; a bundle of releases stays while the cluster runs one of them.", admission("streams stay, and a bundle of releases stays while the cluster runs one of them")),
       ours("C13 NetworkPolicies", "Five of them, which only the operator changes and nobody deletes, but their namespace can go.", admission("the suite's NetworkPolicies are the operator's; others in its namespace are anybody's"), install("kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again")),
+      ours("C13 taken over", "What the reference's operator made under these names is taken over from it; what anybody else holds is left, and told of.", operator("a policy of its name that *")),
       same("C13 own node", "A daemon writes about its own machine and no other, and nothing but annotations of its node.", admission("a daemon's token writes about its own machine and about no other"), operator("a daemon writes about its own machine and about no other, and nothing but annotations of its node")),
     ],
   },
