@@ -93,3 +93,32 @@ test("two watches of one kind with other selections are two caches, slim where a
   stopping.abort(new Error("the test is over"));
   expect(seen.at(-1)).toEqual(["red:", "blue:blue", "0"]);
 });
+
+test("nobody looks before every kind that is watched has been read once", async () => {
+  const kernel = new Kernel(10);
+  const seen: number[] = [];
+  const controller: Controller = {
+    name: "test",
+    watches: [watching({ resource: MachineConfigPool }), watching({ resource: kubernetes.Node, concerns: () => [] })],
+    owns: [],
+    reconcile: async (_key, { caches }) => {
+      seen.push(caches.of(kubernetes.Node).size);
+      return settled();
+    },
+  };
+  const stopping = new AbortController();
+  void (async () => {
+    const cluster = await inProcessCluster(kernel);
+    await cluster.kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: {} } as MachineConfigPool);
+    await cluster.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "worker-0" } });
+    const kube = cluster.client(async (request, signal) => {
+      if (request.target.startsWith("/api/v1/nodes")) await kernel.clock.sleep(5000, signal);
+      return cluster.transport(request, signal);
+    });
+    const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+    void runControllers([controller], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+  })();
+  await kernel.run({ until: () => seen.length > 0, maxMs: 60_000 });
+  stopping.abort(new Error("the test is over"));
+  expect(seen).toEqual([1]);
+});

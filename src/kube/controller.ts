@@ -118,6 +118,8 @@ export async function runControllers(controllers: readonly Controller[], options
     controllers.flatMap((controller) => controller.watches),
   );
 
+  const everythingRead = Promise.race([Promise.all(caches.all().map((cache) => cache.synced)), new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }))]);
+
   const queues = controllers.map((controller) => {
     const controllerLog = log.child({ controller: controller.name });
     const queue = new WorkQueue({
@@ -141,6 +143,9 @@ export async function runControllers(controllers: readonly Controller[], options
   });
 
   async function look(controller: Controller, key: string, controllerLog: Logger): Promise<{ again?: { afterMs: number } }> {
+    // Who has read one kind and not yet another sees pools without machines, and machines without policies.
+    await everythingRead;
+    if (signal.aborted) return {};
     const keyLog = controllerLog.child({ key });
     const context: Context = { ...options, log: keyLog, caches, signal };
     let outcome: Outcome;

@@ -357,12 +357,12 @@ export class World {
     const stormMs = this.#options.stormMs ?? 12 * 60_000;
     const faults = this.#options.faults !== false;
     await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 15 * 60_000 });
+    await this.pass(10_000);
+    this.keeper.checkStatus();
     if (faults) {
       this.#faults = stormy;
       this.#crashAtEffect = 0.01;
     }
-    await this.pass(10_000);
-    this.keeper.checkStatus();
     const end = kernel.now + stormMs;
     this.#stormEnds = end;
     const people = () => {
