@@ -1,4 +1,5 @@
 import { controlPlane } from "./control-plane-rows.ts";
+import { measured } from "./measure-rows.ts";
 import { renderAndDrain } from "./render-and-drain-rows.ts";
 import { operatorRules } from "./operator-rows.ts";
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
@@ -480,4 +481,4 @@ const machine: readonly Section[] = [
 ];
 
 /** Every rule: those of a machine, and those of the control plane. */
-export const sections: readonly Section[] = [...machine, ...renderAndDrain, ...controlPlane, ...operatorRules];
+export const sections: readonly Section[] = [...machine, ...renderAndDrain, ...controlPlane, ...operatorRules, ...measured];
