@@ -1,3 +1,4 @@
+import { baseRules } from "./base-rows.ts";
 import { controlPlane } from "./control-plane-rows.ts";
 import { measured } from "./measure-rows.ts";
 import { renderAndDrain } from "./render-and-drain-rows.ts";
@@ -481,4 +482,4 @@ const machine: readonly Section[] = [
 ];
 
 /** Every rule: those of a machine, and those of the control plane. */
-export const sections: readonly Section[] = [...machine, ...renderAndDrain, ...controlPlane, ...operatorRules, ...measured];
+export const sections: readonly Section[] = [...machine, ...baseRules, ...renderAndDrain, ...controlPlane, ...operatorRules, ...measured];
