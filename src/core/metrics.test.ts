@@ -35,6 +35,14 @@ describe("metrics", () => {
     expect(linesOf({ pools: [pool("worker", { spec: { paused: true } })], nodes: nodes.slice(1) })).toContain('mco_waiting_machines{pool="worker",reason="Paused"} 2');
   });
 
+  test("name machines of which two sources have said different things for a minute, and not before", () => {
+    const degraded = { metadata: { name: "a" }, spec: {}, status: { conditions: [{ type: "NodeDegraded", status: "True", reason: "x", message: "", lastTransitionTime: "" }] } } as unknown as MachineConfigNode;
+    const facts = factsOf({ pools: [pool("worker")], nodes: [node("a", ["worker"]), node("b", ["worker"])], machineConfigNodes: [degraded] }, Date.UTC(2030, 0, 1));
+    const mismatches = (ms: number) => metricsText(clusterMetrics({ facts: { ...facts, now: facts.now + ms }, machineConfigNodes: [], machineConfiguration: undefined })).split("\n").filter((line) => line.startsWith("mco_state_mismatch{"));
+    expect(mismatches(30_000)).toEqual([]);
+    expect(mismatches(61_000)).toEqual(['mco_state_mismatch{node="a"} 1']);
+  });
+
   test("name every machine once, and those only that are there", () => {
     const states = (nodes: readonly Node[]) => linesOf({ pools: [pool("worker")], nodes }).filter((line) => line.startsWith("mco_state{"));
     expect(states([node("a", ["worker"]), node("b", ["worker"])])).toHaveLength(2);

@@ -87,6 +87,7 @@ export function clusterMetrics({ facts, machineConfigNodes, machineConfiguration
     perPool("os_image_url_override", "1 for a pool whose OS image a MachineConfig has chosen in place of the release's.", (pool) => (isOverridden(pool) ? 1 : 0)),
     gauge("mcc_boot_image_skew_enforcement_none", "1 when the MachineConfiguration says that nobody looks how old boot images are.", [], [{ labels: {}, value: skew === "None" ? 1 : 0 }]),
     perPool("mco_pool_paused", "1 for a pool that is paused.", ({ spec }) => (spec.paused === true ? 1 : 0)),
+    gauge("mco_state_mismatch", "1 for a machine whose node annotations and MachineConfigNode have said different things for longer than writing both takes.", ["node"], [...facts.members.contradictions(facts.now).keys()].sort().map((node) => ({ labels: { node }, value: 1 }))),
     gauge("mco_node_phase", "Machines of a pool by the phase of their update.", ["pool", "phase"], pools.flatMap((pool) => counted(pool.metadata.name, "phase", [...membersOf(pool)].map(({ phase }) => phase)))),
     gauge(
       "mco_waiting_machines",
