@@ -99,3 +99,6 @@ export function conditionOf<C extends { type: string }>(conditions: readonly C[]
 export function controlledBy(owner: KubeObject): OwnerReference {
   return { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.metadata.name, uid: owner.metadata.uid ?? "", controller: true, blockOwnerDeletion: true };
 }
+
+/** A moment as objects carry it: RFC 3339 in UTC, to the second (apimachinery `metav1.Time`). */
+export const timestampOf = (milliseconds: number): string => `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;

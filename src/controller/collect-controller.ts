@@ -3,7 +3,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, group } from "../api/names.ts";
-import { type KubeObject, resource } from "../api/object.ts";
+import { type KubeObject, resource, timestampOf } from "../api/object.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
 import { type BuildObject, type ConfigUse, type Retention, describeRetention, poolOfRendered, remade, retainedConfigs, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool } from "../core/retained-configs.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
@@ -164,6 +164,6 @@ const wantedOf = (pool: MachineConfigPool) => {
 async function noteRolledOut(pool: MachineConfigPool, { kube, caches, clock, signal }: Context): Promise<void> {
   const config = caches.of(MachineConfig).get(pool.status?.configuration?.name ?? "");
   if (config === undefined || poolOfRendered(config) !== pool.metadata.name || config.metadata.annotations?.[annotations.rolledOutAt] !== undefined) return;
-  const stamp = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+  const stamp = timestampOf(clock.now());
   await kube.patch(MachineConfig, { name: config.metadata.name }, { type: "merge", body: { metadata: { annotations: { [annotations.rolledOutAt]: stamp } } } }, { owner: fieldManagers.collect, signal });
 }

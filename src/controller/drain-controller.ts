@@ -2,7 +2,7 @@ import { type Node, type Pod, type PodDisruptionBudget, kubernetes } from "../ap
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
+import { conditionOf, timestampOf } from "../api/object.ts";
 import { type BlockedPod, type DrainPlan, describeBlocked, describeDrain, describeForecast, drainBegan, drainReasons, drainStep, judgeDrain, planDrain, skippedUntil, slimBudget, slimPod, whyStuck } from "../core/plan-drain.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
@@ -175,7 +175,7 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       // A drain that somebody put back into service in its middle is the same drain still; one that was done begins anew.
       const began = anew ? undefined : drainBegan(object);
       // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for this one's.
-      return { metadata: { name, annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: removed, [annotations.drainBegan]: beganNote(step.request, began?.at ?? stampOf(clock.now()), forecast?.plan), [annotations.drainSkipped]: removed } }, spec: { unschedulable: true } };
+      return { metadata: { name, annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: removed, [annotations.drainBegan]: beganNote(step.request, began?.at ?? timestampOf(clock.now()), forecast?.plan), [annotations.drainSkipped]: removed } }, spec: { unschedulable: true } };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
@@ -186,7 +186,6 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   return written;
 }
 
-const stampOf = (now: number) => `${new Date(now).toISOString().slice(0, 19)}Z`;
 const beganNote = (request: string, at: string, plan: DrainPlan | undefined) => JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
 
 /** Notes when the drain of a node began that somebody else had cordoned. */
@@ -198,7 +197,7 @@ async function begin(node: Node, plan: DrainPlan, { kube, clock, signal }: Conte
     (object) => {
       const step = drainStep(object);
       if (step.do !== "evict" || drainBegan(object) !== undefined) return undefined;
-      return { metadata: { name: node.metadata.name, annotations: { [annotations.drainBegan]: beganNote(step.request, stampOf(clock.now()), plan), [annotations.drainSkipped]: null as unknown as string } } };
+      return { metadata: { name: node.metadata.name, annotations: { [annotations.drainBegan]: beganNote(step.request, timestampOf(clock.now()), plan), [annotations.drainSkipped]: null as unknown as string } } };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
@@ -280,7 +279,7 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
 async function skip(node: Node, { request, deadlineSeconds, message }: { readonly request: string; readonly deadlineSeconds: number; readonly message: string }, context: Context, lookouts: Lookouts): Promise<Outcome> {
   const { kube, clock, events, log, scribe, signal } = context;
   const { name } = node.metadata;
-  const again = stampOf(skippedUntil(clock.now(), deadlineSeconds));
+  const again = timestampOf(skippedUntil(clock.now(), deadlineSeconds));
   let isSkipped = false;
   await updateObject(
     kube,
@@ -292,7 +291,7 @@ async function skip(node: Node, { request, deadlineSeconds, message }: { readonl
       if (!isSkipped) return undefined;
       const removed = null as unknown as string;
       const ours = object.metadata.annotations?.[annotations.cordonedFor] !== undefined;
-      const note = JSON.stringify({ request, at: stampOf(clock.now()), again, why: message.length <= 512 ? message : `${message.slice(0, 511)}…` });
+      const note = JSON.stringify({ request, at: timestampOf(clock.now()), again, why: message.length <= 512 ? message : `${message.slice(0, 511)}…` });
       return { metadata: { name, annotations: { [annotations.drainSkipped]: note, [annotations.drainBegan]: removed, [annotations.cordonedFor]: removed } }, ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}) };
     },
     { cached: node, owner: fieldManagers.drain, signal },

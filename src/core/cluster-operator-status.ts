@@ -1,7 +1,8 @@
+import { timestampOf } from "../api/object.ts";
 import type { ClusterOperator } from "../api/cluster-operator.ts";
 import { labels } from "../api/names.ts";
 import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "./answers.ts";
-import { poolLine, poolProgress } from "./pool-progress.ts";
+import { type PoolFacts, type PoolProgress, poolLine, poolProgress } from "./pool-progress.ts";
 
 /** What one sync function of the operator found. */
 export type TaskOutcome =
@@ -20,22 +21,22 @@ export interface OperatorFacts {
 type Conditions = NonNullable<NonNullable<ClusterOperator["status"]>["conditions"]>;
 type Condition = Conditions[number];
 
+/** A pool as it was looked at once. */
+interface Looked {
+  readonly about: PoolFacts;
+  readonly progress: PoolProgress;
+}
+
 /**
  * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that somebody
  * added is that pool's, and keeps nothing else from going on.
  */
-function troubles({ cluster }: OperatorFacts): readonly string[] {
-  return cluster.members.pools().flatMap((pool) => {
-    const { name } = pool.metadata;
-    const has = pool.metadata.labels ?? {};
-    const about = poolFacts(cluster, name);
-    if (about === undefined || (has[labels.builtInPool] === undefined && has[labels.requiredForUpgrade] === undefined)) return [];
-    const refused = renderRefusal(pool);
-    const { failed } = poolProgress(about);
-    const [first] = failed;
-    if (refused !== undefined) return [`pool ${name} cannot be rendered: ${refused}`];
-    return first === undefined ? [] : [`pool ${name}: ${poolLine(about, poolProgress(about))}`];
-  });
+function troubleOf({ about, progress }: Looked): readonly string[] {
+  const { name, labels: has = {} } = about.pool.metadata;
+  if (has[labels.builtInPool] === undefined && has[labels.requiredForUpgrade] === undefined) return [];
+  const refused = renderRefusal(about.pool);
+  if (refused !== undefined) return [`pool ${name} cannot be rendered: ${refused}`];
+  return progress.failed.length === 0 ? [] : [`pool ${name}: ${poolLine(about, progress)}`];
 }
 
 /**
@@ -47,11 +48,12 @@ function troubles({ cluster }: OperatorFacts): readonly string[] {
 export function clusterOperatorConditions(facts: OperatorFacts, before: Conditions, now: number): Conditions {
   const failed = facts.outcomes.filter((outcome) => outcome.kind === "failed");
   const progressing = facts.outcomes.filter((outcome) => outcome.kind === "progressing");
-  const trouble = troubles(facts);
-  const underWay = facts.cluster.members.pools().flatMap(({ metadata: { name } }) => {
-    const about = poolFacts(facts.cluster, name);
-    return about !== undefined && poolProgress(about).verdict === "RollingOut" ? [`${name} (${poolLine(about, poolProgress(about))})`] : [];
+  const looked: readonly Looked[] = facts.cluster.members.pools().flatMap(({ metadata }) => {
+    const about = poolFacts(facts.cluster, metadata.name);
+    return about === undefined ? [] : [{ about, progress: poolProgress(about) }];
   });
+  const trouble = looked.flatMap(troubleOf);
+  const underWay = looked.flatMap(({ about, progress }) => (progress.verdict === "RollingOut" ? [`${about.pool.metadata.name} (${poolLine(about, progress)})`] : []));
   const mayUpgrade = clusterMayUpgrade(facts.cluster);
   const upToDate = facts.reached === facts.version;
   const [firstFailed] = failed;
@@ -72,7 +74,7 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
         : { type: "Degraded", status: "False", reason: "AsExpected", message: "" },
     { type: "Upgradeable", status: mayUpgrade.value.may === "No" ? "False" : "True", reason: mayUpgrade.because.reason, message: mayUpgrade.because.message },
   ];
-  const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const stamp = timestampOf(now);
   return wanted.map((condition) => {
     const old = before.find(({ type }) => type === condition.type);
     return { ...condition, lastTransitionTime: old?.status === condition.status ? old.lastTransitionTime : stamp };

@@ -2,7 +2,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { ControllerConfig } from "../api/controller-config.ts";
 import type { ConfigMap } from "../api/kubernetes.ts";
 import { annotations, controllerConfigConditions as types, namespace } from "../api/names.ts";
-import { type Condition, type KubeObject, conditionOf } from "../api/object.ts";
+import { type Condition, type KubeObject, conditionOf, timestampOf } from "../api/object.ts";
 import type { Dns, ImageConfig, Infrastructure, Network, Proxy } from "../api/openshift.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import { textOfBase64 } from "./base-configs.ts";
@@ -282,7 +282,7 @@ export type TemplateProgress = { readonly at: "running" } | { readonly at: "comp
 export function templateStatus(config: ControllerConfig, progress: TemplateProgress, now: number): NonNullable<ControllerConfig["status"]> {
   const generation = config.metadata.generation ?? 1;
   const before = (config.status?.conditions ?? []) as readonly Partial<Condition>[];
-  const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const stamp = timestampOf(now);
   const condition = (type: string, is: boolean, message: string) => {
     const status = is ? "True" : "False";
     const old = before.find((other) => other.type === type);

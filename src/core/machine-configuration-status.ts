@@ -1,5 +1,5 @@
 import type { MachineConfiguration } from "../api/machine-configuration.ts";
-import type { Condition } from "../api/object.ts";
+import { type Condition, timestampOf } from "../api/object.ts";
 import { mergePolicies } from "./disruption-policy.ts";
 
 type Status = NonNullable<MachineConfiguration["status"]>;
@@ -30,7 +30,7 @@ export function machineConfigurationStatus({ spec, status, metadata }: MachineCo
   const { mode, manual } = (spec.bootImageSkewEnforcement ?? {}) as SkewEnforcement;
   const message = asked.length === 0 ? "" : `boot images of ${asked.map(({ resource, apiGroup }) => `${resource}.${apiGroup}`).join(", ")} are not managed on this cluster; set their selection mode to None`;
   const before = (status?.conditions ?? []) as readonly Condition[];
-  const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const stamp = timestampOf(now);
   const condition = (type: string, is: boolean, says: string): Condition => {
     const value = is ? "True" : "False";
     const old = before.find((other) => other.type === type);

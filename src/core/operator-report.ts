@@ -1,3 +1,4 @@
+import { timestampOf } from "../api/object.ts";
 import type { ClusterOperator } from "../api/cluster-operator.ts";
 import { labels } from "../api/names.ts";
 import { type Facts, poolFacts } from "./answers.ts";
@@ -8,7 +9,7 @@ type Status = NonNullable<ClusterOperator["status"]>;
 
 /** What a ClusterOperator says before anybody has looked at anything: openshift/machine-config-operator pkg/operator/status.go (main). */
 export function initialConditions(now: number): NonNullable<Status["conditions"]> {
-  const lastTransitionTime = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const lastTransitionTime = timestampOf(now);
   return [
     ...["Available", "Progressing", "Degraded"].map((type) => ({ type, status: "False" as const, lastTransitionTime })),
     { type: "Upgradeable", status: "Unknown" as const, reason: "NoData", message: "nothing is known of the pools yet", lastTransitionTime },

@@ -9,6 +9,7 @@ import { type Because, describeConsequence } from "./change.ts";
 import { packagesOf } from "./deployment.ts";
 import { type ConfigChange, diffConfigs } from "./diff-configs.ts";
 import { mergePolicies } from "./disruption-policy.ts";
+import { isControlPlane } from "./member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
 import { type ObservedEntry, type ObservedNode, type Step, planNode } from "./plan-node.ts";
 import { poolOfNode } from "./pool-of-node.ts";
@@ -87,8 +88,6 @@ export function observedAs(config: NodeConfig, machine: { readonly image: string
     onlyControlPlane: machine.onlyControlPlane,
   };
 }
-
-const isControlPlane = (node: Node) => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
 
 function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
   if (config === undefined) return undefined;

@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { poolConditions as types } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
+import { conditionOf, timestampOf } from "../api/object.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
@@ -34,7 +34,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
   const progress = poolProgress(facts);
   const { failed } = progress;
   const conditions = new Map((before.conditions ?? []).map((condition) => [condition.type ?? "", condition]));
-  const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const stamp = timestampOf(now);
   const set = (type: string, is: boolean, reason: string, message: string) => {
     const status = is ? "True" : "False";
     const old = conditions.get(type);

@@ -3,7 +3,7 @@ import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, notYetSet } from "../api/names.ts";
-import type { KubeObject } from "../api/object.ts";
+import { type KubeObject, timestampOf } from "../api/object.ts";
 import { defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
 
@@ -121,14 +121,14 @@ const listed = (items: readonly string[]) => (items.length <= shown ? items.join
 
 /** Why a rendered config stays, or that it goes, for people. */
 export function describeRetention(retention: Retention): string {
-  if (!retention.keep) return `nothing has used it since ${new Date(retention.unusedSince).toISOString().slice(0, 19)}Z: it goes`;
+  if (!retention.keep) return `nothing has used it since ${timestampOf(retention.unusedSince)}: it goes`;
   switch (retention.because) {
     case "used":
       return `used by ${listed(retention.users)}`;
     case "recent":
       return `kept for going back, ${retention.place} of ${retention.of}`;
     case "quiet":
-      return retention.until === undefined ? `unused; it goes when nothing has used it for ${retention.quietSeconds} s` : `unused; it goes after ${new Date(retention.until).toISOString().slice(0, 19)}Z`;
+      return retention.until === undefined ? `unused; it goes when nothing has used it for ${retention.quietSeconds} s` : `unused; it goes after ${timestampOf(retention.until)}`;
   }
 }
 

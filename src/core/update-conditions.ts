@@ -1,4 +1,4 @@
-import type { Condition } from "../api/object.ts";
+import { type Condition, timestampOf } from "../api/object.ts";
 import { machineConfigNodeConditions as types } from "../api/names.ts";
 
 /** What one phase of an update says now; parents are derived, never given. */
@@ -34,7 +34,7 @@ const clip = (message: string) => (message.length <= messageLimit ? message : `$
  * @returns the same list when nothing changed.
  */
 export function withPhases(before: readonly Condition[], reports: readonly PhaseReport[], now: number): readonly Condition[] {
-  const stamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const stamp = timestampOf(now);
   const known = new Map(before.map((condition) => [condition.type, condition]));
   const next = new Map<string, PhaseReport>();
   for (const type of allConditionTypes) next.set(type, known.get(type) ?? { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` });

@@ -2,7 +2,8 @@ import { McoError } from "../api/errors.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
-import { annotations, hostPaths, labels, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import { isControlPlane } from "../core/member-facts.ts";
 import { type Because, type Consequence, describeChange, describeConsequence } from "../core/change.ts";
 import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/deployment.ts";
 import { type MachineFacts, describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
@@ -188,8 +189,7 @@ export function daemonController(options: DaemonOptions): Controller {
     const previousRead = previous === undefined ? undefined : readConfig(previous.config);
     if (previousRead?.verdict === "refused") throw new McoError("MCO_LEDGER_UNREADABLE", { document: "previous.json", problem: previousRead.reason });
 
-    const isControlPlane = node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
-    const onlyControlPlane = isControlPlane && has[annotations.controlPlaneTopology] === "SingleReplica";
+    const onlyControlPlane = isControlPlane(node) && has[annotations.controlPlaneTopology] === "SingleReplica";
     const seen = await observeHost(host, adopted, { previous: previousRead?.wanted.config, target: read.wanted.config, inService: previous?.proven === true, onlyControlPlane }, signal);
     const target: Wanted = { machineConfig, config: fitToAccounts(read.wanted.config, seen.users) };
     const observed: ObservedNode = seen.previous === undefined ? seen : { ...seen, previous: fitToAccounts(seen.previous, seen.users) };

@@ -1,4 +1,4 @@
-import type { KubeObject, Resource } from "../api/object.ts";
+import { type KubeObject, type Resource, timestampOf } from "../api/object.ts";
 import { McoError } from "../api/errors.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -201,7 +201,7 @@ function withCondition(object: KubeObject, wanted: LooseCondition, now: number):
   const conditions = conditionsOf(object);
   const before = conditions.find((condition) => condition.type === wanted.type);
   if (before !== undefined && before.status === wanted.status && before.reason === wanted.reason && before.message === wanted.message) return undefined;
-  const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : timestampOf(now);
   const next = { ...wanted, lastTransitionTime };
   return { status: { conditions: before === undefined ? [...conditions, next] : conditions.map((condition) => (condition.type === wanted.type ? next : condition)) } } as Partial<KubeObject>;
 }

@@ -1,4 +1,4 @@
-import type { KubeObject } from "../api/object.ts";
+import { type KubeObject, timestampOf } from "../api/object.ts";
 import { type Event, kubernetes } from "../api/kubernetes.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -36,7 +36,7 @@ export function createEventRecorder(options: { readonly kube: KubeClient; readon
   const known = new Map<string, Known>();
   let pending = 0;
   let tail: Promise<void> = Promise.resolve();
-  const timestamp = () => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+  const timestamp = () => timestampOf(clock.now());
 
   async function send(object: KubeObject, note: EventNote): Promise<void> {
     const { name, namespace, uid, resourceVersion } = object.metadata;

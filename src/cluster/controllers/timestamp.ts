@@ -1,5 +1,4 @@
-/** Wall time in milliseconds as Kubernetes writes it, to the second. */
-export const timestamp = (milliseconds: number): string => `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+export { timestampOf as timestamp } from "../../api/object.ts";
 
 /** Milliseconds of a timestamp; `undefined` when it is absent or no time. */
 export function millisecondsOf(text: string | undefined): number | undefined {

@@ -1,3 +1,4 @@
+import { timestampOf } from "../../api/object.ts";
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/kubernetes.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
@@ -245,7 +246,7 @@ export class PodWorker {
   }
 
   #timestamp(): string {
-    return `${new Date(this.#options.clock.now()).toISOString().slice(0, 19)}Z`;
+    return timestampOf(this.#options.clock.now());
   }
 
   #set(name: string, state: ContainerState): Running {

@@ -1,3 +1,4 @@
+import { timestampOf } from "../../api/object.ts";
 import { type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
 
 import type { ControlHandler, Deployment, Machine } from "../../host/host.ts";
@@ -251,7 +252,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     };
   }
 
-  const timestamp = () => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+  const timestamp = () => timestampOf(clock.now());
 
   async function heartbeat(): Promise<void> {
     const key = { name: nodeName, namespace: "kube-node-lease" };
