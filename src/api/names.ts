@@ -130,12 +130,30 @@ export const objects = {
   operator: "machine-config-operator",
   controller: "machine-config-controller",
   daemon: "machine-config-daemon",
+  state: "machine-state-controller",
+  /** Ours: whether and how history is kept. */
+  stateConfig: "machine-state-controller-config",
   osImageConfigMap: "machine-config-osimageurl",
   /** ConfigMap with the API server's authorities as machines last got them. */
   kubeconfigData: "kubeconfig-data",
   /** The ServiceAccount with whose Secrets machines pull from the cluster's own registry. */
   puller: "machine-os-puller",
 } as const;
+
+/** Names of MachineStateJournals: one for each writer. */
+export const journals = {
+  operator: "operator",
+  controller: "controller",
+  server: "server",
+  osBuilder: "os-builder",
+  /** What happened before there was a cluster. */
+  bootstrap: "bootstrap",
+  /** Followed by the name of the node. */
+  nodePrefix: "node-",
+} as const;
+
+/** Labels of MachineStateBooks and MachineStateChapters. */
+export const bookLabels = { kind: "book-kind", book: "book", chapter: "chapter", outcome: "outcome", pool: "pool", state: "state" } as const;
 
 /** Field managers of server-side apply, one per writer. */
 export const fieldManagers = {
@@ -145,6 +163,12 @@ export const fieldManagers = {
   node: "mcc-node",
   drain: "mcc-drain",
   collect: "mcc-collect",
+  /** Of the books and chapters. */
+  books: "mco-books",
+  /** Of health conditions. */
+  health: "mco-health",
+  /** Of the journal of a process; the daemon writes its own as `mcd`. */
+  journal: "mco-journal",
   daemon: "mcd",
 } as const;
 
@@ -178,6 +202,8 @@ export const hostPaths = {
   internalPullSecret: "/etc/mco/internal-registry-pull-secret.json",
   /** A folder for each registry: containers-certs.d(5). */
   registryCas: "/etc/docker/certs.d",
+  /** Story lines: `journal-<boot id>.jsonl`. */
+  books: "/var/lib/machine-config-daemon/books",
   sshKeys: "/home/core/.ssh/authorized_keys.d/ignition",
 } as const;
 

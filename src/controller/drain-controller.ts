@@ -249,7 +249,7 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
   if (reason !== reasons.progress && (before?.status !== "Unknown" || before.reason !== reason)) {
     const goesOn = verdict.do === "force" ? "it overrides what the pool's policy names" : "it goes on without force";
     events.event(node, { type: "Warning", reason: late ? reasons.late : "DrainBlocked", message: late ? `The drain of ${name} takes longer than the ${drain.deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}` : `The drain of ${name} waits: ${message}` });
-    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "progress", reason, message });
+    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "boundary", reason: late ? reasons.late : reasons.blocked, message });
   }
   const what = JSON.stringify([reason, blocked.map(({ pod }) => pod.metadata.uid), leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid)]);
   const told = lookouts.told.get(name);

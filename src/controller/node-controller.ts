@@ -259,7 +259,7 @@ export function nodeController(): Controller {
       }
       given.push(chosen);
       log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
-      scribe.line({ book: `pool/${name}`, chapter: "RollOut", run: target, path: "Targeted", mark: "note", level: "progress", reason: "SetDesiredConfig", message: `${chosen} gets ${target}`, data: { node: chosen, was } });
+      scribe.line({ book: `pool/${name}`, chapter: "Rollout", run: target, path: `Node/${chosen}`, mark: "begin", level: "progress", reason: "NodeTargeted", message: `${chosen} gets ${target}`, data: { node: chosen, was } });
     });
     given.sort();
     if (given.length === 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${given[0] ?? ""} to MachineConfig ${target}` });
@@ -279,7 +279,7 @@ export function nodeController(): Controller {
       await annotate(node, { [annotations.quarantineTold]: at });
       log.info({ pool: name, node, target }, "target quarantined");
       events.event(pool, { type: "Warning", reason: "TargetQuarantined", message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed` });
-      scribe.line({ book: `pool/${name}`, chapter: "RollOut", run: target, path: "Blocked", mark: "note", level: "boundary", reason: "TargetQuarantined", message: `${node} went back from ${target}` });
+      scribe.line({ book: `pool/${name}`, chapter: "Rollout", run: target, path: `Blocked/${node}`, mark: "note", level: "boundary", reason: "TargetQuarantined", message: `${node} went back from ${target}` });
     }
     for (const node of step.lift) {
       await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineTold]: null });
@@ -336,7 +336,7 @@ export function nodeController(): Controller {
       if (told.contradictions.get(name) === what) continue;
       told.contradictions.set(name, what);
       log.warn({ node: name, what }, "node and MachineConfigNode disagree");
-      scribe.line({ book: `pool/${pool.metadata.name}`, chapter: "RollOut", run: cluster.members(pool.metadata.name).target, path: "StateMismatch", mark: "note", level: "boundary", reason: "StateMismatch", message: `${name}: ${what}`, data: { node: name } });
+      scribe.line({ book: `pool/${pool.metadata.name}`, chapter: "Rollout", run: cluster.members(pool.metadata.name).target, path: "StateMismatch", mark: "note", level: "boundary", reason: "StateMismatch", message: `${name}: ${what}`, data: { node: name } });
     }
     for (const name of told.contradictions.keys()) if (!contradictions.has(name)) told.contradictions.delete(name);
   }

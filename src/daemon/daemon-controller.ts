@@ -3,6 +3,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import type { Stories, StoryLineIn } from "../api/stories.ts";
 import { isControlPlane } from "../core/member-facts.ts";
 import { type Because, type Consequence, describeChange, describeConsequence } from "../core/change.ts";
 import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/deployment.ts";
@@ -17,7 +18,6 @@ import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
-import type { StoryLine } from "../ports/scribe.ts";
 import { adoptMachine, machineConfigAt, moveAside, servedAnnotations, tidyAfterBoot } from "./adopt-machine.ts";
 import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
 import { type MachineDocuments, type RefusedTarget, documentStore } from "./machine-documents.ts";
@@ -108,7 +108,7 @@ export function daemonController(options: DaemonOptions): Controller {
     context.events.event(node, { type: "Normal", reason: "ConfigDriftMonitorStopped", message });
   }
 
-  const tell = (context: Context, line: Omit<StoryLine, "book">) => context.scribe.line({ book: `node/${nodeName}`, ...line });
+  const tell = (context: Context, line: StoryLineIn<"node">) => context.scribe.line({ book: `node/${nodeName}`, ...line });
 
   return {
     name: "daemon",
@@ -335,7 +335,7 @@ export function daemonController(options: DaemonOptions): Controller {
           await report.annotate(node, { [annotations.desiredDrain]: `drain-${name}` });
           if (has[annotations.desiredDrain] !== `drain-${name}`) {
             events.event(node, { type: "Normal", reason: "Drain", message: `Draining ${nodeName} to update it to ${name}` });
-            tell(context, { ...story, path: "Executed/Drained", mark: "begin", level: "boundary", reason: "DrainRequested", message: "asked for a drain" });
+            tell(context, { ...story, path: "Executed/Cordoned", mark: "begin", level: "boundary", reason: "DrainRequested", message: "asked for a drain" });
           }
           return waiting("Draining", "waiting for the drain controller", 60);
         case "openLedger":
@@ -567,7 +567,7 @@ function soonAgain(outcome: Outcome): Outcome {
 }
 
 interface Failure {
-  readonly reason: string;
+  readonly reason: Stories["node"]["Degraded"]["Failed"][number];
   readonly message: string;
   /** Only somebody's help or a new target can change it. */
   readonly lasting: boolean;

@@ -1,4 +1,5 @@
 import { hostPaths } from "../api/names.ts";
+import type { StoryLineIn } from "../api/stories.ts";
 import { describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
 import { planNode } from "../core/plan-node.ts";
 import type { Host } from "../host/host.ts";
@@ -29,7 +30,8 @@ export type FirstBoot =
 export async function completeFirstBoot(options: { readonly host: Host; readonly file: string } & Pick<Ports, "clock" | "log" | "scribe">, signal: AbortSignal): Promise<FirstBoot> {
   const { host, file, log, scribe, clock } = options;
   const documents = documentStore(host.ledger);
-  const tell = (path: string, mark: "begin" | "end" | "fail" | "skip", reason: string, message: string) => scribe.line({ book: "node/self", chapter: "Firstboot", path, mark, level: "boundary", reason, message });
+  const tell = (line: StoryLineIn<"node">) => scribe.line({ book: "node/self", ...line });
+  const here = { chapter: "Firstboot", level: "boundary" } as const;
 
   const encapsulated = await machineConfigAt(host, file, signal);
   if (encapsulated === undefined) {
@@ -41,7 +43,7 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
   const machineConfig = served?.metadata.name === encapsulated.metadata.name ? served : encapsulated;
   const read = readConfig(machineConfig);
   if (read.verdict === "refused") return giveUp(read.reason);
-  tell("EncapsulatedConfigRead", "end", "Read", machineConfig.metadata.name);
+  tell({ ...here, path: "EncapsulatedConfigRead", mark: "end", reason: "Read", message: machineConfig.metadata.name });
 
   let known = await documents.load(signal);
   if (known.previous === undefined) {
@@ -60,7 +62,7 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
   if (plan.verdict === "bootFails") return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`);
   if (plan.verdict === "inSync") {
     await finish();
-    tell("Reboot", "skip", "NotRequired", "the machine has what it should have");
+    tell({ ...here, path: "Reboot", mark: "skip", reason: "NotRequired", message: "the machine has what it should have" });
     return { verdict: "complete" };
   }
   const site: Worksite = { host, documents, clock, observed, target: { machineConfig, config }, originals: observed.originals, ledger: observed.ledger };
@@ -71,9 +73,9 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
     // The marker goes before the machine does: from here on the ledger knows what is left.
     if (step.do === "reboot") await finish();
     await performStep(step, site, signal);
-    if (step.do === "stageOs") tell("OSUpdated", "end", "Staged", step.deployment.image);
+    if (step.do === "stageOs") tell({ ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: step.deployment.image });
     if (step.do === "reboot") {
-      tell("Reboot", "begin", "RebootRequested", step.because);
+      tell({ ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
       await scribe.settle(signal);
       return { verdict: "rebooting", because: step.because };
     }
@@ -86,7 +88,7 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
   }
 
   async function giveUp(reason: string): Promise<FirstBoot> {
-    tell("Validated", "fail", "Refused", reason);
+    tell({ ...here, path: "Validated", mark: "fail", reason: "Refused", message: reason });
     await finish();
     return { verdict: "givenUp", reason };
   }

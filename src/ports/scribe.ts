@@ -1,25 +1,6 @@
-/** How much a story line matters: boundary lines open and close chapters and are never dropped. */
-export type StoryLevel = "boundary" | "progress" | "debug";
+import type { StoryLine } from "../api/stories.ts";
 
-/**
- * One line of the story that the books tell. The scribe adds who wrote it, its sequence number and both clocks.
- * No secrets and no file contents: a line may be read by anyone who may read the object it speaks of.
- */
-export interface StoryLine {
-  /** `node/worker-0`, `pool/worker`, `cluster`, `build/…`. */
-  readonly book: string;
-  /** Life-cycle stage, for example `Update`. */
-  readonly chapter: string;
-  /** Which run of that stage: a target hash or a uid. */
-  readonly run?: string;
-  /** Section within the chapter, for example `Executed/Drained`. */
-  readonly path: string;
-  readonly mark: "begin" | "note" | "end" | "fail" | "skip" | "retry";
-  readonly level: StoryLevel;
-  readonly reason: string;
-  readonly message: string;
-  readonly data?: Readonly<Record<string, string | number | boolean>>;
-}
+export type { StoryLevel, StoryLine } from "../api/stories.ts";
 
 /** Writes story lines. Every process has one from its first line on, beside Clock, Random and Logger. */
 export interface Scribe {
