@@ -28,7 +28,8 @@ export type JournalMark = Static<ReturnType<typeof mark>>;
 export const lineFields = () => ({
   writer: writerSchema(),
   boot: text(63, "Boot id of the machine; of a pod its uid."),
-  seq: Type.Integer({ minimum: 0, description: "Number of the line, dense for each writer and boot." }),
+  seq: Type.Integer({ minimum: 0, description: "Number of the boundary line, dense for each writer and boot; other lines carry that of the one before them." }),
+  sub: Type.Optional(Type.Integer({ minimum: 1, description: "Number of a line that is none of the boundary since the last one that is." })),
   at: Type.Integer({ description: "Milliseconds since the epoch, by the writer's clock.", format: "int64" }),
   mono: Type.Integer({ description: "Milliseconds since the boot.", format: "int64" }),
   path: text(253, "Section of the chapter."),
