@@ -1,0 +1,76 @@
+import type { JournalLine } from "../api/journal-line.ts";
+
+/** A line in its place. */
+export interface PlacedLine {
+  readonly line: JournalLine;
+  /** Milliseconds since the epoch: its own clock, never before what the same writer said earlier. */
+  readonly at: number;
+  /** Its clock does not fit: it was placed by what it follows from. */
+  readonly skew: boolean;
+}
+
+/** Clocks that differ by less are taken to agree, in milliseconds. */
+const toleranceMs = 1000;
+
+export const writerKey = ({ writer }: Pick<JournalLine, "writer">): string => `${writer.component}/${writer.instance}`;
+/** A line's own name: a line that is there twice is one. */
+export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub">): string => `${writerKey(line)}/${line.boot}/${line.seq}/${line.sub ?? 0}`;
+
+/**
+ * The order of what several writers told. Of one writer by boot and number; boots in the order in which they are given,
+ * which is the journal's. Between writers by their clocks, but no end before its beginning: such a one is placed behind it
+ * and marked. Lines that are there twice count once.
+ */
+export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[] {
+  const seen = new Set<string>();
+  const streams = new Map<string, Map<string, JournalLine[]>>();
+  for (const line of lines) {
+    const key = lineKey(line);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    const boots = streams.get(writerKey(line)) ?? new Map<string, JournalLine[]>();
+    streams.set(writerKey(line), boots);
+    const boot = boots.get(line.boot) ?? [];
+    boots.set(line.boot, boot);
+    boot.push(line);
+  }
+  const placed: PlacedLine[] = [];
+  for (const boots of streams.values()) {
+    let latest = Number.NEGATIVE_INFINITY;
+    for (const boot of boots.values()) {
+      boot.sort((a, b) => a.seq - b.seq || (a.sub ?? 0) - (b.sub ?? 0));
+      let previous: JournalLine | undefined;
+      for (const line of boot) {
+        // A clock that jumped back within a boot: the other one tells how long it was.
+        const least = previous === undefined ? latest : latest + Math.max(0, line.at < previous.at ? line.mono - previous.mono : 0);
+        const jumped = line.at < latest - toleranceMs;
+        latest = Math.max(line.at, least);
+        placed.push({ line, at: latest, skew: jumped });
+        previous = line;
+      }
+    }
+  }
+  placed.sort((a, b) => a.at - b.at);
+  return causesFirst(placed);
+}
+
+/** Puts ends that stand before their beginning, which another writer told, behind it. */
+function causesFirst(placed: readonly PlacedLine[]): readonly PlacedLine[] {
+  const sectionKey = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
+  const firstBegin = new Map<string, PlacedLine>();
+  for (const each of placed) if (each.line.mark === "begin" && !firstBegin.has(sectionKey(each.line))) firstBegin.set(sectionKey(each.line), each);
+  let moved = false;
+  const fixed = placed.map((each): PlacedLine => {
+    const begin = firstBegin.get(sectionKey(each.line));
+    const early = begin !== undefined && begin !== each && each.line.mark !== "begin" && writerKey(begin.line) !== writerKey(each.line) && each.at < begin.at;
+    if (!early) return each;
+    moved = true;
+    return { line: each.line, at: begin.at, skew: begin.at - each.at > toleranceMs || each.skew };
+  });
+  if (!moved) return placed;
+  // Sorting keeps the order of equals, and what was moved has the time of its cause: it must come behind it.
+  return fixed
+    .map((each, index) => ({ each, rank: each.at === placed[index]?.at ? 0 : 1, index }))
+    .sort((a, b) => a.each.at - b.each.at || a.rank - b.rank || a.index - b.index)
+    .map(({ each }) => each);
+}
