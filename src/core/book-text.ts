@@ -1,7 +1,8 @@
 import type { JournalLine } from "../api/journal-line.ts";
 import type { Chapter, ChapterEntry, ChapterSection } from "../api/machine-state-chapter.ts";
 import { type StoryOutcome, reasonText } from "../api/stories.ts";
-import { clockText, durationText, momentText } from "./duration-text.ts";
+import { durationText } from "./fold-book.ts";
+import { clockText, momentText } from "./moment-text.ts";
 
 /** A chapter as somebody reads it: from the book, or folded from journals beyond what the book has. */
 export type ReadChapter = Chapter & {
@@ -74,7 +75,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
   function whole(chapter: ReadChapter): readonly string[] {
     const { text, colour } = title(chapter, now);
     const began = momentOf(chapter.startedAt);
-    const facts = factLines(chapter);
+    const facts = [...factLines(chapter), ...(chapter.kept || !read.chapters.some(({ kept }) => kept) ? [] : ["from the journals: not in the book yet"])];
     const steps = options.chapter === undefined ? foldRows(chapter.sections) : chapter.sections.map((section) => ({ section }));
     const widest = Math.max(0, ...chapter.sections.map(({ path }) => path.length));
     const body = steps.flatMap((step) => ("more" in step ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    and ${step.more} more`] : sectionLines(step.section, chapter, began, Math.min(widest, 40))));
@@ -93,7 +94,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
   function sectionLines(section: ChapterSection, chapter: Chapter, began: number, widest: number): readonly string[] {
     const [mark, colour] = section.outcome === undefined ? running : marks[section.outcome];
     const ms = tookMs(section, now);
-    const took = section.outcome === "NotRequired" || section.outcome === "Skipped" ? "" : durationText(ms);
+    const took = section.outcome === "NotRequired" || section.outcome === "Skipped" || ms === 0 ? "" : durationText(ms);
     const notes = [...(section.attempts > 1 ? [`${section.attempts} attempts`] : []), ...(section.inferred === true ? ["nobody told of its end"] : []), ...(section.outcome === undefined ? ["under way"] : [])];
     const reason = section.reason ?? "";
     const words = reason === "" ? "" : `${reason}: ${said(reason, section.message)}`;
@@ -118,8 +119,9 @@ function heading({ book, chapters, prunedThrough, foreign }: ReadBook, now: numb
   const count = chapters.length === 0 ? "no chapter yet" : chapters.length === 1 ? "one chapter" : `${chapters.length} chapters`;
   const state = last === undefined ? "" : open.length > 0 ? `; under way: ${[...new Set(open)].join(", ")}` : `; idle for ${durationText(now - endOf(last, now))}`;
   const gone = prunedThrough === 0 ? "" : `; ${prunedThrough === 1 ? "chapter 1 is" : `chapters 1 to ${prunedThrough} are`} no longer kept`;
+  const source = chapters.length === 0 || chapters.some(({ kept }) => kept) ? "" : "; nobody keeps this book: read from the journals";
   const strange = foreign === 0 ? "" : `; ${foreign} ${foreign === 1 ? "line" : "lines"} of its journal about something else ${foreign === 1 ? "does" : "do"} not count`;
-  return `Book ${book}: ${count}${state}${gone}${strange}`;
+  return `Book ${book}: ${count}${state}${gone}${source}${strange}`;
 }
 
 function title(chapter: ReadChapter, now: number): { readonly text: string; readonly colour: Colour } {
@@ -131,7 +133,7 @@ function title(chapter: ReadChapter, now: number): { readonly text: string; read
   return { text: `#${number} ${kind}${target}  ${span}: ${end}`, colour: outcome === "Failed" || outcome === "RolledBack" ? "red" : "bold" };
 }
 
-function factLines({ from, to, cause, outOfServiceMs, confidence, skew, reason, message, outcome, kept }: ReadChapter): readonly string[] {
+function factLines({ from, to, cause, outOfServiceMs, confidence, skew, reason, message, outcome }: ReadChapter): readonly string[] {
   const named = (has: Chapter["from"]) => [has?.config, has?.image, has?.version].filter((word) => word !== undefined && word !== "").join(", ");
   const [was, is] = [named(from), named(to)];
   return [
@@ -141,7 +143,6 @@ function factLines({ from, to, cause, outOfServiceMs, confidence, skew, reason, 
     ...(outcome === undefined || outcome === "Succeeded" || reason === undefined || reason === "" ? [] : [`${reason}: ${said(reason, message)}`]),
     ...(confidence === "Observed" ? ["nobody told of it: it was seen from outside"] : []),
     ...(skew === true ? ["clocks of those who wrote it did not fit together"] : []),
-    ...(kept ? [] : ["from the journals: not in the book yet"]),
   ];
 }
 

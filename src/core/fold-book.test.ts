@@ -95,7 +95,7 @@ describe("chapters that do not end well", () => {
     daemon.at(2, { ...update, path: "Executed/Cordoned", mark: "begin", reason: "DrainRequested" });
     daemon.at(30, { ...update, run: "rendered-worker-c", path: "Prepared", mark: "begin", reason: "Checking" });
     const [first, second] = chaptersOf(daemon.lines);
-    expect(first).toMatchObject({ run: "rendered-worker-b", state: "Closed", outcome: "Superseded", reason: "Superseded", endedAt: "2026-01-02T10:00:30Z" });
+    expect(first).toMatchObject({ run: "rendered-worker-b", state: "Closed", outcome: "Superseded", reason: "Superseded", endedAt: "2026-01-02T10:00:30Z", durationMs: 30_000 });
     expect(first?.sections.at(-1)).toMatchObject({ path: "Executed/Cordoned", outcome: "Superseded", inferred: true, durationMs: 28_000 });
     expect(second).toMatchObject({ run: "rendered-worker-c", state: "Open" });
   });

@@ -173,7 +173,9 @@ export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { re
   };
   const to = has("to") ?? (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
   const from = has("from");
-  const durationMs = end === undefined ? undefined : Math.max(0, Math.round(durationOf(first, own.findLast(({ at }) => at === end.at) ?? first, end.at)));
+  const ending = end === undefined ? undefined : own.findLast(({ at }) => at === end.at);
+  // What cut it short is a line of another chapter.
+  const durationMs = end === undefined ? undefined : Math.max(0, Math.round(ending === undefined ? end.at - first.at : durationOf(first, ending, end.at)));
   const outOfServiceMs = outOfService(steps, end);
   const skew = draft.lines.some(({ skew: each }) => each);
   const missed = own.reduce((sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0), 0);

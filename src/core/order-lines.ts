@@ -60,12 +60,17 @@ function causesFirst(placed: readonly PlacedLine[]): readonly PlacedLine[] {
   const firstBegin = new Map<string, PlacedLine>();
   for (const each of placed) if (each.line.mark === "begin" && !firstBegin.has(sectionKey(each.line))) firstBegin.set(sectionKey(each.line), each);
   let moved = false;
+  // Whoever has one line moved has said all later ones after it.
+  const least = new Map<string, number>();
   const fixed = placed.map((each): PlacedLine => {
     const begin = firstBegin.get(sectionKey(each.line));
-    const early = begin !== undefined && begin !== each && each.line.mark !== "begin" && writerKey(begin.line) !== writerKey(each.line) && each.at < begin.at;
-    if (!early) return each;
+    const writer = writerKey(each.line);
+    const early = begin !== undefined && begin !== each && each.line.mark !== "begin" && writerKey(begin.line) !== writer && each.at < begin.at;
+    const at = Math.max(early ? begin.at : each.at, least.get(writer) ?? each.at);
+    if (at === each.at) return each;
     moved = true;
-    return { line: each.line, at: begin.at, skew: begin.at - each.at > toleranceMs || each.skew };
+    least.set(writer, at);
+    return { line: each.line, at, skew: at - each.at > toleranceMs || each.skew };
   });
   if (!moved) return placed;
   // Sorting keeps the order of equals, and what was moved has the time of its cause: it must come behind it.

@@ -1,7 +1,8 @@
 import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { Chapter } from "../api/machine-state-chapter.ts";
-import { clockText, durationText } from "./duration-text.ts";
+import { durationText } from "./fold-book.ts";
+import { clockText } from "./moment-text.ts";
 import type { Phase } from "./phase.ts";
 
 /** What something took before: the middle, and what nine of ten took at least and at most. Milliseconds. */

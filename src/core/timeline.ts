@@ -1,6 +1,7 @@
 import type { Chapter } from "../api/machine-state-chapter.ts";
 import { bookKindOf } from "../api/stories.ts";
-import { clockText, durationText, momentText } from "./duration-text.ts";
+import { durationText } from "./fold-book.ts";
+import { clockText, momentText } from "./moment-text.ts";
 
 /** What a stretch of time was spent on; the letter is what stands in the chart. */
 export const barClasses = {
