@@ -145,9 +145,7 @@ export class BookKeeper {
     if (others.length === 0) this.#announced.delete(key);
     else this.#announced.set(key, others);
     const draft = this.#drafts().find(({ draft: { chapter: kind, run, end } }) => kind === chapter.chapter && run === chapter.run && end !== undefined)?.draft;
-    const gone = new Set((draft?.lines ?? []).map(({ line }) => lineKey(line)));
-    this.#lines = this.#lines.filter((line) => !gone.has(lineKey(line)));
-    for (const each of gone) this.#keys.delete(each);
+    this.#forget((draft?.lines ?? []).map(({ line }) => line));
     this.#remember(chapter, draft);
     this.#missed = 0;
     for (const counter of ["chapters", `${chapter.chapter}/${chapter.outcome ?? "Unknown"}`]) this.#counters[counter] = (this.#counters[counter] ?? 0) + 1;
@@ -158,10 +156,20 @@ export class BookKeeper {
     return this.#counters;
   }
 
+  #forget(lines: readonly JournalLine[]): void {
+    if (lines.length === 0) return;
+    const gone = new Set(lines);
+    this.#lines = this.#lines.filter((line) => !gone.has(line));
+    for (const line of gone) this.#keys.delete(lineKey(line));
+  }
+
   #drafts(): readonly { readonly draft: ChapterDraft; readonly known: Announced | undefined }[] {
     const drafts = draftsOf(this.book, this.#lines, this.#closed);
+    // What was seen of something that is over, and told of by those who were there.
+    const placed = new Set(drafts.flatMap(({ lines }) => lines.map(({ line }) => line)));
+    this.#forget(this.#lines.filter((line) => line.via === "seen" && !placed.has(line)));
     if (drafts.length === 0 && this.#lines.length > mostWaiting) {
-      for (const line of this.#lines.splice(0, this.#lines.length - mostWaiting)) this.#keys.delete(lineKey(line));
+      this.#forget(this.#lines.slice(0, this.#lines.length - mostWaiting));
     }
     const taken = new Map<string, number>();
     return drafts.map((draft) => {
@@ -180,7 +188,7 @@ export class BookKeeper {
   #isSettled(draft: ChapterDraft, now: number): boolean {
     if (bookKindOf(this.book) !== "node" || draft.chapter !== "Update" || draft.end?.outcome === "Superseded") return true;
     if (now - this.#heardAt >= settleMs) return true;
-    const has = (path: string, ...marks: readonly string[]) => draft.lines.some(({ line }) => line.path === path && marks.includes(line.mark));
+    const has = (path: string, ...marks: readonly string[]) => draft.lines.some(({ line }) => line.via === "told" && line.path === path && marks.includes(line.mark));
     const wasCordoned = has("Executed/Cordoned", "begin", "end");
     return has("Requested", "begin") && (!wasCordoned || (has("Executed/Cordoned", "end", "skip") && has("Complete/Uncordoned", "end", "skip")));
   }

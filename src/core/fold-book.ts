@@ -21,6 +21,8 @@ export interface ChapterDraft {
 export interface DraftLine extends PlacedLine {
   /** The chapter that it belongs to, which was closed before it came. */
   readonly late?: string;
+  /** It was seen from outside, and somebody who was there told of the same: it counts for nothing. */
+  readonly isShadow?: true;
 }
 
 /** A chapter that is closed: later lines of it are late. */
@@ -78,13 +80,19 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
     closed.set(draft.chapter, [...(closed.get(draft.chapter) ?? []), { run: draft.run, at, name: nameOfRun(draft) }]);
   };
 
-  for (const placed of orderLines(lines)) {
+  const ordered = orderLines(lines);
+  const told = toldSections(ordered);
+  for (const placed of ordered) {
     const { line, at } = placed;
     if (line.book !== book || closedBefore.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))) continue;
     const rule = chapterRule(kind, line.chapter);
     const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
     let draft = open.get(line.chapter);
     const run = line.run ?? draft?.run ?? "";
+    if (line.via === "seen" && told.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
+      if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
+      continue;
+    }
     const turns = rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "end" || line.mark === "fail");
     const mayOpen = turns || rule.opens === undefined || rule.opens.includes(key);
     const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
@@ -99,6 +107,7 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
     }
     if (draft === undefined) {
       const belated = before !== undefined && (!mayOpen || at <= before.at);
+      if (belated && line.via === "seen") continue;
       if (belated) {
         const home = [...open.values()].at(-1);
         (home?.lines ?? waiting).push({ ...placed, late: before.name });
@@ -107,12 +116,25 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
       draft = begin(line.chapter, run);
     }
     draft.lines.push(placed);
-    const ends = line.mark === "end" || line.mark === "fail" || line.mark === "skip";
-    if (rule.closes === "line" || (ends && (rule.closes === "every" || rule.closes.includes(key)))) close(draft, at, endOutcome(line));
+    if (rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key)))) close(draft, at, endOutcome(line));
   }
   // What is late and found no other home stays with what came last.
   made.at(-1)?.lines.push(...waiting);
   return made;
+}
+
+const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail" || mark === "skip";
+const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
+
+/** Sections that somebody told of who was there, and those of which he told the end. */
+function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
+  const told = new Set<string>();
+  for (const { line } of lines) {
+    if (line.via !== "told") continue;
+    told.add(`${sectionOfRun(line)}\nany`);
+    if (endsSection(line)) told.add(`${sectionOfRun(line)}\nend`);
+  }
+  return told;
 }
 
 const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) => (run === "" ? chapter : `${chapter} ${run}`);
@@ -146,10 +168,9 @@ const chapterData = new Set(["cause", "by", "parent", "from", "to", "fromImage",
 /** The record of one chapter: sections with their times, what opened it, how it ended, what to do. */
 export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { readonly now: number; readonly pool?: string }): ChapterRecord {
   const kind: BookKind = bookKindOf(book) ?? "cluster";
-  // What was seen from outside only counts where nobody told of that section.
-  const toldPaths = new Set(draft.lines.flatMap(({ line, late }) => (line.via === "told" && late === undefined ? [line.path] : [])));
-  const own = draft.lines.filter(({ line, late }) => late === undefined && (line.via === "told" || !toldPaths.has(line.path) || line.mark !== "begin"));
-  const first = own[0] ?? draft.lines[0];
+  const all = draft.lines.filter(({ isShadow }) => isShadow === undefined);
+  const own = all.filter(({ late }) => late === undefined);
+  const first = own[0] ?? all[0];
   if (first === undefined) throw new Error("bug: a chapter without a line");
   const steps = stepsOf(kind, draft.chapter, own);
   const { end } = draft;
@@ -177,7 +198,7 @@ export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { re
   // What cut it short is a line of another chapter.
   const durationMs = end === undefined ? undefined : Math.max(0, Math.round(ending === undefined ? end.at - first.at : durationOf(first, ending, end.at)));
   const outOfServiceMs = outOfService(steps, end);
-  const skew = draft.lines.some(({ skew: each }) => each);
+  const skew = all.some(({ skew: each }) => each);
   const missed = own.reduce((sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0), 0);
   const place = pool ?? said("pool");
   const record: ChapterRecord = {
@@ -201,11 +222,11 @@ export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { re
     ...(skew ? { skew } : {}),
     ...(missed > 0 ? { missed } : {}),
     sections,
-    entries: draft.lines.filter(({ line }) => line.level !== "debug" && !(succeeded && line.level === "progress")).map(entryOf),
+    entries: all.filter(({ line }) => line.level !== "debug" && !(succeeded && line.level === "progress")).map(entryOf),
     dropped: 0,
     through: marksOf(draft.lines.flatMap(({ line, late }) => (late === undefined && line.via === "told" ? [line] : []))).slice(-32),
   };
-  const left = draft.lines.length - record.entries.length;
+  const left = all.length - record.entries.length;
   return fitted({ ...record, dropped: left });
 }
 
@@ -290,7 +311,7 @@ function sectionOf(step: Step): ChapterSection {
     reason: step.reason,
     message: step.message,
     attempts: step.attempts,
-    ...(step.inferredEnd === undefined ? {} : { inferred: true }),
+    ...(step.inferredEnd !== undefined || (step.end?.line.via === "seen" && step.start.line.via === "told") ? { inferred: true } : {}),
     ...(Object.keys(step.details).length === 0 ? {} : { details: step.details }),
   };
 }
