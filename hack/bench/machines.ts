@@ -114,6 +114,7 @@ function countingDisk() {
     };
   const disk: Disk = {
     create: counted("create", systemDisk.create),
+    append: counted("append", systemDisk.append),
     symlink: counted("symlink", systemDisk.symlink),
     mkdir: counted("mkdir", systemDisk.mkdir),
     chmod: counted("chmod", systemDisk.chmod),

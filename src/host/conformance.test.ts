@@ -370,6 +370,21 @@ describe.each([
     expect(await host.ledger.read("ledger.json", signal)).toBeUndefined();
   });
 
+  test("story lines stay in their order, each boot's by itself, across boots and power cuts", async () => {
+    const { host, machine } = await make();
+    expect(await host.books.read(signal)).toEqual([]);
+    await host.books.append("boot-1", ["1", "2"], { durable: true }, signal);
+    await host.books.append("boot-1", [], { durable: true }, signal);
+    await host.books.append("boot-1", ["3 ü"], { durable: true }, signal);
+    await machine.boot({ orderly: false });
+    await host.books.append("boot-2", ["4"], { durable: false }, signal);
+    await machine.boot({ orderly: true });
+    expect(await host.books.read(signal)).toEqual([
+      { boot: "boot-1", lines: ["1", "2", "3 ü"] },
+      { boot: "boot-2", lines: ["4"] },
+    ]);
+  });
+
   test("a unit is absent, disabled, enabled, masked, as its files and links say", async () => {
     const { host } = await make();
     const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
@@ -568,6 +583,66 @@ describe("a directory machine", () => {
     expect([(await lstat(folder)).mode & 0o777, (await lstat(join(folder, "ledger.json"))).mode & 0o777, (await lstat(join(options.directory, "state.json"))).mode & 0o777]).toEqual([0o700, 0o600, 0o600]);
   });
 
+  test("keeps story lines for root only; one that was cut off stays a line of its own, and is read as far as it came", async () => {
+    const { host, options } = await directory();
+    await host.books.append("boot-1", ["whole"], { durable: true }, signal);
+    const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon/books");
+    const path = join(folder, "journal-boot-1.jsonl");
+    expect([(await lstat(folder)).mode & 0o777, (await lstat(path)).mode & 0o777]).toEqual([0o700, 0o600]);
+    await writeFile(path, "whole\nha");
+    const later = directoryHost(options);
+    expect((await later.books.read(signal))[0]?.lines).toEqual(["whole", "ha"]);
+    await later.books.append("boot-1", ["next"], { durable: true }, signal);
+    await later.books.append("boot-1", ["last"], { durable: false }, signal);
+    expect((await later.books.read(signal))[0]?.lines).toEqual(["whole", "ha", "next", "last"]);
+  });
+
+  test("puts a file of story lines aside at 4 MiB, keeps 16 MiB in all, and reads the newest lines back", async () => {
+    const { host, options } = await directoryWith(forgetfulDisk);
+    const block = Array.from({ length: 1024 }, () => "x".repeat(1023));
+    let serial = 0;
+    const numbered = () => block.map((line) => `${(serial += 1)} ${line}`.slice(0, 1023));
+    for (let mebibytes = 0; mebibytes < 22; mebibytes += 1) await host.books.append(mebibytes < 3 ? "boot-1" : "boot-2", numbered(), { durable: false }, signal);
+    const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon/books");
+    const names = await readdir(folder);
+    const sizes = await Promise.all(names.map(async (name) => (await lstat(join(folder, name))).size));
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(4 * 1024 * 1024);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(16 * 1024 * 1024);
+    expect(names.some((name) => name.startsWith("journal-boot-1"))).toBe(false);
+    const [read, ...others] = await host.books.read(signal);
+    expect(others).toEqual([]);
+    const numbers = (read?.lines ?? []).map((line) => Number.parseInt(line, 10));
+    expect(numbers.at(-1)).toBe(serial);
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+    expect(numbers.length).toBeGreaterThan(400);
+  });
+
+  test("a process killed at any call of an append leaves the lines of earlier ones, and what it wrote whole or cut off at its end", async () => {
+    let kills = 0;
+    for (let at = 1; ; at += 2) {
+      const { disk, killAfter } = fallibleDisk();
+      const { host, options } = await directoryWith(disk);
+      killAfter(at);
+      const appends = [["boot-1", "a"], ["boot-1", "b"], ["boot-2", "c"]] as const;
+      let done = 0;
+      for (const [boot, line] of appends) {
+        const died = await host.books.append(boot, [line], { durable: true }, signal).then(() => false, () => true);
+        if (died) break;
+        done += 1;
+      }
+      killAfter(Infinity);
+      const later = directoryHost(options);
+      const left = (await later.books.read(signal)).flatMap(({ lines }) => lines);
+      expect(left.slice(0, done)).toEqual(["a", "b", "c"].slice(0, done));
+      expect(left.length).toBeLessThanOrEqual(done + 1);
+      await later.books.append("boot-2", ["next"], { durable: true }, signal);
+      expect((await later.books.read(signal)).at(-1)?.lines.at(-1)).toBe("next");
+      if (done === appends.length) break;
+      kills += 1;
+    }
+    expect(kills).toBeGreaterThan(5);
+  });
+
   test("setting a password and taking it away leaves the shadow database byte for byte as it was", async () => {
     const { host, real } = await directory();
     const before = await readFile(real("etc/shadow"), "utf8");
@@ -625,6 +700,7 @@ function fallibleDisk() {
     };
   const disk: Disk = {
     create: wrap("create", systemDisk.create),
+    append: wrap("append", systemDisk.append),
     symlink: wrap("symlink", systemDisk.symlink),
     mkdir: wrap("mkdir", systemDisk.mkdir),
     chmod: wrap("chmod", systemDisk.chmod),

@@ -17,6 +17,7 @@ export interface Host {
   readonly os: HostOs;
   readonly users: HostUsers;
   readonly ledger: HostLedger;
+  readonly books: HostBooks;
 }
 
 export interface PlainFile {
@@ -153,6 +154,24 @@ export interface HostLedger {
   /** Atomic and durable. Readable by root only. */
   write(name: string, text: string, signal: AbortSignal): Promise<void>;
   remove(name: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Story lines of one boot as they lie on the machine. */
+export interface BookLines {
+  readonly boot: string;
+  readonly lines: readonly string[];
+}
+
+/** Files of story lines beside the ledger, one for each boot; they survive what the ledger survives. Readable by root only. */
+export interface HostBooks {
+  /**
+   * Puts lines (without line feeds) behind those of a boot. `durable`: after it resolves a power cut leaves them and all before
+   * them; else it may take them, the last one of those that are left in part. What an earlier one left in part stays a line of
+   * its own. The oldest lines go where there are too many.
+   */
+  append(boot: string, lines: readonly string[], how: { readonly durable: boolean }, signal: AbortSignal): Promise<void>;
+  /** The newest lines of the newest boots, each boot's in the order in which they came; the last one may be there in part only. */
+  read(signal: AbortSignal): Promise<readonly BookLines[]>;
 }
 
 /** The machine seen from outside, for whoever plays its power button: the one-machine cluster and the tests. */

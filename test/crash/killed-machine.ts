@@ -33,8 +33,8 @@ function dyingDisk(calls: number): Disk {
       if (left < 0) throw new Error("the power is gone");
       await work(...args);
     };
-  const { create, symlink, mkdir: makeFolder, chmod, chown, sync, rename, unlink, rmdir } = systemDisk;
-  return { create: dying(create), symlink: dying(symlink), mkdir: dying(makeFolder), chmod: dying(chmod), chown: dying(chown), sync: dying(sync), rename: dying(rename), unlink: dying(unlink), rmdir: dying(rmdir) };
+  const { create, append, symlink, mkdir: makeFolder, chmod, chown, sync, rename, unlink, rmdir } = systemDisk;
+  return { create: dying(create), append: dying(append), symlink: dying(symlink), mkdir: dying(makeFolder), chmod: dying(chmod), chown: dying(chown), sync: dying(sync), rename: dying(rename), unlink: dying(unlink), rmdir: dying(rmdir) };
 }
 
 /** A machine in a folder with a daemon that is a real process, and who kills it. */

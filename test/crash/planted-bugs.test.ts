@@ -19,7 +19,7 @@ const titled = (part: string): Scenario => {
 function instead(host: Host, verbs: { readonly [G in "files" | "units" | "os" | "users" | "ledger"]?: Partial<Host[G]> }): Host {
   const part = <G extends keyof typeof verbs>(group: G): Host[G] =>
     new Proxy(host[group], { get: (target, name) => (verbs[group] as Record<string | symbol, unknown> | undefined)?.[name] ?? (Reflect.get(target, name) as unknown) });
-  return { driver: host.driver, files: part("files"), units: part("units"), os: part("os"), users: part("users"), ledger: part("ledger") };
+  return { driver: host.driver, files: part("files"), units: part("units"), os: part("os"), users: part("users"), ledger: part("ledger"), books: host.books };
 }
 
 const withBody = (change: (body: string, request: HttpRequest) => string): NonNullable<Plant["transport"]> => (transport) => (request, until) =>

@@ -13,7 +13,9 @@ interface Attributes {
 
 interface FileNode {
   readonly kind: "file";
-  readonly contents: Uint8Array;
+  contents: Uint8Array;
+  /** Bytes of the contents that are on the disk for certain, once it was flushed at all. */
+  flushedBytes: number;
   attributes: Attributes;
   /** What is on the disk of it: `undefined` until the first flush. */
   flushed: Attributes | undefined;
@@ -40,7 +42,7 @@ type Entry = FileNode | LinkNode | FolderNode;
 
 /** One call of {@link Disk} with what it needs to be played again. Paths are relative to the machine's folder. */
 export type DiskOperation =
-  | { readonly do: "create"; readonly path: string; readonly contents: Uint8Array }
+  | { readonly do: "create" | "append"; readonly path: string; readonly contents: Uint8Array }
   | { readonly do: "symlink"; readonly path: string; readonly target: string }
   | { readonly do: "chmod"; readonly path: string; readonly mode: number }
   | { readonly do: "chown"; readonly path: string; readonly uid: number; readonly gid: number }
@@ -53,6 +55,7 @@ export function recordingDisk(real: Disk, directory: () => string, record: (oper
   const at = async (path: string) => relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
   return {
     create: async (path, contents) => real.create(path, contents).then(async () => record({ do: "create", path: await at(path), contents: contents.slice() })),
+    append: async (path, contents) => real.append(path, contents).then(async () => record({ do: "append", path: await at(path), contents: contents.slice() })),
     symlink: async (target, path) => real.symlink(target, path).then(async () => record({ do: "symlink", path: await at(path), target })),
     mkdir: async (path) => real.mkdir(path).then(async () => record({ do: "mkdir", path: await at(path) })),
     chmod: async (path, mode) => real.chmod(path, mode).then(async () => record({ do: "chmod", path: await at(path), mode })),
@@ -90,7 +93,7 @@ export class DiskModel {
       const stat = await fs.lstat(path);
       const attributes = { mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid };
       if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(path) };
-      if (stat.isFile()) return { kind: "file", contents: await fs.readFile(path), attributes, flushed: attributes };
+      if (stat.isFile()) return { kind: "file", contents: await fs.readFile(path), flushedBytes: stat.size, attributes, flushed: attributes };
       const entries = await Promise.all((await fs.readdir(path)).map(async (name) => [name, await read(join(path, name))] as const));
       return { kind: "folder", attributes, flushed: attributes, now: new Map(entries), durable: new Map(entries), pending: [] };
     };
@@ -132,7 +135,13 @@ export class DiskModel {
     const { path } = operation;
     switch (operation.do) {
       case "create":
-        return this.#change(path, { kind: "file", contents: operation.contents, attributes: { mode: 0o600, ...own }, flushed: undefined });
+        return this.#change(path, { kind: "file", contents: operation.contents, flushedBytes: 0, attributes: { mode: 0o600, ...own }, flushed: undefined });
+      case "append": {
+        const entry = this.#entry(path);
+        if (entry.kind !== "file") throw new Error(`bug: ${path} is no file`);
+        entry.contents = Buffer.concat([entry.contents, operation.contents]);
+        return;
+      }
       case "symlink":
         return this.#change(path, { kind: "link", target: operation.target });
       case "mkdir": {
@@ -149,7 +158,8 @@ export class DiskModel {
         const entry = this.#entry(path);
         if (entry.kind === "link") return;
         entry.flushed = entry.attributes;
-        if (entry.kind === "folder") {
+        if (entry.kind === "file") entry.flushedBytes = entry.contents.length;
+        else {
           entry.durable.clear();
           for (const [name, there] of entry.now) entry.durable.set(name, there);
           entry.pending = [];
@@ -182,10 +192,10 @@ export class DiskModel {
     const visit = (path: string, entry: Entry): void => {
       if (entry.kind === "link") found.set(path, entry);
       else if (entry.kind === "file") {
-        const { contents } = entry;
-        const ways = entry.flushed !== undefined || contents.length === 0 ? ["whole"] : ["nothing", "whole", "half"];
+        const { contents, flushedBytes: certain } = entry;
+        const ways = certain === contents.length ? ["whole"] : ["nothing", "whole", "half"];
         const way = ways.length === 1 ? "whole" : ways[choose(ways.length)];
-        found.set(path, { kind: "file", contents: way === "whole" ? contents : way === "half" ? contents.slice(0, contents.length >> 1) : new Uint8Array(), attributes: attributesOf({ attributes: entry.attributes, flushed: entry.flushed ?? { ...entry.attributes, mode: 0o600 } }) });
+        found.set(path, { kind: "file", contents: way === "whole" ? contents : contents.slice(0, way === "half" ? (certain + contents.length) >> 1 : certain), attributes: attributesOf({ attributes: entry.attributes, flushed: entry.flushed ?? { ...entry.attributes, mode: 0o600 } }) });
       } else {
         if (path !== "") found.set(path, { kind: "folder", attributes: attributesOf(entry) });
         const names = new Map(entry.durable);

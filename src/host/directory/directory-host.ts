@@ -12,6 +12,7 @@ import { absentIsDone, copyTree, eachOf, ensureFolder, linkDurably, readJson, re
 import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
 import { pullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
+import { rootBooks } from "./root-books.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "./root-folder.ts";
 import { rootLedger } from "./root-ledger.ts";
@@ -126,6 +127,7 @@ export function directoryHost(options: DirectoryHostOptions): Host {
       },
     }),
     ledger,
+    books: rootBooks(parts.locate, disk),
   };
 }
 

@@ -10,6 +10,8 @@ import { constants } from "node:fs";
 export interface Disk {
   /** A new file with these contents and mode 0600. Fails with `EEXIST` when something has the name. */
   create(path: string, contents: Uint8Array): Promise<void>;
+  /** Puts contents behind those of a file. Fails with `ENOENT` when there is none, and with `ELOOP` for a link. */
+  append(path: string, contents: Uint8Array): Promise<void>;
   symlink(target: string, path: string): Promise<void>;
   /** One folder with mode 0700. Fails with `EEXIST` when something has the name. */
   mkdir(path: string): Promise<void>;
@@ -39,6 +41,14 @@ async function opened(path: string, work: (handle: fs.FileHandle) => Promise<voi
 export const systemDisk: Disk = {
   async create(path, contents) {
     const handle = await fs.open(path, "wx", 0o600);
+    try {
+      await handle.writeFile(contents);
+    } finally {
+      await handle.close();
+    }
+  },
+  async append(path, contents) {
+    const handle = await fs.open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW);
     try {
       await handle.writeFile(contents);
     } finally {

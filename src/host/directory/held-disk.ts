@@ -28,6 +28,7 @@ export function heldDisk(root: string, disk: Disk): Disk {
 
   return {
     create: (path, contents) => within(path, (held) => disk.create(held, contents)),
+    append: (path, contents) => within(path, (held) => disk.append(held, contents)),
     symlink: (target, path) => within(path, (held) => disk.symlink(target, held)),
     mkdir: (path) => within(path, (held) => disk.mkdir(held)),
     chmod: (path, mode) => within(path, (held) => disk.chmod(held, mode)),

@@ -50,6 +50,9 @@ interface MemoryDeployment extends Deployment {
 const everything: OsAbilities = { images: true, kernelArguments: true, packages: true, kernelTypes: ["default", "realtime", "64k-pages"] };
 const root = { uid: 0, gid: 0 } as const;
 const plainFolder: Ownership = { mode: 0o755, ...root };
+/** Story lines of one boot, and boots, that are kept. */
+const mostBookLines = 10_000;
+const mostBooks = 32;
 /** Those that every machine has. */
 const topFolders = new Set(["/etc", "/var", "/run", "/usr", "/home", "/root"]);
 const above = (path: string) => path.slice(0, path.lastIndexOf("/"));
@@ -77,6 +80,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   const made = new Set<string>();
   let broken: readonly string[] = [];
   const ledger = new Map<string, string>();
+  /** Story lines by boot, and how many of a boot are on the disk for certain. */
+  const books = new Map<string, { lines: string[]; durable: number }>();
   const passwords = new Map<string, string>();
   let units: UnitModelState = emptyUnitModel();
   const watchers = new Set<{ readonly paths: ReadonlySet<string>; readonly onChange: (path: string) => void }>();
@@ -222,6 +227,20 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
         ledger.delete(name);
       },
     },
+    books: {
+      async append(boot, lines, { durable }) {
+        const book = books.get(boot) ?? { lines: [], durable: 0 };
+        books.set(boot, book);
+        book.lines.push(...lines);
+        if (durable) book.durable = book.lines.length;
+        while (book.lines.length > mostBookLines) {
+          book.lines.shift();
+          book.durable = Math.max(0, book.durable - 1);
+        }
+        for (const oldest of [...books.keys()].slice(0, -mostBooks)) books.delete(oldest);
+      },
+      read: async () => [...books].map(([boot, { lines }]) => ({ boot, lines: [...lines] })),
+    },
     async failToFinalise(reason) {
       nextFailure = reason;
     },
@@ -240,6 +259,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
         booted = { ...staged, etc: new Map(etc) };
       }
       staged = undefined;
+      // Of what was not flushed a power cut leaves the beginning.
+      for (const book of orderly ? [] : books.values()) book.lines = [...book.lines.slice(0, book.durable), ...book.lines.slice(book.durable, book.durable + 1).map((line) => line.slice(0, line.length >> 1))];
       bootId = options.random.uuid();
       run = new Map();
       for (const folder of made) if (folder.startsWith("/run/")) made.delete(folder);

@@ -7,6 +7,7 @@ import { ensureFolder, statIfThere } from "../directory/durable-writes.ts";
 import { heldDisk } from "../directory/held-disk.ts";
 import { realOwners } from "../directory/ownership.ts";
 import { rootAccounts } from "../directory/root-accounts.ts";
+import { rootBooks } from "../directory/root-books.ts";
 import { rootFiles } from "../directory/root-files.ts";
 import { resolveInRoot } from "../directory/root-folder.ts";
 import { ledgerFolder, rootLedger } from "../directory/root-ledger.ts";
@@ -57,5 +58,6 @@ export async function rpmOstreeHost({ root, processes, clock, random, architectu
       store: async (name, field, _shadow, signal) => void (await commands.must(["chpasswd", "--encrypted"], { kind: "query", input: `${name}:${field}\n`, signal })),
     }),
     ledger,
+    books: rootBooks(locate, disk),
   };
 }

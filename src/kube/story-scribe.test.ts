@@ -1,0 +1,260 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { ringLimits } from "../core/journal.ts";
+import type { JournalLine } from "../api/journal-line.ts";
+import type { StoryLine } from "../api/stories.ts";
+import type { HttpHandler } from "../ports/http.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { LineStore } from "../ports/scribe.ts";
+import { anySecret } from "../../test/secrets/any-secret.ts";
+import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
+import { Kernel } from "../../test/simulation/kernel.ts";
+import { componentSending, createJournalWriter, nodeSending } from "./journal-writer.ts";
+import { createStoryScribe } from "./story-scribe.ts";
+
+const writer = { component: "daemon", instance: "worker-0", node: "worker-0" };
+const name = "node-worker-0";
+const line = (path: "Requested" | "Prepared" | "Updated", message: string, more: Partial<Pick<StoryLine, "level" | "mark" | "data">> = {}) =>
+  ({ book: "node/worker-0", chapter: "Update", run: "rendered-1", path, mark: "end", level: "boundary", reason: path === "Requested" ? "TargetSeen" : path === "Prepared" ? "Planned" : "Succeeded", message, ...more }) as StoryLine;
+
+/** A scribe of a machine, its disk, and an API server that can be in the way. */
+async function scene(options: { readonly journal?: "absent"; readonly component?: boolean } = {}) {
+  const kernel = new Kernel(3);
+  const cluster = await kernel.complete(inProcessCluster(kernel), 60_000);
+  const disk: string[] = [];
+  const logged: string[] = [];
+  const writes: { readonly at: number; readonly body: string }[] = [];
+  const trouble = { disk: false, between: undefined as ((next: HttpHandler) => HttpHandler) | undefined };
+  const makeJournal = () => kernel.complete(cluster.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name }, spec: { lines: [], last: [] } }), 60_000);
+  if (options.journal !== "absent") await makeJournal();
+  const kube = cluster.client((request, signal) => {
+    if (request.method !== "GET") writes.push({ at: kernel.now, body: String(request.body) });
+    return (trouble.between?.(cluster.transport) ?? cluster.transport)(request, signal);
+  });
+  const store: LineStore = {
+    async append(_boot, lines) {
+      if (trouble.disk) throw new Error("no space left on device");
+      disk.push(...lines);
+    },
+  };
+  const note = (fields: object, message: string) => void logged.push(JSON.stringify({ message, ...fields }));
+  const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log };
+  const journal = createJournalWriter({ kube, clock: kernel.clock, random: kernel.random, log, name, owner: "mcd", rules: options.component === true ? componentSending : nodeSending });
+  const make = (boot: string, after?: { seq: number }) => createStoryScribe({ clock: kernel.clock, log, writer, boot, journal, ...(options.component === true ? {} : { store }), ...(after === undefined ? {} : { after }) });
+  return {
+    kernel,
+    cluster,
+    disk,
+    logged,
+    writes,
+    trouble,
+    makeJournal,
+    journal,
+    make,
+    scribe: make("boot-1"),
+    async pass(ms: number) {
+      let over = false;
+      kernel.schedule(ms, "time passes", () => (over = true));
+      await kernel.run({ until: () => over, maxMs: ms });
+    },
+    act: <T>(work: () => Promise<T>) => kernel.complete(work(), 600_000),
+    async object(): Promise<readonly JournalLine[]> {
+      const object = await kernel.complete(cluster.kube.get(MachineStateJournal, { name }), 60_000);
+      expect(object).toSatisfy((value: unknown) => value === undefined || MachineStateJournal.is(value));
+      return object?.spec.lines ?? [];
+    },
+  };
+}
+
+const refusing = (status: number, reason: string) => (): HttpHandler => async () => ({ status, headers: { "content-type": "application/json" }, body: JSON.stringify({ kind: "Status", status: "Failure", reason, code: status, message: "planned" }) });
+
+describe("a scribe on a machine", () => {
+  test("stamps lines, keeps all of them on the disk, and brings boundary lines to the journal, in order", async () => {
+    const { scribe, disk, object, pass } = await scene();
+    scribe.line(line("Requested", "1"));
+    scribe.line(line("Prepared", "2", { level: "progress", mark: "note" }));
+    scribe.line(line("Prepared", "3", { data: { files: 2, drain: true } }));
+    await pass(5000);
+    const written = disk.map((text) => JSON.parse(text) as JournalLine);
+    expect(written.map(({ seq, sub, msg, boot, via, writer: by }) => ({ seq, sub, msg, boot, via, by }))).toEqual([
+      { seq: 1, sub: undefined, msg: "1", boot: "boot-1", via: "told", by: writer },
+      { seq: 1, sub: 1, msg: "2", boot: "boot-1", via: "told", by: writer },
+      { seq: 2, sub: undefined, msg: "3", boot: "boot-1", via: "told", by: writer },
+    ]);
+    expect((await object()).map(({ msg, data }) => ({ msg, data }))).toEqual([{ msg: "1" }, { msg: "3", data: { files: "2", drain: "true" } }]);
+  });
+
+  test("goes on with its numbers where the last one of this boot left off", async () => {
+    const { make, disk, pass } = await scene();
+    make("boot-1", { seq: 41 }).line(line("Requested", "next"));
+    await pass(100);
+    expect(disk.map((text) => (JSON.parse(text) as JournalLine).seq)).toEqual([42]);
+  });
+
+  test("sends at turning points, what lies between with the next of them, and everything when the machine is about to go down", async () => {
+    const { scribe, writes, pass, act, object } = await scene();
+    scribe.line(line("Requested", "seen"));
+    scribe.line(line("Prepared", "planned"));
+    await pass(5000);
+    expect(writes.length).toBe(1);
+    scribe.line(line("Prepared", "something on the way"));
+    await pass(120_000);
+    expect(writes.length).toBe(1);
+    await act(() => scribe.settle());
+    expect(writes.length).toBe(2);
+    scribe.line({ ...line("Prepared", "no"), mark: "fail", reason: "Irreconcilable" } as StoryLine);
+    await pass(5000);
+    expect(writes.length).toBe(3);
+    scribe.line(line("Prepared", "late, but not for ever"));
+    await pass(310_000);
+    expect((await object()).length).toBe(5);
+    // New lines only, and the version that was read.
+    expect(writes.map(({ body }) => (JSON.parse(body) as { path: string }[]).filter(({ path }) => path === "/spec/lines/-").length)).toEqual([2, 1, 1, 1]);
+    expect(writes.every(({ body }) => body.includes("/metadata/resourceVersion"))).toBe(true);
+  });
+
+  test("waits while the API server is away, and then sends the newest 200 lines in one write, with the times at which they were written", async () => {
+    const { scribe, trouble, writes, pass, object, disk, kernel } = await scene();
+    trouble.between = () => () => Promise.reject(new Error("connection refused"));
+    const began = kernel.clock.now();
+    for (let count = 1; count <= 250; count += 1) {
+      scribe.line(line("Updated", String(count)));
+      await pass(1000);
+    }
+    trouble.between = undefined;
+    writes.length = 0;
+    await pass(120_000);
+    const told = await object();
+    expect(writes.length).toBe(1);
+    expect(told.map(({ msg }) => msg)).toEqual(Array.from({ length: ringLimits.lines }, (_, index) => String(index + 51)));
+    expect((told[0]?.at ?? 0) - began).toBe(50_000);
+    expect(disk.length).toBe(250);
+    expect(scribe.counts).toMatchObject({ lines: 250, waiting: 0, dropped: 50 });
+  });
+
+  test("brings no line twice when an answer is lost", async () => {
+    const { scribe, trouble, pass, object } = await scene();
+    let lost = 0;
+    trouble.between = (next) => async (request, signal) => {
+      const response = await next(request, signal);
+      if (request.method === "GET" || (lost += 1) > 2) return response;
+      throw new Error("the connection was cut");
+    };
+    scribe.line(line("Requested", "1"));
+    await pass(20_000);
+    scribe.line(line("Updated", "2"));
+    await pass(60_000);
+    expect(lost).toBeGreaterThan(1);
+    expect((await object()).map(({ msg }) => msg)).toEqual(["1", "2"]);
+  });
+
+  test("reads again when somebody else has written in between", async () => {
+    const { scribe, cluster, pass, act, object } = await scene();
+    scribe.line(line("Requested", "1"));
+    await pass(5000);
+    await act(() => cluster.kube.patch(MachineStateJournal, { name }, { type: "merge", body: { metadata: { labels: { touched: "yes" } } } }));
+    scribe.line(line("Updated", "2"));
+    await pass(5000);
+    expect((await object()).map(({ msg }) => msg)).toEqual(["1", "2"]);
+  });
+
+  test("waits for a journal that nobody has made yet", async () => {
+    const { scribe, makeJournal, pass, object, logged, writes } = await scene({ journal: "absent" });
+    scribe.line(line("Requested", "1"));
+    await pass(200_000);
+    expect(logged).toEqual([expect.stringContaining("the journal is not there yet")]);
+    expect(writes).toEqual([]);
+    await makeJournal();
+    await pass(40_000);
+    expect((await object()).map(({ msg }) => msg)).toEqual(["1"]);
+  });
+
+  test("notes once that a right is missing, and asks seldom", async () => {
+    const { scribe, trouble, pass, logged } = await scene();
+    let asked = 0;
+    const refuse = refusing(403, "Forbidden")();
+    trouble.between = () => (request, signal) => ((asked += 1), refuse(request, signal));
+    for (let count = 0; count < 60; count += 1) {
+      scribe.line(line("Updated", String(count)));
+      await pass(60_000);
+    }
+    expect(logged).toEqual([expect.stringContaining("not in their journal yet")]);
+    expect(asked).toBeLessThanOrEqual(13);
+  });
+
+  test("sends nothing that the disk has not taken, loses nothing of it, and says so once", async () => {
+    const { scribe, trouble, pass, act, object, logged, disk } = await scene();
+    trouble.disk = true;
+    for (let count = 1; count <= 20; count += 1) scribe.line(line("Updated", String(count)));
+    await pass(60_000);
+    await act(() => scribe.settle());
+    expect(await object()).toEqual([]);
+    expect(logged.length).toBe(1);
+    trouble.disk = false;
+    await pass(60_000);
+    expect(disk.map((text) => (JSON.parse(text) as JournalLine).seq)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    expect((await object()).length).toBe(20);
+  });
+
+  test("does not hold up a machine that goes down while nobody answers", async () => {
+    const { scribe, trouble, act, kernel, disk } = await scene();
+    trouble.between = () => () => new Promise(() => undefined);
+    scribe.line(line("Requested", "1"));
+    const began = kernel.now;
+    await act(() => scribe.settle());
+    expect(kernel.now - began).toBeLessThanOrEqual(3000);
+    expect(disk.length).toBe(1);
+  });
+
+  test("counts lines when there are too many in a minute: debug lines first, then progress lines, boundary lines never", async () => {
+    const { scribe, disk, pass } = await scene();
+    for (let count = 0; count < 3000; count += 1) scribe.line(line("Prepared", `debug ${count}`, { level: "debug", mark: "note" }));
+    for (let count = 0; count < 3000; count += 1) scribe.line(line("Prepared", `progress ${count}`, { level: "progress", mark: "note" }));
+    for (let count = 0; count < 150; count += 1) scribe.line(line("Prepared", `boundary ${count}`));
+    await pass(120_000);
+    const lines = disk.map((text) => JSON.parse(text) as JournalLine);
+    const of = (level: string) => lines.filter((each) => each.level === level && each.data?.["folded"] === undefined).length;
+    expect([of("debug"), of("progress"), of("boundary")]).toEqual([2000, 1000, 150]);
+    expect(lines.filter(({ data }) => data?.["folded"] !== undefined).reduce((sum, { data }) => sum + Number(data?.["folded"]), 0)).toBe(3000);
+    expect(scribe.counts.folded).toBe(3000);
+  });
+
+  test("says nothing that looks like a secret, neither on the disk nor in the journal nor in a log", async () => {
+    const { scribe, trouble, disk, object, logged, pass } = await scene();
+    const secrets = fc.sample(anySecret, { numRuns: 60, seed: 8 });
+    trouble.disk = true;
+    for (const { text } of secrets) scribe.line(line("Updated", `pull failed: ${text} (twice)`, { data: { from: text, password: text } }));
+    await pass(10_000);
+    trouble.disk = false;
+    await pass(120_000);
+    const said = [...disk, ...logged, JSON.stringify(await object())].join("\n");
+    expect(disk.length).toBe(60);
+    expect(secrets.filter(({ secret }) => said.includes(secret))).toEqual([]);
+  });
+});
+
+describe("a scribe in a pod", () => {
+  test("keeps its lines in memory and appends at most once in ten seconds", async () => {
+    const { scribe, writes, disk, object, pass } = await scene({ component: true });
+    for (let count = 0; count < 100; count += 1) {
+      scribe.line(line("Updated", String(count)));
+      await pass(1000);
+    }
+    await pass(20_000);
+    expect(writes.length).toBeLessThanOrEqual(12);
+    const gaps = writes.slice(1).map(({ at }, index) => at - (writes[index]?.at ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(9_999);
+    expect((await object()).length).toBe(100);
+    expect([disk.length, scribe.lines.length]).toEqual([0, 100]);
+  });
+
+  test("writes nothing more once it has stopped", async () => {
+    const { scribe, writes, pass } = await scene({ component: true });
+    scribe.line(line("Updated", "1"));
+    scribe.stop();
+    scribe.line(line("Updated", "2"));
+    await pass(60_000);
+    expect([writes.length, scribe.lines.length]).toEqual([0, 1]);
+  });
+});
