@@ -40,6 +40,20 @@ export const commands: Readonly<Record<string, Command>> = {
     details: `--json         for programs: reason, sections, what comes next, what to do\n${directory}\n${kube}\n\nEverything is read from live objects, so that it also answers while no controller runs.\nexit code: 0 explained, 1 there is no such object`,
     load: () => import("./commands/explain.ts"),
   },
+  book: {
+    kind: "people",
+    usage: "[node/NAME | pool/NAME | build/NAME | cluster]  [--chapter N] [--follow] [--json] [--dir DIR | --kubeconfig F]",
+    summary: "Read a life story in chapters: what happened, how long each step took, how it ended, why, and what to do",
+    details: `--chapter N    one chapter, with every line and detail\n--follow       print what is told from now on as well, until interrupted\n--json         the chapters as they are kept; with --follow then a line of JSON for each line\n${directory}\n${kube}\n\nWithout a name: the books that there are. Chapters come from where they are kept and, beyond that, from the journals of\nwho wrote them, so that the recent past can be read while nobody keeps books.\nexit code: 0 read, 1 there is no such book or chapter`,
+    load: () => import("./commands/book.ts"),
+  },
+  timeline: {
+    kind: "people",
+    usage: "pool/NAME | node/NAME | build/NAME | cluster  [--since 2h] [--json] [--dir DIR | --kubeconfig F]",
+    summary: "Draw what took how long: a row for each machine of a pool, or for each step of a machine's last chapters",
+    details: `--since T      nothing that ended longer ago: 90m, 2h, 1d12h\n--json         rows and bars, times in milliseconds since the epoch\n${directory}\n${kube}\n\nexit code: 0 drawn, 1 there is no such pool or book`,
+    load: () => import("./commands/timeline.ts"),
+  },
   plan: {
     kind: "people",
     usage: "-f FILE|FOLDER [-f …] [--delete NAME] [--json] [--dir DIR | --kubeconfig F | --from FOLDER | --offline]",

@@ -12,8 +12,6 @@ export interface Shelves {
   readonly journals: readonly Pick<MachineStateJournal, "metadata" | "spec">[];
 }
 
-const nameOf = ({ chapter, run }: { readonly chapter: string; readonly run: string }) => (run === "" ? chapter : `${chapter} ${run}`);
-
 /**
  * One book: the chapters that are kept, and behind them what the journals tell beyond those. The same whether anybody keeps
  * books or not, as far as the journals reach.
@@ -31,7 +29,8 @@ export function readBook({ books, chapters, journals }: Shelves, book: string, n
   const fresh = told.filter((line) => !isGone(line));
   const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
     now,
-    closed: closed.map(({ chapter, run, startedAt, endedAt, through }): ClosedChapter => ({ chapter, run, endedAtMs: Date.parse(endedAt ?? startedAt), name: nameOf({ chapter, run }), through })),
+    // Times of objects are whole seconds: a line within the last one is of the chapter that closed.
+    closed: closed.map(({ number, chapter, run, startedAt, endedAt, through }): ClosedChapter => ({ chapter, run, endedAtMs: Date.parse(endedAt ?? startedAt) + 999, name: `${chapter} ${number}`, through })),
   });
   let last = Math.max(index?.lastNumber ?? 0, kept.at(-1)?.number ?? 0);
   const inBook = new Set<number>();

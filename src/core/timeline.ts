@@ -1,5 +1,4 @@
 import type { Chapter } from "../api/machine-state-chapter.ts";
-import { bookKindOf } from "../api/stories.ts";
 import { durationText } from "./fold-book.ts";
 import { clockText, momentText } from "./moment-text.ts";
 
@@ -14,6 +13,8 @@ export const barClasses = {
   prove: { letter: "v", colour: "34", means: "settling, proving itself" },
   return: { letter: "u", colour: "32", means: "put back into service" },
   wait: { letter: ".", colour: "2", means: "between two steps" },
+  rollout: { letter: "=", colour: "2", means: "the roll-out as a whole" },
+  pause: { letter: "z", colour: "33", means: "paused" },
   other: { letter: "o", colour: "36", means: "something else" },
   trouble: { letter: "!", colour: "41", means: "degraded, drifted, lost, gone back" },
 } as const;
@@ -51,13 +52,14 @@ const classOfPath: readonly (readonly [RegExp, BarClass])[] = [
   [/^(PostAction\/Rebooted|Reboot)$/, "reboot"],
   [/^PostAction\/Service$/, "service"],
   [/^(PostAction\/(Settled|Proven)|Validated|Canary)$/, "prove"],
+  [/^Paused$/, "pause"],
   [/^(Resumed|Complete\/Uncordoned|Updated)$/, "return"],
 ];
 const troubled = new Set(["Degraded", "Drift", "Lost", "Revert", "Rollback", "Blocked", "Failed"]);
 
 /** What time spent in a section of a chapter counts as. */
 export function barClassOf(chapter: string, path: string, outcome?: string): BarClass {
-  if (troubled.has(chapter) || outcome === "Failed" || outcome === "RolledBack") return "trouble";
+  if (troubled.has(chapter) || path.startsWith("Blocked/") || outcome === "Failed" || outcome === "RolledBack") return "trouble";
   return classOfPath.find(([pattern]) => pattern.test(path))?.[1] ?? "other";
 }
 
@@ -67,11 +69,14 @@ function barsOf(chapter: Chapter): readonly Bar[] {
   const ended = chapter.endedAt === undefined ? undefined : Date.parse(chapter.endedAt);
   const whole = (of: BarClass): Bar => ({ class: of, from: began, to: ended });
   if (troubled.has(chapter.chapter)) return [whole("trouble")];
+  if (chapter.chapter === "Paused") return [whole("pause")];
+  // Its machines have rows of their own.
+  const isRollOut = chapter.chapter === "Rollout";
   const sections = chapter.sections
-    .filter(({ outcome }) => outcome !== "NotRequired" && outcome !== "Skipped")
+    .filter(({ outcome, path }) => outcome !== "NotRequired" && outcome !== "Skipped" && !(isRollOut && !/^(Canary|Paused|Blocked)/.test(path)))
     .map(({ path, startedAt, endedAt, outcome }): Bar => ({ class: barClassOf(chapter.chapter, path, outcome), from: Date.parse(startedAt), to: endedAt === undefined ? ended : Date.parse(endedAt) }));
   // What is in between is drawn below the sections, so that a gap shows as one.
-  return [whole(sections.length === 0 ? "other" : "wait"), ...sections];
+  return [whole(isRollOut ? "rollout" : sections.length === 0 ? "other" : "wait"), ...sections];
 }
 
 const stateOf = (chapter: Chapter | undefined): string => (chapter === undefined ? "" : chapter.state === "Open" ? `${chapter.chapter}, under way` : chapter.state === "Abandoned" ? `${chapter.chapter}, abandoned` : `${chapter.chapter} ${chapter.outcome ?? "Unknown"} in ${durationText(chapter.durationMs ?? 0)}`);
@@ -97,7 +102,7 @@ export function timelineOf(subject: string, books: ReadonlyMap<string, readonly 
   const began = Math.min(...rows.flatMap(({ bars }) => bars.map(({ from }) => from)));
   const ended = Math.max(...rows.flatMap(({ bars }) => bars.map(({ to }) => to ?? now)));
   const from = Number.isFinite(began) ? Math.max(began, earliest) : now;
-  return { subject, from, to: Math.max(from + 1, Number.isFinite(ended) ? ended : now), rows };
+  return { subject, from, to: (Number.isFinite(ended) ? Math.max(from, ended) : now) + 1, rows };
 }
 
 /** The same for one book: a row for each of its last chapters' sections. */
@@ -114,7 +119,7 @@ export function timelineOfBook(subject: string, chapters: readonly Chapter[], { 
   ]);
   const times = rows.flatMap(({ bars }) => bars.flatMap(({ from, to }) => [from, to ?? now]));
   const from = times.length === 0 ? now : Math.max(Math.min(...times), earliest);
-  return { subject, from, to: Math.max(from + 1, times.length === 0 ? now : Math.max(...times)), rows };
+  return { subject, from, to: (times.length === 0 ? now : Math.max(from, ...times)) + 1, rows };
 }
 
 export interface DrawOptions {
@@ -127,7 +132,7 @@ export interface DrawOptions {
 }
 
 /** What a column shows of several bars: trouble always, then what began last. */
-const order: readonly BarClass[] = ["wait", "other", "prepare", "return", "service", "prove", "pull", "apply", "drain", "reboot", "trouble"];
+const order: readonly BarClass[] = ["rollout", "wait", "pause", "other", "prepare", "return", "service", "prove", "pull", "apply", "drain", "reboot", "trouble"];
 
 /** The Gantt chart of a timeline, as lines. */
 export function drawTimeline(timeline: Timeline, { now, width, colours = false, rows: most = 40 }: DrawOptions): readonly string[] {
@@ -159,7 +164,7 @@ function classAt(rows: readonly TimelineRow[], from: number, to: number, now: nu
   for (const { bars } of rows) {
     // A bar that took no time still shows in the column that it is in.
     const here = bars.filter((bar) => bar.from < to && Math.max(bar.to ?? now, bar.from + 1) > from);
-    const steps = here.filter((bar) => bar.class !== "wait");
+    const steps = here.filter((bar) => bar.class !== "wait" && bar.class !== "rollout");
     const shown = here.some((bar) => bar.class === "trouble") ? "trouble" : (longest(steps, from, to, now) ?? here[0]?.class);
     if (shown !== undefined) counts.set(shown, (counts.get(shown) ?? 0) + 1);
   }
@@ -177,7 +182,7 @@ function longest(bars: readonly Bar[], from: number, to: number, now: number): B
 /** Many rows as few: neighbours in time go together, so that a wave of machines is one row. */
 function foldedRows(rows: readonly TimelineRow[], most: number): readonly { readonly name: string; readonly state: string; readonly members: readonly TimelineRow[] }[] {
   const firstOf = ({ bars }: TimelineRow) => bars[0]?.from ?? Number.POSITIVE_INFINITY;
-  const inOrder = [...rows].sort((a, b) => (firstOf(a) === firstOf(b) ? (a.name < b.name ? -1 : 1) : firstOf(a) - firstOf(b)));
+  const inOrder = [...rows].sort((a, b) => (firstOf(a) === firstOf(b) ? a.name.localeCompare(b.name, "en", { numeric: true }) : firstOf(a) - firstOf(b)));
   const size = Math.ceil(inOrder.length / most);
   return Array.from({ length: Math.ceil(inOrder.length / size) }, (_, group) => {
     const members = inOrder.slice(group * size, (group + 1) * size);
@@ -212,10 +217,4 @@ function wrapped(words: readonly string[], width: number): readonly string[] {
     else lines[lines.length - 1] = `${last}   ${word}`;
   }
   return lines;
-}
-
-/** What a timeline can be asked of; `undefined` for anything else. */
-export function timelineSubjectOf(text: string): { readonly kind: "pool" | "node" | "cluster" | "build"; readonly book: string } | undefined {
-  const kind = bookKindOf(text);
-  return kind === undefined ? undefined : { kind, book: text };
 }

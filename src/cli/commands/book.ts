@@ -1,0 +1,89 @@
+import { MachineStateJournal } from "../../api/index.ts";
+import type { JournalLine } from "../../api/journal-line.ts";
+import { bookKindOf, bookKinds } from "../../api/stories.ts";
+import { bookText, booksText, lineText } from "../../core/book-text.ts";
+import { admittedLines } from "../../core/journal.ts";
+import { lineKey } from "../../core/order-lines.ts";
+import { booksOn, readBook } from "../../core/read-book.ts";
+import type { KubeClient, Selection } from "../../kube/kube-client.ts";
+import { WatchCache } from "../../kube/watch-cache.ts";
+import { silentLogger } from "../../ports/logger.ts";
+import { systemClock, systemRandom } from "../../ports/node/index.ts";
+import { countOf, readArguments, usageError } from "../arguments.ts";
+import { connect } from "../connect.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { journalsOf, readShelves } from "../read-shelves.ts";
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, follow: { type: "boolean", short: "f" }, chapter: { type: "string" } }, { positionals: true });
+  if (positionals.length > 1) throw usageError("one book at a time");
+  const [book] = positionals;
+  if (book !== undefined && bookKindOf(book) === undefined) throw usageError(`"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`);
+  if (book === undefined && (values.follow === true || values.chapter !== undefined)) throw usageError("say which book");
+  const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
+  const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "book" });
+  try {
+    if (book === undefined) return await list(kube, values.json === true);
+    const code = await show(kube, book, { chapter, json: values.json === true, follows: values.follow === true });
+    if (values.follow === true && code === exitCodes.ok) await follow(kube, book, values.json === true);
+    return code;
+  } finally {
+    close();
+  }
+}
+
+async function list(kube: KubeClient, asJson: boolean): Promise<number> {
+  const shelves = await readShelves(kube);
+  const index = new Map(shelves.books.map(({ spec }) => [spec.book, spec]));
+  const books = booksOn(shelves).map((book) => ({ book, health: index.get(book)?.health ?? "", chapters: shelves.chapters.filter(({ spec }) => spec.book === book).length }));
+  process.stdout.write(asJson ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
+  return exitCodes.ok;
+}
+
+async function show(kube: KubeClient, book: string, { chapter, json, follows }: { readonly chapter: number | undefined; readonly json: boolean; readonly follows: boolean }): Promise<number> {
+  const now = systemClock.now();
+  const shelves = await readShelves(kube, book);
+  const read = readBook(shelves, book, now);
+  // Somebody who follows may be there before the first line is.
+  if (read.chapters.length === 0 && shelves.books.length === 0 && !follows) {
+    const others = booksOn(await readShelves(kube)).filter((name) => bookKindOf(name) === bookKindOf(book));
+    process.stderr.write(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`);
+    return exitCodes.failed;
+  }
+  if (chapter !== undefined && !read.chapters.some(({ number }) => number === chapter)) {
+    const numbers = read.chapters.map(({ number }) => number);
+    process.stderr.write(`mco book: ${book} has no chapter ${chapter}${chapter <= read.prunedThrough ? ": it is no longer kept" : numbers.length === 0 ? "" : `; there are ${numbers.join(", ")}`}\n`);
+    return exitCodes.failed;
+  }
+  const chapters = chapter === undefined ? read.chapters : read.chapters.filter(({ number }) => number === chapter);
+  if (json) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Book", ...read, chapters })}\n`);
+  else process.stdout.write(bookText(read, { now, colours: process.stdout.isTTY && process.env["NO_COLOR"] === undefined, ...(process.stdout.isTTY ? { width: process.stdout.columns } : {}), ...(chapter === undefined ? {} : { chapter }) }));
+  return exitCodes.ok;
+}
+
+/** Prints lines as they reach the journals, each once, until somebody interrupts. */
+async function follow(kube: KubeClient, book: string, asJson: boolean): Promise<void> {
+  const stopping = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stopping.abort(new Error(name)));
+  const names = journalsOf(book);
+  const selections: readonly Selection[] = names === undefined ? [{}] : names.map((name) => ({ fieldSelector: `metadata.name=${name}` }));
+  const seen = new Set<string>();
+  const caches = selections.map((selection) => new WatchCache({ kube, resource: MachineStateJournal, selection, clock: systemClock, random: systemRandom, log: silentLogger, optional: true }));
+  const print = (lines: readonly JournalLine[]) => {
+    for (const line of lines) process.stdout.write(asJson ? `${JSON.stringify(line)}\n` : `${lineText(line)}\n`);
+  };
+  const running = Promise.all(caches.map((cache) => cache.run(stopping.signal)));
+  // What is there already was shown.
+  await Promise.race([Promise.all(caches.map((cache) => cache.synced)), running]);
+  const fresh = (journal: MachineStateJournal | undefined) =>
+    (journal === undefined ? [] : admittedLines(journal).lines).filter((line) => {
+      if (line.book !== book || seen.has(lineKey(line))) return false;
+      seen.add(lineKey(line));
+      return true;
+    });
+  for (const cache of caches) {
+    for (const journal of cache.list()) fresh(journal);
+    cache.onChange(({ after }) => print(fresh(after)));
+  }
+  await running;
+}

@@ -1,0 +1,64 @@
+import { MachineConfigPool, kubernetes } from "../../api/index.ts";
+import { bookKindOf } from "../../api/stories.ts";
+import { booksOn, readBook, readBooks } from "../../core/read-book.ts";
+import { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "../../core/timeline.ts";
+import { poolOfNode } from "../../core/pool-of-node.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { systemClock } from "../../ports/node/index.ts";
+import { readArguments, usageError } from "../arguments.ts";
+import { connect } from "../connect.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { readShelves } from "../read-shelves.ts";
+
+const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of `90m`, `2h`, `1d12h`. */
+export function durationOf(text: string): number {
+  const parts = [...text.matchAll(/(\d+)([smhd])/g)];
+  const ms = parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0);
+  if (parts.map(([part]) => part).join("") !== text || ms <= 0) throw usageError(`--since must be a time like 90m, 2h or 1d12h, not "${text}"`);
+  return ms;
+}
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, since: { type: "string" } }, { positionals: true });
+  const [subject, ...more] = positionals;
+  if (subject === undefined || more.length > 0 || bookKindOf(subject) === undefined) throw usageError(`${subject === undefined || more.length > 0 ? "say what to draw" : `"${subject}" has no timeline`}: write pool/NAME, node/NAME, build/NAME or cluster`);
+  const sinceMs = values.since === undefined ? undefined : durationOf(values.since);
+  const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "timeline" });
+  try {
+    const now = systemClock.now();
+    const timeline = await timelineFor(kube, subject, { now, ...(sinceMs === undefined ? {} : { sinceMs }) });
+    if ("missing" in timeline) {
+      process.stderr.write(`mco timeline: there is no ${subject}${timeline.missing.length === 0 ? "" : `; there are ${timeline.missing.slice(0, 20).join(", ")}`}\n`);
+      return exitCodes.failed;
+    }
+    const { isTTY, columns, rows } = process.stdout;
+    if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Timeline", ...timeline })}\n`);
+    else process.stdout.write(`${drawTimeline(timeline, { now, width: isTTY ? columns : 120, rows: Math.max(10, (isTTY ? rows : 48) - 8), colours: isTTY && process.env["NO_COLOR"] === undefined }).join("\n")}\n`);
+    return exitCodes.ok;
+  } finally {
+    close();
+  }
+}
+
+async function timelineFor(kube: KubeClient, subject: string, options: { readonly now: number; readonly sinceMs?: number }): Promise<Timeline | { readonly missing: readonly string[] }> {
+  if (bookKindOf(subject) !== "pool") {
+    const shelves = await readShelves(kube, subject);
+    const { chapters } = readBook(shelves, subject, options.now);
+    if (chapters.length > 0 || shelves.books.length > 0) return timelineOfBook(subject, chapters, options);
+    return { missing: booksOn(await readShelves(kube)).filter((book) => bookKindOf(book) === bookKindOf(subject)) };
+  }
+  const [pools, nodes, shelves] = await Promise.all([kube.list(MachineConfigPool), kube.list(kubernetes.Node), readShelves(kube)]);
+  const name = subject.slice("pool/".length);
+  if (!pools.items.some(({ metadata }) => metadata.name === name)) return { missing: pools.items.map(({ metadata }) => `pool/${metadata.name}`).sort() };
+  const members = nodes.items
+    .filter((node) => {
+      const membership = poolOfNode(node, pools.items);
+      return membership.verdict === "member" && membership.pool === name;
+    })
+    .map(({ metadata }) => metadata.name)
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const books = readBooks(shelves, [...members.map((member) => `node/${member}`), subject], options.now);
+  return timelineOf(subject, new Map([["(pool)", books.get(subject)?.chapters ?? []], ...members.map((member) => [member, books.get(`node/${member}`)?.chapters ?? []] as const)]), options);
+}

@@ -1,0 +1,73 @@
+import { MachineStateBook, MachineStateChapter, MachineStateJournal } from "../api/index.ts";
+import { bookLabels, journals as journalNames } from "../api/names.ts";
+import type { KubeObject, Resource } from "../api/object.ts";
+import { bookObjectName } from "../core/book-keeper.ts";
+import { journalOfNode } from "../core/journal.ts";
+import type { Shelves } from "../core/read-book.ts";
+import type { KubeClient, Selection } from "../kube/kube-client.ts";
+import { isForbidden, isNotFound } from "../kube/kube-error.ts";
+
+/** Kubernetes allows this many characters in the value of a label: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */
+const labelLength = 63;
+
+/** Journals of everybody but the machines. */
+const components = [journalNames.operator, journalNames.controller, journalNames.server, journalNames.osBuilder, journalNames.bootstrap];
+
+/** Names of the journals that may tell of a book; `undefined`: any of them. */
+export function journalsOf(book: string): readonly string[] | undefined {
+  if (!book.includes("/")) return undefined;
+  return book.startsWith("node/") ? [journalOfNode(book.slice("node/".length)), ...components] : components;
+}
+
+/** Chapters of one book; a name too long for a label is looked for among all. */
+export function chaptersSelection(book: string): Selection {
+  const value = bookObjectName(book);
+  return value.length <= labelLength ? { labelSelector: `${bookLabels.book}=${value}` } : {};
+}
+
+/** The objects of a kind; none where the kind is not installed, or where whoever asks may not read it. */
+async function listed<T extends KubeObject>(kube: KubeClient, resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> {
+  try {
+    return (await kube.list(resource, selection)).items;
+  } catch (error) {
+    if (isNotFound(error) || isForbidden(error)) return [];
+    throw error;
+  }
+}
+
+/**
+ * What is kept and told of one book, or, without a name, of all. Nothing but the API is asked: it makes no difference
+ * whether anybody keeps books.
+ */
+export async function readShelves(kube: KubeClient, book?: string): Promise<Shelves> {
+  const one = async <T extends KubeObject>(resource: Resource<T>, name: string): Promise<readonly T[]> => {
+    try {
+      const found = await kube.get(resource, { name });
+      return found === undefined ? [] : [found];
+    } catch (error) {
+      if (isNotFound(error) || isForbidden(error)) return [];
+      throw error;
+    }
+  };
+  const names = book === undefined ? undefined : journalsOf(book);
+  const [books, chapters, journals] = await Promise.all([
+    book === undefined ? listed(kube, MachineStateBook) : one(MachineStateBook, bookObjectName(book)),
+    listed(kube, MachineStateChapter, book === undefined ? {} : chaptersSelection(book)),
+    names === undefined ? listed(kube, MachineStateJournal) : Promise.all(names.map((name) => one(MachineStateJournal, name))).then((found) => found.flat()),
+  ]);
+  return { books, chapters, journals };
+}
+
+/** Finished updates of this many machines say what one takes, as well as those of all do. */
+const sampledMachines = 50;
+
+/** What explaining one pool needs of the past: its own book, and the finished updates of some of its machines. */
+export async function readPast(kube: KubeClient, pool: string, machines: readonly string[]): Promise<{ readonly own: Shelves; readonly updates: readonly MachineStateChapter[] }> {
+  const every = Math.max(1, Math.ceil(machines.length / sampledMachines));
+  const values = machines.flatMap((name, index) => (index % every === 0 ? [bookObjectName(`node/${name}`)] : [])).filter((value) => value.length <= labelLength);
+  const [own, updates] = await Promise.all([
+    readShelves(kube, `pool/${pool}`),
+    values.length === 0 ? [] : listed(kube, MachineStateChapter, { labelSelector: `${bookLabels.chapter}=Update,${bookLabels.book} in (${values.join(",")})` }),
+  ]);
+  return { own, updates };
+}
