@@ -160,7 +160,6 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   if (forecast?.said !== undefined) {
     log.info({ node: name, forecast: forecast.said }, "drain foreseen");
     events.event(node, { type: forecast.blocked.length > 0 ? "Warning" : "Normal", reason: "DrainForecast", message: `Before ${name} is drained, ${forecast.said}` });
-    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "progress", reason: "DrainForecast", message: forecast.said });
   }
   let anew = false;
   const written = await updateObject(
@@ -182,25 +181,44 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   if (written === undefined || drainStep(written).do !== "evict") return undefined;
   log.info({ node: name, request: written.metadata.annotations?.[annotations.desiredDrain], anew }, "node cordoned");
   events.event(node, { type: "Normal", reason: "Cordon", message: anew ? `Cordoned ${name} again: it had been put back into service while its drain was still needed` : `Cordoned ${name} to apply update` });
-  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Cordoned", mark: "end", level: "progress", reason: "Cordoned", message: anew ? "cordoned again" : "cordoned" });
+  const here = updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? "");
+  scribe.line({ book: `node/${name}`, ...here, path: "Executed/Cordoned", mark: "end", level: "boundary", reason: anew ? "CordonedAgain" : "Cordoned", message: `${name} takes no new pods` });
+  tellBeginning(written, forecast?.plan, forecast?.said, context);
   return written;
 }
 
 const beganNote = (request: string, at: string, plan: DrainPlan | undefined) => JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
 
+/** What a story line of this request is part of. */
+const updateOf = (request: string) => ({ chapter: "Update", run: request.replace(/^(drain|uncordon)-/, "") }) as const;
+
+function tellBeginning(node: Node, plan: DrainPlan | undefined, foreseen: string | undefined, { scribe }: Context): void {
+  const pods = plan === undefined ? undefined : plan.evict.length + plan.leaving.length;
+  const message = `${pods === undefined ? "pods have" : pods === 1 ? "1 pod has" : `${pods} pods have`} to leave${foreseen === undefined ? "" : `; foreseen: ${foreseen}`}`;
+  scribe.line({ book: `node/${node.metadata.name}`, ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""), path: "Executed/Drained", mark: "begin", level: "boundary", reason: "Draining", message, ...(pods === undefined ? {} : { data: { pods } }) });
+}
+
 /** Notes when the drain of a node began that somebody else had cordoned. */
-async function begin(node: Node, plan: DrainPlan, { kube, clock, signal }: Context): Promise<Node | undefined> {
-  return updateObject(
+async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Node | undefined> {
+  const { kube, clock, scribe, signal } = context;
+  let isNew = false;
+  const written = await updateObject(
     kube,
     kubernetes.Node,
     node.metadata,
     (object) => {
       const step = drainStep(object);
-      if (step.do !== "evict" || drainBegan(object) !== undefined) return undefined;
+      isNew = step.do === "evict" && drainBegan(object) === undefined;
+      if (!isNew || step.do !== "evict") return undefined;
       return { metadata: { name: node.metadata.name, annotations: { [annotations.drainBegan]: beganNote(step.request, timestampOf(clock.now()), plan), [annotations.drainSkipped]: null as unknown as string } } };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
+  if (isNew && written !== undefined) {
+    scribe.line({ book: `node/${node.metadata.name}`, ...updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? ""), path: "Executed/Cordoned", mark: "end", level: "boundary", reason: "Cordoned", message: "somebody else had cordoned it already" });
+    tellBeginning(written, plan, undefined, context);
+  }
+  return written;
 }
 
 async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<Outcome> {
@@ -249,7 +267,7 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
   if (reason !== reasons.progress && (before?.status !== "Unknown" || before.reason !== reason)) {
     const goesOn = verdict.do === "force" ? "it overrides what the pool's policy names" : "it goes on without force";
     events.event(node, { type: "Warning", reason: late ? reasons.late : "DrainBlocked", message: late ? `The drain of ${name} takes longer than the ${drain.deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}` : `The drain of ${name} waits: ${message}` });
-    scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "boundary", reason: late ? reasons.late : reasons.blocked, message });
+    scribe.line({ book: `node/${name}`, ...updateOf(request), path: "Executed/Drained", mark: "note", level: "boundary", reason: late ? reasons.late : reasons.blocked, message });
   }
   const what = JSON.stringify([reason, blocked.map(({ pod }) => pod.metadata.uid), leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid)]);
   const told = lookouts.told.get(name);
@@ -267,7 +285,7 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
     const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
     log.warn({ node: of.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by: blockedPod.by }, "pod deleted by force");
     events.event(of, { type: "Warning", reason: "DrainForced", message: text });
-    scribe.line({ book: `node/${of.metadata.name}`, chapter: "Update", path: "Executed/Drained", mark: "note", level: "boundary", reason: "DrainForced", message: text });
+    scribe.line({ book: `node/${of.metadata.name}`, ...updateOf(request), path: "Executed/Drained", mark: "note", level: "boundary", reason: "DrainForced", message: text });
     await client.delete(kubernetes.Pod, { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "" }, { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal }).catch((error: unknown) => {
       // Another pod has its name by now.
       if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
@@ -301,7 +319,7 @@ async function skip(node: Node, { request, deadlineSeconds, message }: { readonl
   const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
   log.warn({ node: name, request, again }, "drain skipped");
   events.event(node, { type: "Warning", reason: reasons.skipped, message: text });
-  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "end", level: "boundary", reason: reasons.skipped, message: text });
+  scribe.line({ book: `node/${name}`, ...updateOf(request), path: "Executed/Drained", mark: "end", level: "boundary", outcome: "Skipped", reason: reasons.skipped, message: text });
   const notNow = { status: "False", reason: reasons.skipped } as const;
   await say(name, [{ type: types.cordoned, ...notNow, message: "the drain was given up for now" }, { type: types.drained, ...notNow, message: text }], context);
   return settled();
@@ -345,7 +363,7 @@ async function confirm(node: Node, request: string, context: Context, lookouts: 
   rest(name, lookouts);
   if (!confirmed) return settled();
   log.info({ node: name, request }, "node drained");
-  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Executed/Drained", mark: "end", level: "boundary", reason: "Drained", message: "all pods have left" });
+  scribe.line({ book: `node/${name}`, ...updateOf(request), path: "Executed/Drained", mark: "end", level: "boundary", reason: "Drained", message: "all pods have left" });
   await say(name, [cordonedPhase(name), { type: types.drained, status: "True", reason: reasons.progress, message: "all pods have left" }], context);
   return settled();
 }
@@ -374,7 +392,7 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
   const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
   log.info({ node: name, ...done }, done.lift ? "node uncordoned" : "node left as it was");
   if (done.lift) events.event(node, { type: "Normal", reason: "Uncordon", message: `Update completed for ${name}: it is back in service` });
-  scribe.line({ book: `node/${name}`, chapter: "Update", path: "Complete/Uncordoned", mark: "end", level: "progress", reason: "Uncordoned", message: how });
+  scribe.line({ book: `node/${name}`, ...updateOf(done.request), path: "Complete/Uncordoned", mark: "end", level: "boundary", reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays", message: how });
   await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message: `last update: ${done.lift ? "uncordoned" : how} (${done.request})` }], context);
   return settled();
 }

@@ -5,6 +5,7 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, namespace, notYetSet, objects, taints } from "../api/names.ts";
 import { selectorIsEmpty } from "../api/object.ts";
+import type { StoryLineIn } from "../api/stories.ts";
 import { openshift } from "../api/openshift.ts";
 import { type Facts, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
@@ -12,7 +13,9 @@ import { certificateExpiries } from "../core/controller-config-of.ts";
 import { controlPlaneMarks } from "../core/control-plane-marks.ts";
 import { labelsOfFirstPool } from "../core/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool-progress.ts";
+import { causeOf, changedSources } from "../core/changed-sources.ts";
 import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool-status.ts";
+import { poolTurns, rolloutBegins } from "../core/pool-story.ts";
 import { quarantineStep } from "../core/quarantine.ts";
 import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
 import type { Choice } from "../core/select-nodes.ts";
@@ -23,6 +26,7 @@ import { type Selection, updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
+import type { Scribe } from "../ports/scribe.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
 
 
@@ -55,10 +59,13 @@ export function nodeController(): Controller {
   const unmarked = new Map<string, Set<string>>();
   /** What the marks of all members of a pool follow from besides themselves. */
   const marksFrom = new Map<string, string>();
+  /** Pool → the target that its book knows of. */
+  const storied = new Map<string, string>();
   const told = { contradictions: new Map<string, string>(), homeless: new Map<string, string>(), deferred: new Map<string, string>() };
   /** Findings between two rendered configs, which never change. The last few are kept. */
   const irreconcilable = new Map<string, readonly string[]>();
   let now: () => number = () => 0;
+  let scribe: Scribe | undefined;
   let lookAt: (pool: string) => void = () => undefined;
 
   function toMark(pool: string): Set<string> {
@@ -151,6 +158,8 @@ export function nodeController(): Controller {
         concerns: ({ key, before, after }) => {
           const concerned = cluster.putPool(key, after, now());
           if (after === undefined) {
+            storied.delete(key);
+            scribe?.line({ book: `pool/${key}`, chapter: "Deleted", path: "Deleted", mark: "end", level: "boundary", reason: "PoolDeleted", message: "the pool was deleted" });
             unmarked.delete(key);
             marksFrom.delete(key);
           }
@@ -194,8 +203,9 @@ export function nodeController(): Controller {
     // One at a time: the rule of the control plane looks over all pools.
     workers: 1,
 
-    start(add, { clock }) {
-      now = () => clock.now();
+    start(add, context) {
+      now = () => context.clock.now();
+      scribe = context.scribe;
       lookAt = add;
     },
 
@@ -244,6 +254,7 @@ export function nodeController(): Controller {
     const { events, log, scribe } = context;
     const { name } = pool.metadata;
     const { target } = members;
+    const because = selection.chosen.length === 0 ? {} : causeOf(changedSources(pool, (config) => context.caches.of(MachineConfig).get(config)));
     let result: Written = "written";
     const given: string[] = [];
     await eachAtOnce(selection.chosen, async ({ node: chosen, was }: Choice) => {
@@ -259,7 +270,7 @@ export function nodeController(): Controller {
       }
       given.push(chosen);
       log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
-      scribe.line({ book: `pool/${name}`, chapter: "Rollout", run: target, path: `Node/${chosen}`, mark: "begin", level: "progress", reason: "NodeTargeted", message: `${chosen} gets ${target}`, data: { node: chosen, was } });
+      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}`, data: { from: was, to: target, pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
     });
     given.sort();
     if (given.length === 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${given[0] ?? ""} to MachineConfig ${target}` });
@@ -288,10 +299,12 @@ export function nodeController(): Controller {
     return step.tell.size > 0;
   }
 
-  async function writeStatus(facts: PoolFacts, { kube, events, signal }: Context): Promise<void> {
+  async function writeStatus(facts: PoolFacts, { kube, caches, events, scribe, signal }: Context): Promise<void> {
     const { pool } = facts;
+    const { name } = pool.metadata;
     let completed: string | undefined;
     let began = false;
+    let turns: readonly StoryLineIn<"pool">[] = [];
     await updateObject(
       kube,
       MachineConfigPool,
@@ -299,16 +312,24 @@ export function nodeController(): Controller {
       (object) => {
         completed = undefined;
         began = false;
+        turns = [];
         // A newer spec is judged by its own look.
         if (object.metadata.generation !== pool.metadata.generation) return undefined;
         const status = poolStatus({ ...facts, pool: object });
         if (equalValues(status, object.status)) return undefined;
         if (status.configuration?.name !== object.status?.configuration?.name) completed = status.configuration?.name;
         began = startsRollout(object.status, status);
+        turns = poolTurns(object, status, causeOf(changedSources(object, (config) => caches.of(MachineConfig).get(config))));
         return { status };
       },
       { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
     );
+    // A roll-out that a new target meets in its middle begins anew.
+    const { target } = facts.members;
+    const isAnother = storied.has(name) && storied.get(name) !== target && target !== "" && !turns.some(({ chapter }) => chapter === "Rollout") && facts.members.updated < facts.members.size;
+    if (isAnother) turns = [...turns, rolloutBegins(pool, causeOf(changedSources(pool, (config) => caches.of(MachineConfig).get(config))))];
+    storied.set(name, target);
+    for (const line of turns) scribe.line({ book: `pool/${name}`, ...line });
     if (began) events.event(pool, { type: "Normal", reason: "Updating", message: `Pool ${pool.metadata.name} is updating to MachineConfig ${facts.members.target}` });
     if (completed !== undefined) events.event(pool, { type: "Normal", reason: "Completed", message: `Pool ${pool.metadata.name} has completed update to MachineConfig ${completed}` });
   }

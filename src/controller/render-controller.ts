@@ -25,6 +25,9 @@ const isRendered = (config: MachineConfig) => config.metadata.ownerReferences?.s
 
 /** Merges a pool's MachineConfigs into one rendered config and points the pool at it. */
 export function renderController(options: RenderOptions): Controller {
+  /** Pool → what its book knows: the configuration that it points to, and why it cannot be rendered. */
+  const pointed = new Map<string, string>();
+  const refused = new Map<string, string>();
   return {
     name: "render",
     watches: [
@@ -58,9 +61,13 @@ export function renderController(options: RenderOptions): Controller {
       if (result.verdict === "refused") {
         const outdated = result.refusals.find(({ code }) => code === "OutdatedMember");
         if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
-        return stalled("RenderRefused", `Failed to render configuration for pool ${name}: ${sentence(result.refusals)}`);
+        const problem = sentence(result.refusals);
+        if (refused.get(name) !== problem) scribe.line({ book: `pool/${name}`, chapter: "Render", path: "Refused", mark: "begin", level: "boundary", reason: "RenderRefused", message: problem });
+        refused.set(name, problem);
+        return stalled("RenderRefused", `Failed to render configuration for pool ${name}: ${problem}`);
       }
 
+      if (refused.delete(name)) scribe.line({ book: `pool/${name}`, chapter: "Render", path: "Refused", mark: "end", level: "boundary", reason: "Recovered", message: "the pool can be rendered again" });
       const { config, source } = result;
       const rendered = config.metadata.name;
       const known = configs.get(rendered);
@@ -72,13 +79,16 @@ export function renderController(options: RenderOptions): Controller {
       if (known === undefined) {
         await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
         events.event(pool, { type: "Normal", reason: "RenderedConfigGenerated", message: `${rendered} successfully generated (release version: ${options.version}, controller version: ${options.generatorVersion})` });
-        scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Rendered", mark: "note", level: "progress", reason: "RenderedConfigGenerated", message: `rendered from ${members.length} MachineConfigs` });
       }
       const target = pool.spec.configuration?.name;
       if (target !== undefined && target !== "" && target !== rendered && current !== undefined) {
         const changes = describeRendered(current, result);
         events.event(pool, { type: "Normal", reason: "RenderedConfigChanged", message: `${rendered} in place of ${target}: ${changes}` });
-        scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Changed", mark: "note", level: "progress", reason: "RenderedConfigChanged", message: changes });
+        if (pointed.get(name) !== rendered) scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Changed", mark: "end", level: "boundary", reason: "RenderedConfigChanged", message: changes, data: { from: target, to: rendered, members: members.length } });
+        pointed.set(name, rendered);
+      } else if (target === undefined || target === "") {
+        if (pointed.get(name) !== rendered) scribe.line({ book: `pool/${name}`, chapter: "Render", run: rendered, path: "Rendered", mark: "end", level: "boundary", reason: "RenderedConfigGenerated", message: `rendered from ${members.length} MachineConfigs`, data: { to: rendered, members: members.length } });
+        pointed.set(name, rendered);
       }
       const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
       if (!equalValues(pool.spec.configuration, configuration)) {

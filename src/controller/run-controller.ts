@@ -160,8 +160,12 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     }
   }
 
+  const life = { book: "cluster", chapter: "Controller", run: identity } as const;
+  options.scribe.line({ ...life, path: "Start", mark: "begin", level: "boundary", reason: "Started", message: `${identity}, version ${version}`, data: { toVersion: version } });
   const answering = admission === undefined ? undefined : answerReviews(admission);
   await whileLeader({ kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease }, signal, async (term) => {
+    options.scribe.line({ ...life, path: "Lead", mark: "begin", level: "boundary", reason: "Leading", message: `${identity} leads` });
+    term.addEventListener("abort", () => options.scribe.line({ ...life, path: "Lead", mark: "end", level: "boundary", reason: "LeadLost", message: `${identity} does not lead any more` }), { once: true });
     const onSynced = (synced: Caches) => {
       caches = isWatching ? synced : undefined;
       if (caches !== undefined) follow(caches, rollouts);

@@ -1,6 +1,7 @@
 import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { Chapter } from "../api/machine-state-chapter.ts";
+import { changedSources } from "./changed-sources.ts";
 import { durationText } from "./fold-book.ts";
 import { clockText } from "./moment-text.ts";
 import type { Phase } from "./phase.ts";
@@ -147,44 +148,9 @@ export function estimateText({ likely, earliest, latest, of, late }: Estimate, n
   return `${span} (in ${durationText(likely - now)}; ${basis}${late ? "; it has taken longer than any of them so far" : ""})`;
 }
 
-/** What a managed field says of who wrote it. */
-interface ManagedBy {
-  readonly manager?: string;
-  readonly time?: string;
-  readonly subresource?: string;
-}
-
-const lastWriter = (config: MachineConfig): ManagedBy | undefined =>
-  ((config.metadata.managedFields ?? []) as readonly ManagedBy[])
-    .filter(({ subresource, time }) => (subresource ?? "") === "" && time !== undefined)
-    .sort((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0];
-
-const sourcesOf = (configuration: unknown): readonly string[] => ((configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]));
-
-/**
- * Which MachineConfigs make the difference between what a pool had last and what it should have, and who wrote them when,
- * as the API server keeps it. What was taken away nobody can be asked about any more.
- */
+/** Which MachineConfigs make the difference between what a pool had last and what it should have, and who wrote them when. */
 export function whoChanged(pool: MachineConfigPool, machineConfig: (name: string) => MachineConfig | undefined): readonly string[] {
-  const [before, after] = [pool.status?.configuration, pool.spec.configuration];
-  if (after?.name === undefined || before?.name === undefined || before.name === after.name) return [];
-  const [was, is] = [sourcesOf(before), sourcesOf(after)];
-  if (is.length === 0) return [];
-  const renderedAt = Date.parse(machineConfig(before.name)?.metadata.creationTimestamp ?? "");
-  const by = (config: MachineConfig | undefined, verb: string) => {
-    const writer = config === undefined ? undefined : lastWriter(config);
-    return `${verb}${writer?.manager === undefined ? "" : ` by ${writer.manager}`}${writer?.time === undefined ? "" : ` at ${writer.time}`}`;
-  };
-  const added = was.length === 0 ? [] : is.filter((name) => !was.includes(name));
-  const changed = is.filter((name) => {
-    const time = Date.parse(lastWriter(machineConfig(name) ?? { metadata: { name } } as MachineConfig)?.time ?? "");
-    return !added.includes(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time >= renderedAt;
-  });
-  return [
-    ...added.map((name) => `${name}: ${by(machineConfig(name), "added")}`),
-    ...changed.map((name) => `${name}: ${by(machineConfig(name), "changed")}`),
-    ...was.filter((name) => !is.includes(name)).map((name) => `${name}: taken away`),
-  ];
+  return changedSources(pool, machineConfig).map(({ name, what, by, at }) => `${name}: ${what}${by === undefined ? "" : ` by ${by}`}${at === undefined ? "" : ` at ${at}`}`);
 }
 
 /** The newest chapter of a kind in a pool's own book; `undefined`: none is known. */
