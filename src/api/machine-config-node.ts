@@ -58,6 +58,8 @@ export const MachineConfigNode = defineResource({
     wide("DrainedNode", "Drained"),
     wide("RebootedNode", "RebootedNode"),
     wide("UncordonedNode", "Uncordoned"),
+    { name: "Phase", type: "string", jsonPath: '.status.conditions[?(@.status=="Unknown")].type', description: "What is under way; empty: nothing is. `mco status` has the words.", priority: 1 },
+    { name: "Since", type: "date", jsonPath: '.status.conditions[?(@.status=="Unknown")].lastTransitionTime', description: "Since when.", priority: 1 },
   ],
 });
 export type MachineConfigNode = ResourceOf<typeof MachineConfigNode>;

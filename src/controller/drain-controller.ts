@@ -393,7 +393,7 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
   log.info({ node: name, ...done }, done.lift ? "node uncordoned" : "node left as it was");
   if (done.lift) events.event(node, { type: "Normal", reason: "Uncordon", message: `Update completed for ${name}: it is back in service` });
   scribe.line({ book: `node/${name}`, ...updateOf(done.request), path: "Complete/Uncordoned", mark: "end", level: "boundary", reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays", message: how });
-  await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message: `last update: ${done.lift ? "uncordoned" : how} (${done.request})` }], context);
+  await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message: `last: ${done.lift ? "uncordoned" : how} (${done.request})` }], context);
   return settled();
 }
 

@@ -131,6 +131,7 @@ export type NodePosition =
   | { readonly at: "Preparing" }
   | { readonly at: "Executing"; readonly step: Phase }
   | { readonly at: "PostAction"; readonly kind: "Reboot" | "Services" }
+  | { readonly at: "Resuming" }
   | { readonly at: "Completing" }
   | { readonly at: "Degraded"; readonly message: string }
   | { readonly at: "Unreconcilable"; readonly message: string }
@@ -164,11 +165,15 @@ export function nodePosition(facts: Facts, name: string): Answer<NodePosition> |
     case "Cordoning":
     case "Draining":
     case "ApplyingFiles":
+    case "ApplyingOS":
+    case "PullingImage":
       return say({ at: "Executing", step: member.phase }, "Working", `it carries its plan out${told}`, refs);
     case "Rebooting":
       return say({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${told}`, refs);
     case "PostAction":
       return say({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${told}`, refs);
+    case "Resuming":
+      return say({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted", refs);
     case "Uncordoning":
       return say({ at: "Completing" }, "Uncordoning", "it is being put back into service", refs);
     case "NeedsUpdate":

@@ -139,7 +139,7 @@ export function explainNode(facts: Facts, name: string): Explanation | undefined
     ],
     next: [
       ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.lift] : []),
-      ...(at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Completing" ? ["it goes on by itself"] : []),
+      ...(at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Resuming" || at === "Completing" ? ["it goes on by itself"] : []),
       ...(at === "NeedsUpdate" && wait === undefined && desiredConfig === target ? ["its daemon takes the target on"] : []),
       ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
     ],

@@ -2,6 +2,7 @@ import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
+import { superseded } from "./update-conditions.ts";
 
 export type Phase =
   | "Lost"
@@ -9,11 +10,14 @@ export type Phase =
   | "Unreconcilable"
   | "Rebooting"
   | "PostAction"
+  | "ApplyingOS"
   | "ApplyingFiles"
+  | "PullingImage"
   | "Draining"
   | "Cordoning"
   | "Preparing"
   | "Uncordoning"
+  | "Resuming"
   | "NeedsUpdate"
   | "Updated"
   | "Joining"
@@ -36,7 +40,10 @@ const speakerOf: Partial<Record<Phase, string>> = {
   Unreconcilable: types.nodeDegraded,
   Rebooting: types.rebootedNode,
   PostAction: types.updatePostActionComplete,
+  ApplyingOS: types.appliedOSImage,
   ApplyingFiles: types.updatePrepared,
+  PullingImage: types.imagePulledFromRegistry,
+  Resuming: types.rebootedNode,
   Draining: types.drained,
   Cordoning: types.updatePrepared,
   Updated: types.updated,
@@ -61,6 +68,10 @@ export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undef
     const requested = has[annotations.desiredDrain] ?? "";
     if (requested.startsWith("drain-") && has[annotations.lastAppliedDrain] !== requested) return node.spec?.unschedulable === true ? "Draining" : "Cordoning";
     if (condition(types.updatePostActionComplete)?.status === "Unknown") return "PostAction";
+    if (condition(types.rebootedNode)?.status === "True") return "Resuming";
+    if (condition(types.appliedOSImage)?.status === "Unknown" && condition(types.appliedOSImage)?.reason !== superseded) return "ApplyingOS";
+    if (condition(types.appliedFiles)?.status === "Unknown" && condition(types.appliedFiles)?.reason !== superseded) return "ApplyingFiles";
+    if (condition(types.imagePulledFromRegistry)?.status === "Unknown") return "PullingImage";
     return condition(types.updatePrepared)?.status === "True" ? "ApplyingFiles" : "Preparing";
   }
   if (has[annotations.desiredDrain]?.startsWith("uncordon-") === true && has[annotations.lastAppliedDrain] !== has[annotations.desiredDrain]) return "Uncordoning";

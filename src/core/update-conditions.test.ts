@@ -37,16 +37,26 @@ describe("withPhases", () => {
   });
 
   test("a new run puts every phase ahead again, and the end leaves the last run readable", () => {
-    const end = withPhases(withPhases([], phasesAtStart("rendered-x"), t0), phasesAtEnd("rendered-x"), t0);
+    const end = withPhases(withPhases([], phasesAtStart("rendered-x"), t0), phasesAtEnd("rendered-x", withPhases([], phasesAtStart("rendered-x"), t0), t0 + 124_000), t0);
     expect(conditionOf(end, "Updated")?.status).toBe("True");
     expect(end.filter(({ type, status }) => status !== "False" && type !== "Updated")).toEqual([]);
-    expect(conditionOf(end, "Drained")).toMatchObject({ reason: "Done", message: "last update: rendered-x" });
+    expect(conditionOf(end, "Drained")).toMatchObject({ reason: "Done", message: "last: Succeeded, 2m04s, target rendered-x, ended 2026-01-01T00:02:04Z" });
   });
 
   test("the end says what the run did not need and what it did last", () => {
     const run = withPhases([], [{ type: "Drained", status: "False", reason: "NotRequired", message: "" }, { type: "UpdatePostActionComplete", status: "True", reason: "ServiceReloaded", message: "reload crio.service" }], t0);
-    const end = withPhases(run, phasesAtEnd("rendered-x", run), t0);
-    expect(["Drained", "UpdatePostActionComplete", "AppliedFiles"].map((type) => conditionOf(end, type)?.message)).toEqual(["last update: rendered-x: NotRequired", "last update: rendered-x: ServiceReloaded: reload crio.service", "last update: rendered-x"]);
+    const end = withPhases(run, phasesAtEnd("rendered-x", run, t0), t0);
+    expect(["Drained", "UpdatePostActionComplete", "AppliedFiles"].map((type) => conditionOf(end, type)?.message)).toEqual(["last: NotRequired, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z", "last: Succeeded, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z: ServiceReloaded: reload crio.service", "last: Succeeded, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z"]);
+  });
+
+  test("a newer target is said where an older one was under way, and leaves nothing True of it", () => {
+    const under = withPhases(withPhases([], phasesAtStart("rendered-x"), t0), [{ type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" }, drained("Unknown", "UpdateExecutedDrained")], t0);
+    const next = withPhases(under, phasesAtStart("rendered-y"), t0);
+    expect(next.filter(({ status }) => status === "True")).toEqual([]);
+    expect(conditionOf(next, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Superseded", message: expect.stringContaining("rendered-y") as string });
+    expect(conditionOf(next, "Drained")).toMatchObject({ status: "Unknown", reason: "Superseded" });
+    const entered = withPhases(next, [drained("Unknown", "UpdateExecutedDrained")], t0);
+    expect(conditionOf(entered, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
   });
 
   test("long messages are cut", () => {

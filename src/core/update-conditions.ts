@@ -1,4 +1,5 @@
 import { type Condition, timestampOf } from "../api/object.ts";
+import { durationText } from "./fold-book.ts";
 import { machineConfigNodeConditions as types } from "../api/names.ts";
 
 /** What one phase of an update says now; parents are derived, never given. */
@@ -7,6 +8,8 @@ export interface PhaseReport {
   readonly status: Condition["status"];
   readonly reason: string;
   readonly message: string;
+  /** A newer target that came: a phase that was under way says so, until the new run enters it. */
+  readonly supersededBy?: string;
 }
 
 /** Parent → children, in the order of an update; one that is a child itself comes before its parent. A parent without children speaks for itself. */
@@ -16,12 +19,17 @@ const childrenOf: Readonly<Record<string, readonly string[]>> = {
   [types.updateComplete]: [types.uncordoned],
 };
 
+/** Phases of carrying an update out: what a newer target interrupts. */
+const executed: ReadonlySet<string> = new Set([types.cordoned, types.drained, types.appliedFiles, types.appliedOSImage]);
+
 /** Every condition type of a MachineConfigNode that this suite keeps. */
 export const allConditionTypes: readonly string[] = Object.values(types);
 
 /** Reason of a child that this update does not need. */
 export const notRequired = "NotRequired";
 export const notYetOccurred = "NotYetOccurred";
+/** Reason of a phase that a newer target met under way, and of its parent. */
+export const superseded = "Superseded";
 
 const messageLimit = 1024;
 const clip = (message: string) => (message.length <= messageLimit ? message : `${message.slice(0, messageLimit - 1)}…`);
@@ -38,7 +46,11 @@ export function withPhases(before: readonly Condition[], reports: readonly Phase
   const known = new Map(before.map((condition) => [condition.type, condition]));
   const next = new Map<string, PhaseReport>();
   for (const type of allConditionTypes) next.set(type, known.get(type) ?? { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` });
-  for (const report of reports) next.set(report.type, { ...report, message: clip(report.message) });
+  for (const { supersededBy, ...report } of reports) {
+    const old = next.get(report.type);
+    const wasUnderWay = supersededBy !== undefined && old?.status === "Unknown";
+    next.set(report.type, wasUnderWay ? { type: report.type, status: "Unknown", reason: superseded, message: `${supersededBy} came in the middle of it` } : { ...report, message: clip(report.message) });
+  }
   for (const [parent, children] of Object.entries(childrenOf)) next.set(parent, parentOf(parent, children.flatMap((child) => next.get(child) ?? [])));
 
   const merged = [...next.values()].map((phase): Condition => {
@@ -53,7 +65,7 @@ export function withPhases(before: readonly Condition[], reports: readonly Phase
 
 function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {
   const working = children.find(({ status }) => status === "Unknown");
-  if (working !== undefined) return { type, status: "Unknown", reason: working.type, message: working.message };
+  if (working !== undefined) return { type, status: "Unknown", reason: working.reason === superseded ? superseded : working.type, message: working.message };
   const entered = children.filter(({ reason }) => reason !== notYetOccurred);
   if (children.length > 0 && entered.length === children.length && entered.every(({ status, reason }) => status === "True" || reason === notRequired)) {
     return { type, status: "True", reason: type, message: entered.map(({ message }) => message).filter((message) => message !== "").join("; ") };
@@ -70,23 +82,26 @@ export const childReason = (parent: string, child: string) => `${parent}${child}
 export function phasesAtStart(target: string): readonly PhaseReport[] {
   return allConditionTypes
     .filter((type) => type !== types.nodeDegraded)
-    .map((type) => (type === types.updated ? { type, status: "False", reason: "UpdateRequested", message: `an update to ${target} was asked for` } : { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` }));
+    .map((type) => (type === types.updated ? { type, status: "False", reason: "UpdateRequested", message: `an update to ${target} was asked for` } : { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase`, ...(executed.has(type) ? { supersededBy: target } : {}) }));
 }
 
 /**
  * At the end everything is behind: the last run stays readable in the messages, with what it did not need and what it did last.
  *
- * @param run the phases as the run left them.
+ * @param run the conditions as the run left them.
+ * @param now milliseconds since the epoch.
  */
-export function phasesAtEnd(target: string, run: readonly PhaseReport[] = []): readonly PhaseReport[] {
+export function phasesAtEnd(target: string, run: readonly Condition[], now: number): readonly PhaseReport[] {
   const left = new Map(run.map((phase) => [phase.type, phase]));
-  const outcomeOf = (type: string): string => {
+  const updated = left.get(types.updated);
+  // Since it was asked for, the machine is not updated.
+  const took = updated?.status === "False" ? `, ${durationText(Math.max(0, now - Date.parse(updated.lastTransitionTime)))}` : "";
+  const behind = (type: string): string => {
     const phase = left.get(type);
-    if (phase?.reason === notRequired) return `: ${notRequired}`;
-    if (phase === undefined || type !== types.updatePostActionComplete || phase.status === "False") return "";
-    return `: ${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}`;
+    const said = type === types.updatePostActionComplete && phase !== undefined && phase.status !== "False" ? `: ${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}` : "";
+    return `last: ${phase?.reason === notRequired ? notRequired : "Succeeded"}${took}, target ${target}, ended ${timestampOf(now)}${said}`;
   };
   return allConditionTypes
     .filter((type) => type !== types.nodeDegraded)
-    .map((type) => (type === types.updated ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` } : { type, status: "False", reason: "Done", message: `last update: ${target}${outcomeOf(type)}` }));
+    .map((type) => (type === types.updated ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` } : { type, status: "False", reason: "Done", message: behind(type) }));
 }

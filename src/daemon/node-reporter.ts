@@ -111,7 +111,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       notedChanges = undefined;
       const change = (object: MachineConfigNode): Partial<MachineConfigNode> | undefined => {
         const before = object.status?.conditions ?? [];
-        const put = end === undefined ? [] : phasesAtEnd(end.target, withPhases(before, end.run, clock.now()));
+        const put = end === undefined ? [] : phasesAtEnd(end.target, withPhases(before, end.run, clock.now()), clock.now());
         const conditions = withPhases(before, [...put, ...reports], clock.now());
         const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
         const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
