@@ -213,7 +213,7 @@ describe("an update", () => {
     const writes = scene.requests.slice(before).filter(({ what }) => what.startsWith("PATCH") && what.includes("machineconfignodes"));
     expect(writes.length).toBeLessThanOrEqual(8);
     const order = scene.story.filter(({ chapter, level }) => chapter === "Update" && level === "boundary").map(({ path, mark }) => `${path} ${mark}`);
-    expect(order).toEqual(["Prepared end", "Executed/ImagePulled begin", "Executed/ImagePulled end", "Executed/Drained begin", "Executed/OS begin", "Executed/OS end", "PostAction/Rebooted begin", "PostAction/Rebooted end", "Updated end"]);
+    expect(order).toEqual(["Prepared end", "Executed/ImagePulled begin", "Executed/ImagePulled end", "Executed/Cordoned begin", "Executed/OS begin", "Executed/OS end", "PostAction/Rebooted begin", "PostAction/Rebooted end", "Updated end"]);
   });
 });
 
