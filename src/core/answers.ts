@@ -7,6 +7,7 @@ import { conditionOf } from "../api/object.ts";
 import { ClusterMembers } from "./cluster-members.ts";
 import { type MemberFacts, isDone, isInOurHands } from "./member-facts.ts";
 import type { Phase } from "./phase.ts";
+import type { Past } from "./past.ts";
 import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, poolProgress } from "./pool-progress.ts";
 import { poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets } from "./quarantine.ts";
@@ -208,11 +209,15 @@ export function nodeWait(facts: Facts, name: string): Answer<{ readonly reason: 
   return wait === undefined ? undefined : answer(facts, { reason: wait.reason, lift: wait.lift }, { reason: wait.reason, message: wait.message, refs: [`machineconfigpool/${membership.pool}`] });
 }
 
-/** Where a pool is on the way to its target. `undefined`: there is no such pool. */
-export function poolProgressOf(facts: Facts, pool: string): Answer<PoolProgress> | undefined {
+/**
+ * Where a pool is on the way to its target. `undefined`: there is no such pool.
+ *
+ * @param past what updates before took; without it nothing is estimated
+ */
+export function poolProgressOf(facts: Facts, pool: string, past?: Past): Answer<PoolProgress> | undefined {
   const about = poolFacts(facts, pool);
   if (about === undefined) return undefined;
-  const progress = poolProgress(about);
+  const progress = poolProgress(about, past);
   return answer(facts, progress, { reason: progress.verdict, message: `${progress.done} of ${progress.total} machines have ${progress.target === "" ? "a target" : progress.target}`, refs: [`machineconfigpool/${pool}`, ...(progress.target === "" ? [] : [`machineconfig/${progress.target}`])] });
 }
 

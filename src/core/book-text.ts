@@ -133,6 +133,9 @@ function title(chapter: ReadChapter, now: number): { readonly text: string; read
   return { text: `#${number} ${kind}${target}  ${span}: ${end}`, colour: outcome === "Failed" || outcome === "RolledBack" ? "red" : "bold" };
 }
 
+/** A chapter on one line. */
+export const chapterLine = (chapter: ReadChapter, now: number): string => title(chapter, now).text;
+
 function factLines({ from, to, cause, outOfServiceMs, confidence, skew, reason, message, outcome }: ReadChapter): readonly string[] {
   const named = (has: Chapter["from"]) => [has?.config, has?.image, has?.version].filter((word) => word !== undefined && word !== "").join(", ");
   const [was, is] = [named(from), named(to)];

@@ -24,6 +24,12 @@ const lastWriter = (config: MachineConfig | undefined): ManagedBy | undefined =>
 
 const sourcesOf = (configuration: unknown): readonly string[] => ((configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]));
 
+/** By whom and when a MachineConfig was written last, as far as the API server keeps it. */
+export function lastWriterText(config: MachineConfig): readonly string[] {
+  const writer = lastWriter(config);
+  return writer?.manager === undefined ? [] : [`by ${writer.manager}${writer.time === undefined ? "" : ` at ${writer.time}`}`];
+}
+
 /** Which MachineConfigs make a pool's target differ from what it had last, and who wrote them when. */
 export function changedSources(pool: MachineConfigPool, machineConfig: (name: string) => MachineConfig | undefined): readonly ChangedSource[] {
   const [before, after] = [pool.status?.configuration, pool.spec.configuration];

@@ -6,6 +6,11 @@ import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { annotations, labels } from "../api/names.ts";
 import { type Facts, clusterMayUpgrade, factsOf, nodePosition, nodeWait, poolIsAt, poolMayBuild, poolMayRollOut, poolProgressOf } from "./answers.ts";
+import { StoryTeller } from "../../test/books/story-teller.ts";
+import type { JournalLine } from "../api/journal-line.ts";
+import { foldBook } from "./fold-book.ts";
+import { pastOf } from "./past.ts";
+import { readBook } from "./read-book.ts";
 import { explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "./explain.ts";
 
 const now = Date.UTC(2030, 0, 1, 12);
@@ -134,6 +139,96 @@ describe("what a node says of itself", () => {
   test("every machine of a large pool knows why it waits", () => {
     const facts = clusterOf({ nodes: Array.from({ length: 40 }, (_, index) => node(`n${index}`, index === 0 ? draining : { has: old })) });
     for (let index = 1; index < 40; index += 1) expect(nodeWait(facts, `n${index}`)?.value.reason).toBe("BudgetUsed");
+  });
+});
+
+/** What the pool's own journal lines make of its past, with the chapters kept and with nothing kept. */
+function pastFrom(lines: readonly JournalLine[], keeps: boolean) {
+  const book = "pool/worker";
+  const chapters = keeps ? foldBook(book, lines, { now }).map((record, index) => ({ spec: { ...record, number: index + 1 } })) : [];
+  const journals = keeps ? [] : [{ metadata: { name: "controller" }, spec: { lines: [...lines], last: [] } }];
+  const update = (minutes: number) => ({
+    book: "node/x", number: 1, chapter: "Update", run: "r", pool: "worker", startedAt: "2029-12-31T10:00:00Z", endedAt: `2029-12-31T10:0${minutes}:00Z`, state: "Closed" as const, outcome: "Succeeded" as const, confidence: "Told" as const, entries: [], dropped: 0, through: [],
+    sections: [{ path: "Executed/Drained", startedAt: "2029-12-31T10:00:00Z", endedAt: `2029-12-31T10:0${minutes - 1}:00Z`, outcome: "Succeeded" as const, attempts: 1 }],
+  });
+  return pastOf("worker", keeps ? [update(4), update(5), update(6)] : [], readBook({ books: [], chapters, journals }, book, now).chapters);
+}
+
+describe("a pool is explained, with its cause and what comes next, whether anybody keeps books or not", () => {
+  const of = (path: "Built", mark: "begin" | "end" | "fail", reason: "BuildStarted" | "ImageBuilt" | "BuildFailed", message: string) => ({ book: "pool/worker", chapter: "Build", run: "worker-abc", path, mark, reason, message, level: "boundary" }) as const;
+  const told = (...lines: readonly Parameters<StoryTeller["at"]>[1][]): readonly JournalLine[] => {
+    const builder = new StoryTeller("os-builder", "os-builder-x", "pod-1");
+    for (const [index, line] of lines.entries()) builder.at(index * 60, line);
+    return builder.lines;
+  };
+  const silentPod = { apiVersion: "v1", kind: "Pod", metadata: { name: "d", namespace: "x" }, spec: { nodeName: "a" }, status: { phase: "Running", conditions: [{ type: "Ready", status: "False", lastTransitionTime: "2030-01-01T11:50:00Z" }] } } as unknown as Pod;
+  const states: readonly { title: string; given?: Partial<Parameters<typeof factsOf>[0]>; lines?: readonly JournalLine[]; cause: string; next: string }[] = [
+    { title: "building", lines: told(of("Built", "begin", "BuildStarted", "worker-abc is built from rendered-worker-2")), cause: "Image being built:\n  worker-abc is built from rendered-worker-2, since 2026-01-02T10:00:00Z", next: "machines get the image when it is built" },
+    { title: "build failed", lines: told(of("Built", "begin", "BuildStarted", "worker-abc is built"), of("Built", "fail", "BuildFailed", "step user:2: no package named htopp")), cause: "Image cannot be built:\n  step user:2: no package named htopp", next: "mco build explain names the step" },
+    { title: "draining blocked by PDB", given: { nodes: [node("b", draining)], machineConfigNodes: [held] }, cause: "PodDisruptionBudget default/web", next: "look at what holds the drain of b" },
+    { title: "canary wait", given: { nodes: [node("a"), node("b", { has: old })] }, lines: told({ book: "pool/worker", chapter: "Rollout", run: new_, path: "Begun", mark: "begin", reason: "TargetChanged" }, { book: "pool/worker", chapter: "Rollout", run: new_, path: "Canary", mark: "begin", reason: "Canary", message: "a goes first" }), cause: "One machine goes first:\n  a goes first", next: "when the first has proven itself" },
+    { title: "paused", given: { pools: [poolNamed("worker", { paused: true })], nodes: [node("a", { has: old })] }, cause: "is paused: 0 of 1", next: "set spec.paused of the pool to false" },
+    { title: "render degraded", given: { pools: [poolNamed("worker", {}, [{ type: "RenderDegraded", status: "True", reason: "RenderRefused", message: "99-x: bad mode" }])], nodes: [node("a")] }, cause: "99-x: bad mode", next: "mend or delete the MachineConfig" },
+    { title: "lost node", given: { nodes: [node("a", { ready: "Unknown" }), node("b")] }, cause: "Out of reach:\n  a: Lost since 2030-01-01T11:30:00Z", next: "bring a back, or delete its Node" },
+    { title: "silent daemon", given: { nodes: [node("a"), node("b")], daemonPods: [silentPod] }, cause: "its daemon's pod is not ready, so that nobody looks after the machine", next: "look at the daemon's pod on a" },
+  ];
+  test.for(states.flatMap((state) => [{ ...state, keeps: true }, { ...state, keeps: false }]).map((state) => ({ ...state, title: `${state.title}, ${state.keeps ? "with chapters" : "without"}` })))("$title", ({ given, lines = [], cause, next, keeps }) => {
+    const text = explanationText(explainPool(clusterOf(given ?? { nodes: [node("a")] }), "worker", pastFrom(lines, keeps)) ?? expect.fail());
+    expect(text).toContain(cause);
+    expect(text.slice(Math.max(text.indexOf("What happens next:"), 0))).toContain(next);
+  });
+
+  test("an image that was built after all is no trouble any more, nor one that goes first and is through", () => {
+    const lines = told(of("Built", "fail", "BuildFailed", "no"), of("Built", "begin", "BuildStarted", "again"), of("Built", "end", "ImageBuilt", "done"));
+    const text = explanationText(explainPool(clusterOf({ nodes: [node("a")] }), "worker", pastFrom(lines, true)) ?? expect.fail());
+    expect(text).not.toMatch(/Image|goes first/);
+    expect(text).toContain("What to do: nothing");
+  });
+});
+
+describe("with chapters", () => {
+  const rolling = clusterOf({ nodes: [node("a"), node("b", { ...draining }), node("c", { has: old }), node("d", { has: old })], machineConfigNodes: [tells("b", ["Drained", "Unknown", "Draining", "3 pods leave"])] });
+
+  test("a roll-out says when each machine and the whole are likely to end, with the spread", () => {
+    const explanation = explainPool(rolling, "worker", pastFrom([], true)) ?? expect.fail();
+    expect(explanation.sections.find(({ title }) => title === "Likely end")?.lines).toEqual([
+      "the roll-out: between 12:10 and 12:13Z, most likely 12:12 (in 12m00s; median of 3 updates of this pool)",
+      "b: about 12:02Z (in 2m00s; one update of this pool)",
+      "a machine takes 5m00s (4m12s to 5m48s), of that Executed/Drained 4m00s (3m12s to 4m48s)",
+    ]);
+    expect(explanation.likelyEnd).toEqual({ likely: "2030-01-01T12:12:00Z", earliest: expect.any(String) as string, latest: expect.any(String) as string, updates: 3 });
+    expect(explainNode(rolling, "b", { past: pastFrom([], true) })?.sections.find(({ title }) => title === "Likely end")?.lines).toHaveLength(1);
+  });
+
+  test("without them nothing is estimated, and nothing else is missing", () => {
+    const [without, with_] = [explainPool(rolling, "worker", pastFrom([], false)) ?? expect.fail(), explainPool(rolling, "worker", pastFrom([], true)) ?? expect.fail()];
+    expect(without).not.toHaveProperty("likelyEnd");
+    expect(without.sections).toEqual(with_.sections.filter(({ title }) => title !== "Likely end"));
+    expect([without.next, without.todo]).toEqual([with_.next, with_.todo]);
+  });
+
+  test("a pool that needs somebody before it can end has no end", () => {
+    for (const given of [{ pools: [poolNamed("worker", { paused: true })] }, { pools: [poolNamed("worker", {}, [], { [annotations.quarantined]: JSON.stringify([{ config: new_, reason: "x", at: "", nodes: ["a"] }]) })] }]) {
+      const facts = clusterOf({ nodes: [node("a", { has: old }), node("b", { has: old })], ...given });
+      expect(explainPool(facts, "worker", pastFrom([], true))).not.toHaveProperty("likelyEnd");
+    }
+  });
+
+  test("a pool says what changed, by whom and when: as its roll-out was told, and as the API server keeps it", () => {
+    const member = { apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfig", metadata: { name: "99-worker-a", managedFields: [{ manager: "kubectl-edit", operation: "Update", time: "2030-01-01T11:30:00Z" }] }, spec: {} } as unknown as MachineConfig;
+    const controller = new StoryTeller("controller", "c", "pod-1");
+    controller.at(0, { book: "pool/worker", chapter: "Rollout", run: new_, path: "Begun", mark: "begin", reason: "TargetChanged", data: { cause: "99-worker-a changed", by: "kubectl-edit" } });
+    const facts = clusterOf({ nodes: [node("a", { has: old })], machineConfigs: [rendered(old, 0o600), rendered(new_, 0o644), member] });
+    expect(explainPool(facts, "worker", pastFrom(controller.lines, true))?.sections.find(({ title }) => title === "Changed")?.lines).toEqual(["99-worker-a changed, by kubectl-edit", "99-worker-a: changed by kubectl-edit at 2030-01-01T11:30:00Z"]);
+    expect(explanationText(explainMachineConfig(facts, "99-worker-a") ?? expect.fail())).toContain("Written:\n  by kubectl-edit at 2030-01-01T11:30:00Z");
+  });
+
+  test("a node says how its last chapters ended", () => {
+    const daemon = new StoryTeller("daemon", "a");
+    daemon.at(0, { book: "node/a", chapter: "Drift", path: "Detected", mark: "fail", reason: "ConfigDrift" });
+    daemon.at(60, { book: "node/a", chapter: "Drift", path: "Ended", mark: "end", reason: "DriftGone" });
+    const { chapters } = readBook({ books: [], chapters: [], journals: [{ metadata: { name: "node-a" }, spec: { lines: daemon.lines, last: [] } }] }, "node/a", now);
+    expect(explanationText(explainNode(clusterOf({ nodes: [node("a")] }), "a", { chapters }) ?? expect.fail())).toContain("Before:\n  #1 Drift  2026-01-02 10:00:00Z to 10:01:00Z, 1m00s: Succeeded");
   });
 });
 

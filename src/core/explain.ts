@@ -1,10 +1,15 @@
 import type { ClusterOperator } from "../api/cluster-operator.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { annotations, machineConfigNodeConditions as phases } from "../api/names.ts";
-import { conditionOf, selectorMatches } from "../api/object.ts";
+import { conditionOf, selectorMatches, timestampOf } from "../api/object.ts";
+import { reasonText } from "../api/stories.ts";
 import { type Answer, type Facts, type Freshness, clusterMayUpgrade, nodePair, nodePosition, nodeWait, poolFacts, poolIsAt, poolProgressOf, renderRefusal } from "./answers.ts";
+import { lastWriterText } from "./changed-sources.ts";
 import { describeDiff } from "./describe-diff.ts";
 import { diffConfigs } from "./diff-configs.ts";
+import { type ReadChapter, chapterLine } from "./book-text.ts";
+import { type Estimate, type Past, estimateMachine, estimateText, newestOf, noPast, spreads, whoChanged } from "./past.ts";
+import { durationText } from "./fold-book.ts";
 import { type Mover, type PoolProgress, poolBlockers } from "./pool-progress.ts";
 import { type Retention, describeRetention } from "./retained-configs.ts";
 import { type Wait, endsByItself } from "./select-nodes.ts";
@@ -24,6 +29,8 @@ export interface Explanation {
   readonly next: readonly string[];
   /** What somebody should do; empty: nothing. */
   readonly todo: readonly string[];
+  /** When it is likely to end, from what updates before took. */
+  readonly likelyEnd?: { readonly likely: string; readonly earliest: string; readonly latest: string; readonly updates: number };
 }
 
 const shown = 10;
@@ -47,9 +54,46 @@ const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progres
   RollingOut: (name, { done, total, target }) => `Pool ${name} is rolling out: ${done} of ${total} machines have ${target}.`,
 };
 
-/** `undefined`: there is no such pool. */
-export function explainPool(facts: Facts, name: string): Explanation | undefined {
-  const answer = poolProgressOf(facts, name);
+const forPrograms = ({ likely, earliest, latest, of }: Estimate) => ({ likely: timestampOf(likely), earliest: timestampOf(earliest), latest: timestampOf(latest), updates: of });
+
+/** When machines and the whole are likely to be done; nothing where nothing is known of before. */
+function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): readonly string[] {
+  if (eta === undefined) return [];
+  const { whole, sections } = spreads(past);
+  const longest = [...sections].sort(([, a], [, b]) => b.medianMs - a.medianMs).slice(0, 3);
+  const took = (spread: { readonly medianMs: number; readonly p10Ms: number; readonly p90Ms: number }) => `${durationText(spread.medianMs)} (${durationText(spread.p10Ms)} to ${durationText(spread.p90Ms)})`;
+  return [
+    ...(eta.whole === undefined ? [] : [`the roll-out: ${estimateText(eta.whole, now)}${eta.without.length === 0 ? "" : `; not counting ${listed(eta.without)}`}`]),
+    ...working.slice(0, shown - 2).flatMap(({ node }) => {
+      const estimate = eta.machines.get(node);
+      return estimate === undefined ? [] : [`${node}: ${estimateText(estimate, now)}`];
+    }),
+    ...(whole === undefined ? [] : [`a machine takes ${took(whole)}${longest.length === 0 ? "" : `, of that ${longest.map(([path, spread]) => `${path} ${took(spread)}`).join(", ")}`}`]),
+  ];
+}
+
+/** What the pool's own book tells beside what its machines show: an image that is built or could not be, a machine that goes first. */
+function storyOf(past: Past): { readonly sections: Explanation["sections"]; readonly next: readonly string[]; readonly todo: readonly string[] } {
+  const build = newestOf(past, "Build");
+  const rollOut = newestOf(past, "Rollout");
+  const canary = rollOut?.state === "Open" ? rollOut.sections.findLast(({ path, endedAt }) => path === "Canary" && endedAt === undefined) : undefined;
+  const since = (text: string, at: string) => `${text === "" ? "" : `${text}, `}since ${at}`;
+  const building = build?.state === "Open" ? [since(build.message ?? "", build.startedAt)] : [];
+  const failed = build?.state === "Closed" && build.outcome === "Failed" ? [since(build.message ?? "", build.endedAt ?? build.startedAt)] : [];
+  return {
+    sections: [...section("Image being built", building), ...section("Image cannot be built", failed), ...section("One machine goes first", canary === undefined ? [] : [since(canary.message ?? "", canary.startedAt)])],
+    next: [...(building.length === 0 ? [] : ["machines get the image when it is built"]), ...(canary === undefined ? [] : ["the other machines get the target when the first has proven itself"])],
+    todo: failed.length === 0 ? [] : [build?.next ?? reasonText("BuildFailed").next],
+  };
+}
+
+/**
+ * `undefined`: there is no such pool.
+ *
+ * @param past what its chapters tell; without them it says the same of now, and estimates nothing
+ */
+export function explainPool(facts: Facts, name: string, past: Past = noPast): Explanation | undefined {
+  const answer = poolProgressOf(facts, name, past);
   const about = poolFacts(facts, name);
   if (answer === undefined || about === undefined) return undefined;
   const progress = answer.value;
@@ -60,13 +104,18 @@ export function explainPool(facts: Facts, name: string): Explanation | undefined
   const { max, unavailable } = progress.budget;
   const first = progress.waiting[0]?.first[0];
   const isRolling = progress.verdict === "RollingOut";
+  const story = storyOf(past);
+  const rollOut = newestOf(past, "Rollout");
+  const cause = rollOut?.run === progress.target && rollOut.cause !== undefined ? [`${rollOut.cause.text}${rollOut.cause.by === undefined ? "" : `, by ${rollOut.cause.by}`}`] : [];
   return {
     subject: `pool/${name}`,
     ...from(answer),
     headline: headlines[progress.verdict](name, progress),
     sections: [
       ...section("Target", progress.target === "" ? [] : [`${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`, ...changes.map((change) => `  ${change}`)]),
+      ...section("Changed", [...cause, ...whoChanged(pool, facts.machineConfig)]),
       ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
+      ...story.sections,
       ...section("Done", progress.verdict === "Done" || progress.done === 0 ? [] : [listed([...about.members.all()].flatMap((member) => (about.members.isUpdated(member.name) ? [member.name] : [])).sort(), progress.done)]),
       ...section("Working", progress.working.map(moved)),
       ...section("Blocked", progress.blocked.map(moved)),
@@ -79,8 +128,10 @@ export function explainPool(facts: Facts, name: string): Explanation | undefined
       ...section("In several pools, and so in none", [...progress.ambiguous].map(([node, pools]) => `${node} (${pools.join(", ")})`)),
       ...section("Cannot be applied to running machines", progress.irreconcilable),
       ...section("Budget", isRolling || progress.verdict === "Blocked" ? [`${unavailable} of ${max} machines that may be away are`] : []),
+      ...section("Likely end", likelyEnd(progress, past, facts.now)),
     ],
     next: [
+      ...story.next,
       ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} goes on from ${phase} by itself`),
       ...(isRolling && first !== undefined ? [`next in turn: ${listed(progress.waiting.flatMap((wait) => wait.first))}`] : []),
       ...(isRolling && about.selection.chosen.length > 0 ? [`given the target now: ${listed(about.selection.chosen.map(({ node }) => node))}`] : []),
@@ -88,6 +139,7 @@ export function explainPool(facts: Facts, name: string): Explanation | undefined
     ],
     todo: [
       ...(refused === undefined ? [] : ["mend or delete the MachineConfig that is named under Cannot be rendered"]),
+      ...story.todo,
       ...poolBlockers(progress).map(({ lift }) => lift),
       ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
       ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
@@ -95,6 +147,7 @@ export function explainPool(facts: Facts, name: string): Explanation | undefined
       ...progress.silent.map(({ node }) => `look at the daemon's pod on ${node}: kubectl get pods -n openshift-machine-config-operator -o wide --field-selector spec.nodeName=${node}`),
       ...[...progress.ambiguous.keys()].map((node) => `take a label from ${node} that only one of its pools selects by`),
     ].slice(0, shown),
+    ...(progress.eta?.whole === undefined ? {} : { likelyEnd: forPrograms(progress.eta.whole) }),
   };
 }
 
@@ -106,8 +159,12 @@ const nodeRemedies: Partial<Record<string, readonly string[]>> = {
   Silent: ["look at the daemon's pod on the node: its log says why it is not ready"],
 };
 
-/** `undefined`: there is no such node. */
-export function explainNode(facts: Facts, name: string): Explanation | undefined {
+/**
+ * `undefined`: there is no such node.
+ *
+ * @param before what the chapters of its pool and of itself tell, oldest first
+ */
+export function explainNode(facts: Facts, name: string, before: { readonly past?: Past; readonly chapters?: readonly ReadChapter[] } = {}): Explanation | undefined {
   const position = nodePosition(facts, name);
   const pair = nodePair(facts, name);
   const known = facts.members.node(name);
@@ -125,6 +182,9 @@ export function explainNode(facts: Facts, name: string): Explanation | undefined
   const degraded = conditionOf(conditions, phases.nodeDegraded);
   const others = facts.members.contradictions(facts.now).get(name);
   const drained = conditionOf(conditions, phases.drained);
+  const { phase, since } = known.facts;
+  const isUnderWay = at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Resuming" || at === "Completing";
+  const estimate = isUnderWay && before.past !== undefined ? estimateMachine(before.past, phase, since === "" ? undefined : Date.parse(since), facts.now) : undefined;
   return {
     subject: `node/${name}`,
     ...from(position),
@@ -136,10 +196,12 @@ export function explainNode(facts: Facts, name: string): Explanation | undefined
       ...section("Why it waits", wait === undefined ? [] : [`${wait.because.reason}: ${wait.because.message}`]),
       ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
       ...section("Two sources disagree", others === undefined ? [] : [others]),
+      ...section("Likely end", estimate === undefined ? [] : [estimateText(estimate, facts.now)]),
+      ...section("Before", (before.chapters ?? []).filter(({ state }) => state !== "Open").slice(-3).map((chapter) => chapterLine(chapter, facts.now))),
     ],
     next: [
       ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.lift] : []),
-      ...(at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Resuming" || at === "Completing" ? ["it goes on by itself"] : []),
+      ...(isUnderWay ? ["it goes on by itself"] : []),
       ...(at === "NeedsUpdate" && wait === undefined && desiredConfig === target ? ["its daemon takes the target on"] : []),
       ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
     ],
@@ -149,6 +211,7 @@ export function explainNode(facts: Facts, name: string): Explanation | undefined
       ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained" ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"] : []),
       ...(known.membership.verdict === "ambiguous" ? [`take a label away that only one of ${known.membership.pools.join(" and ")} selects by`] : []),
     ],
+    ...(estimate === undefined ? {} : { likelyEnd: forPrograms(estimate) }),
   };
 }
 
@@ -197,7 +260,7 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Ret
     freshness: facts.heardAt === undefined ? "Unknown" : "Fresh",
     reason: pools.length === 0 ? "NoPool" : "InPools",
     headline: pools.length === 0 ? `No pool takes ${name}.` : `${name} is in ${pools.length === 1 ? "the pool" : "the pools"} ${pools.map(({ metadata }) => metadata.name).join(", ")}.`,
-    sections: [...section("Pools", lines), ...section("Kept", retention === undefined ? [] : [describeRetention(retention)])],
+    sections: [...section("Pools", lines), ...section("Written", isRendered ? [] : lastWriterText(config)), ...section("Kept", retention === undefined ? [] : [describeRetention(retention)])],
     next: [],
     todo: pools.length === 0 && !isRendered ? ["give it a label that some pool's machineConfigSelector selects, such as machineconfiguration.openshift.io/role"] : [],
   };

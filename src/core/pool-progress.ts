@@ -2,7 +2,8 @@ import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
 import { drainReasons } from "./plan-drain.ts";
 import type { PoolMembers } from "./pool-members.ts";
-import type { NodeSelection, Wait } from "./select-nodes.ts";
+import { type Estimate, type Past, estimateMachine, estimateRollOut } from "./past.ts";
+import { type NodeSelection, type Wait, endsByItself } from "./select-nodes.ts";
 import type { Phase } from "./phase.ts";
 
 /** Everything that is known of one pool at one moment. */
@@ -55,6 +56,17 @@ export interface PoolProgress {
   readonly waiting: readonly Wait[];
   readonly budget: NodeSelection["budget"];
   readonly irreconcilable: readonly string[];
+  /** When it is likely to end, from what updates before it took; absent: no update of this pool is known to have ended, or nothing goes on. */
+  readonly eta?: RollOutEta;
+}
+
+export interface RollOutEta {
+  /** Machines under way, by name. */
+  readonly machines: ReadonlyMap<string, Estimate>;
+  /** The last machine; `undefined`: somebody has to do something before it can end. */
+  readonly whole: Estimate | undefined;
+  /** Machines that it does not count, because somebody has to help them first. */
+  readonly without: readonly string[];
 }
 
 /** A machine that applied nothing yet holds its pool back only after this time. */
@@ -68,7 +80,7 @@ const isBlocked = (member: MemberFacts) => isSkipped(member) || (member.phase ==
 const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
 
 /** Where a pool is: the one fold that its status, its metrics and `mco explain` come from. */
-export function poolProgress({ pool, members, selection, irreconcilable, ambiguous, now }: PoolFacts): PoolProgress {
+export function poolProgress({ pool, members, selection, irreconcilable, ambiguous, now }: PoolFacts, past?: Past): PoolProgress {
   const { target } = members;
   const inOurHands = byName(members.inOurHands).filter((member) => !looksDegraded(member));
   const silent = byName(members.silent);
@@ -81,7 +93,7 @@ export function poolProgress({ pool, members, selection, irreconcilable, ambiguo
   const allUpdated = target !== "" && begun && members.unfinished === joining.filter(isYoung).length;
   const stopped = members.inOurHands.size === 0 && selection.chosen.length === 0 && selection.waits.length > 0 && selection.waits.every(({ reason }) => reason === "TargetQuarantined");
   const verdict = target === "" ? "NotRendered" : allUpdated ? "Done" : pool.spec.paused === true ? "Paused" : stopped ? "Blocked" : "RollingOut";
-  return {
+  const progress: PoolProgress = {
     target,
     paused: pool.spec.paused === true,
     verdict,
@@ -98,6 +110,23 @@ export function poolProgress({ pool, members, selection, irreconcilable, ambiguo
     waiting: selection.waits,
     budget: selection.budget,
     irreconcilable,
+  };
+  const eta = past === undefined ? undefined : etaOf(progress, selection.chosen.length, past, now);
+  return eta === undefined ? progress : { ...progress, eta };
+}
+
+function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number): RollOutEta | undefined {
+  if (past.updates.length === 0 || (progress.working.length === 0 && progress.verdict !== "RollingOut")) return undefined;
+  const estimates = progress.working.map(({ node, phase, since }) => [node, estimateMachine(past, phase, since === "" ? undefined : Date.parse(since), now)] as const);
+  const { max, unavailable } = progress.budget;
+  // Who is away and does not go on holds a place until somebody helps.
+  const places = Math.max(0, max - Math.max(0, unavailable - progress.working.length));
+  const waiting = chosen + progress.waiting.reduce((sum, { reason, count }) => sum + (endsByItself(reason) ? count : 0), 0);
+  const mayEnd = progress.verdict === "RollingOut" && progress.irreconcilable.length === 0 && progress.waiting.every(({ reason }) => endsByItself(reason));
+  return {
+    machines: new Map(estimates.flatMap(([node, estimate]) => (estimate === undefined ? [] : [[node, estimate] as const]))),
+    whole: mayEnd ? estimateRollOut(past, { working: estimates.map(([, estimate]) => estimate), waiting, places }, now) : undefined,
+    without: [...progress.blocked, ...progress.failed, ...progress.lost].map(({ node }) => node),
   };
 }
 

@@ -3,6 +3,9 @@ import { namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/object.ts";
 import { type Facts, factsOf } from "../../core/answers.ts";
 import { type Explanation, explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "../../core/explain.ts";
+import type { ReadChapter } from "../../core/book-text.ts";
+import { type Past, noPast, pastOf } from "../../core/past.ts";
+import { readBook } from "../../core/read-book.ts";
 import { type Retention, retentionOf } from "../../core/retained-configs.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
@@ -10,6 +13,7 @@ import { systemClock } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { readPast, readShelves } from "../read-shelves.ts";
 
 /** Every word that a kind may be asked by → how its objects are explained. */
 const kinds = { pool: ["pool", "mcp", "machineconfigpool", "machineconfigpools"], node: ["node", "no", "nodes", "machineconfignode", "mcn"], clusteroperator: ["clusteroperator", "co", "clusteroperators"], mc: ["mc", "machineconfig", "machineconfigs"] } as const;
@@ -37,7 +41,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const explanations: Explanation[] = [];
     let missing = false;
     for (const subject of subjects) {
-      const explanation = explain({ facts, operators, retention }, subject);
+      const explanation = explain({ facts, operators, retention }, subject, await readBefore(kube, facts, subject));
       if (explanation !== undefined) explanations.push(explanation);
       else {
         missing = true;
@@ -52,12 +56,32 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-function explain({ facts, operators, retention }: Known, { kind, name }: Subject): Explanation | undefined {
+/** What chapters and journals tell of what was before; nothing where neither is there. */
+interface Before {
+  readonly past: Past;
+  readonly chapters: readonly ReadChapter[];
+}
+
+async function readBefore(kube: KubeClient, facts: Facts, { kind, name }: Subject): Promise<Before> {
+  const membership = kind === "node" ? facts.members.node(name)?.membership : undefined;
+  const pool = kind === "pool" && facts.members.pool(name) !== undefined ? name : membership?.verdict === "member" ? membership.pool : undefined;
+  const pastOfPool = async (): Promise<Past> => {
+    if (pool === undefined) return noPast;
+    const machines = [...facts.members.members(pool).all()].map((member) => member.name).sort();
+    const { own, updates } = await readPast(kube, pool, machines);
+    return pastOf(pool, updates.map(({ spec }) => spec), readBook(own, `pool/${pool}`, facts.now).chapters);
+  };
+  const chaptersOfNode = async () => (membership === undefined ? [] : readBook(await readShelves(kube, `node/${name}`), `node/${name}`, facts.now).chapters);
+  const [past, chapters] = await Promise.all([pastOfPool(), chaptersOfNode()]);
+  return { past, chapters };
+}
+
+function explain({ facts, operators, retention }: Known, { kind, name }: Subject, before: Before): Explanation | undefined {
   switch (kind) {
     case "pool":
-      return explainPool(facts, name);
+      return explainPool(facts, name, before.past);
     case "node":
-      return explainNode(facts, name);
+      return explainNode(facts, name, before);
     case "mc":
       return explainMachineConfig(facts, name, retention(name));
     case "clusteroperator": {
