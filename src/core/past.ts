@@ -88,9 +88,12 @@ const sectionOfPhase: Partial<Record<Phase, readonly string[]>> = {
   Preparing: ["Prepared"],
   Cordoning: ["Executed/Cordoned", "Executed/Drained"],
   Draining: ["Executed/Drained"],
-  ApplyingFiles: ["Executed/OS", "Executed/Files"],
+  PullingImage: ["Executed/ImagePulled"],
+  ApplyingOS: ["Executed/OS"],
+  ApplyingFiles: ["Executed/Files"],
   Rebooting: ["PostAction/Rebooted"],
   PostAction: ["PostAction/Service"],
+  Resuming: ["Resumed"],
   Uncordoning: ["Complete/Uncordoned"],
 };
 
