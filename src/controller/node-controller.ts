@@ -46,6 +46,12 @@ export const etcdPods: readonly Selection[] = [
   { namespace: "kube-system", labelSelector: "component=etcd" },
 ];
 
+interface Standing {
+  readonly pool: string;
+  readonly target: string;
+  readonly is: "updated" | "failed" | "other";
+}
+
 type Written = "written" | "overtaken";
 
 /**
@@ -77,11 +83,29 @@ export function nodeController(): Controller {
   /** Takes in what is known of a node now: from the watch, or from our own patch. */
   function see(name: string, node: Node | undefined): readonly string[] {
     const wasControlPlane = cluster.controlPlane.has(name);
+    const before = standingOf(name);
     const concerned = new Set(cluster.putNode(name, node, now()));
+    tellStanding(name, before, standingOf(name));
     for (const pool of concerned) toMark(pool).add(name);
     // Machines of the control plane wait for each other across pools.
     if (wasControlPlane || cluster.controlPlane.has(name)) for (const pool of controlPlanePools()) concerned.add(pool);
     return [...concerned];
+  }
+
+  /** Where a machine stands in the roll-out of its pool. */
+  function standingOf(name: string): Standing | undefined {
+    const membership = cluster.node(name)?.membership;
+    if (membership?.verdict !== "member") return undefined;
+    const members = cluster.members(membership.pool);
+    return { pool: membership.pool, target: members.target, is: members.degraded.has(name) ? "failed" : members.isUpdated(name) ? "updated" : "other" };
+  }
+
+  /** One line for each machine in the book of its pool; its own chapter has the rest. */
+  function tellStanding(name: string, before: Standing | undefined, after: Standing | undefined): void {
+    if (before === undefined || after === undefined || before.pool !== after.pool || before.target !== after.target || before.is === after.is || after.target === "" || after.is === "other") return;
+    const here = { book: `pool/${after.pool}`, chapter: "Rollout", run: after.target, path: `Node/${name}`, level: "boundary", data: { chapter: `node/${name} Update ${after.target}` } } as const;
+    if (after.is === "updated") scribe?.line({ ...here, mark: "end", reason: "NodeUpdated", message: `${name} has ${after.target}` });
+    else scribe?.line({ ...here, mark: "fail", reason: "NodeFailed", message: `${name} cannot go on without help: ${cluster.node(name)?.facts.says ?? ""}` });
   }
 
   function controlPlanePools(): readonly string[] {
@@ -270,7 +294,7 @@ export function nodeController(): Controller {
       }
       given.push(chosen);
       log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
-      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}`, data: { from: was, to: target, pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
+      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}`, data: { from: node.metadata.annotations?.[annotations.currentConfig] ?? "", to: target, pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
     });
     given.sort();
     if (given.length === 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${given[0] ?? ""} to MachineConfig ${target}` });
@@ -327,7 +351,7 @@ export function nodeController(): Controller {
     // A roll-out that a new target meets in its middle begins anew.
     const { target } = facts.members;
     const isAnother = storied.has(name) && storied.get(name) !== target && target !== "" && !turns.some(({ chapter }) => chapter === "Rollout") && facts.members.updated < facts.members.size;
-    if (isAnother) turns = [...turns, rolloutBegins(pool, causeOf(changedSources(pool, (config) => caches.of(MachineConfig).get(config))))];
+    if (isAnother && pool.status?.configuration?.name !== target) turns = [...turns, rolloutBegins(pool, causeOf(changedSources(pool, (config) => caches.of(MachineConfig).get(config))))];
     storied.set(name, target);
     for (const line of turns) scribe.line({ book: `pool/${name}`, ...line });
     if (began) events.event(pool, { type: "Normal", reason: "Updating", message: `Pool ${pool.metadata.name} is updating to MachineConfig ${facts.members.target}` });

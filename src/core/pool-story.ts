@@ -34,7 +34,8 @@ export function poolTurns(pool: MachineConfigPool, after: PoolStatusFields, caus
   if ((before?.conditions ?? []).length === 0) lines.push({ ...boundary, chapter: "Created", path: "Created", mark: "end", reason: "PoolCreated", message: `with ${after.machineCount ?? 0} machines` });
   if (paused.was && !paused.is) lines.push({ ...boundary, chapter: "Paused", path: "Ended", mark: "end", reason: "PoolResumed", message: `the pool goes on to ${target}` });
   if (blocked.was && !blocked.is) lines.push({ ...boundary, chapter: "Blocked", path: "Ended", mark: "end", reason: "QuarantineLifted", message: `the pool goes on to ${target}` });
-  if (startsRollout(before, after)) lines.push(rolloutBegins(pool, cause));
+  // One whose machines have the target already only looks so: a machine of it fails, or is new.
+  if (startsRollout(before, after) && target !== from) lines.push(rolloutBegins(pool, cause));
   if (paused.is && !paused.was) lines.push({ ...boundary, chapter: "Paused", path: "Paused", mark: "begin", reason: "PoolPaused", message: saysUpdating });
   if (blocked.is && !blocked.was) lines.push({ ...boundary, chapter: "Blocked", path: "Blocked", mark: "begin", reason: "TargetQuarantined", message: saysUpdating });
   if (failing.is && !failing.was) lines.push({ ...boundary, chapter: "Degraded", path: "Degraded", mark: "begin", reason: "MachinesDegraded", message: sayingOf(after, types.nodeDegraded)?.message ?? "" });

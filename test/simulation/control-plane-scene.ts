@@ -20,6 +20,8 @@ export const version = "1.0.0";
 export class Scene {
   readonly kernel = new Kernel(7);
   readonly cluster: InProcessCluster;
+  /** What the controllers tell for the books. */
+  readonly scribe = memoryScribe();
   /** Stands between the controllers and the API server. */
   intercept: (handler: HttpHandler) => HttpHandler = (handler) => handler;
 
@@ -102,7 +104,7 @@ export class Scene {
   start(identity = "test"): AbortController {
     const stopping = new AbortController();
     const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));
-    const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, scribe: memoryScribe() };
+    const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, scribe: this.scribe };
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" });
     void runController({ ...ports, kube, events, identity, version }, stopping.signal);
     return stopping;

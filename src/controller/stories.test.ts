@@ -1,0 +1,73 @@
+import { describe, expect, test } from "vitest";
+import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { annotations } from "../api/names.ts";
+import { foldBook } from "../core/fold-book.ts";
+import { lineOf } from "../core/journal.ts";
+
+/** Lines as they are told, from here on. */
+function listen(scene: Scene): (book: string) => readonly string[] {
+  const from = scene.scribe.lines.length;
+  return (book) => scene.scribe.lines.slice(from).flatMap((line) => (line.book === book ? [`${line.chapter} ${line.path} ${line.mark} ${line.reason}`] : []));
+}
+
+const patchPool = (scene: Scene, body: object) => scene.act(() => scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body }));
+const render = "Render Changed end RenderedConfigChanged";
+
+describe("what controllers tell of a roll-out", () => {
+  test("its target with the MachineConfig that brought it, each machine, and its end; each once, however often they look", async () => {
+    const { scene, first } = await settledPool(["w0", "w1"]);
+    await patchPool(scene, { spec: { maxUnavailable: 2 } });
+    const told = listen(scene);
+    await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "hello" }));
+    await scene.pass(2000);
+    const { target } = await scene.poolStatus("worker");
+    for (const name of ["w0", "w1"]) {
+      await scene.act(() => scene.annotate(name, { [annotations.state]: "Working" }));
+      await scene.pass(1000);
+      await scene.act(() => scene.finish(name));
+      await scene.pass(2000);
+    }
+    expect(told("pool/worker")).toEqual([render, "Rollout Begun begin TargetChanged", "Rollout Node/w0 end NodeUpdated", "Rollout Node/w1 end NodeUpdated", "Rollout Finished end AllUpdated"]);
+    expect(told("node/w0").slice(0, 1)).toEqual(["Update Requested begin TargetSet"]);
+    const asked = scene.scribe.lines.find((line) => line.book === "node/w1" && line.reason === "TargetSet" && line.run === target);
+    expect(asked?.data).toMatchObject({ from: first, to: target, pool: "worker", cause: "MachineConfig 60-motd added", parent: `pool/worker Rollout ${target}` });
+    const lines = scene.scribe.lines.map((line, index) => lineOf(line, { writer: { component: "controller", instance: "c" }, boot: "b", number: { seq: index + 1 }, at: 1_767_225_600_000 + index, mono: index }));
+    expect(foldBook("pool/worker", lines, { now: 1_767_225_700_000 }).at(-1)).toMatchObject({ chapter: "Rollout", run: target, state: "Closed", outcome: "Succeeded", cause: { text: "MachineConfig 60-motd added" }, from: { config: first }, to: { config: target } });
+  });
+
+  test("a new target in the middle of one, a pause and its end", async () => {
+    const { scene } = await settledPool(["w0", "w1"]);
+    const told = listen(scene);
+    await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "1" }));
+    await scene.pass(2000);
+    await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "2" }));
+    await scene.pass(2000);
+    await patchPool(scene, { spec: { paused: true } });
+    await scene.pass(2000);
+    await patchPool(scene, { spec: { paused: false } });
+    await scene.pass(2000);
+    expect(told("pool/worker")).toEqual([render, "Rollout Begun begin TargetChanged", render, "Rollout Begun begin TargetChanged", "Paused Paused begin PoolPaused", "Paused Ended end PoolResumed", "Rollout Begun begin TargetChanged"]);
+  });
+
+  test("a pool that cannot be rendered, once, and that it can again", async () => {
+    const { scene } = await settledPool(["w0"]);
+    const told = listen(scene);
+    await scene.act(() => scene.kube.create(MachineConfig, { apiVersion: MachineConfig.apiVersion, kind: "MachineConfig", metadata: { name: "60-bad", labels: { "machineconfiguration.openshift.io/role": "worker" } }, spec: { config: { ignition: { version: "9.9.0" } } } }));
+    await scene.pass(90_000);
+    await scene.act(() => scene.kube.delete(MachineConfig, { name: "60-bad" }));
+    await scene.pass(2000);
+    expect(told("pool/worker")).toEqual(["Render Refused begin RenderRefused", "Render Refused end Recovered"]);
+  });
+
+  test("a machine that fails, and the pool with it", async () => {
+    const { scene } = await settledPool(["w0"]);
+    const told = listen(scene);
+    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "a disk is full" }));
+    await scene.pass(2000);
+    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Done", [annotations.reason]: "" }));
+    await scene.pass(2000);
+    expect(told("pool/worker")).toEqual(["Rollout Node/w0 fail NodeFailed", "Degraded Degraded begin MachinesDegraded", "Rollout Node/w0 end NodeUpdated", "Degraded Ended end Recovered"]);
+  });
+});
