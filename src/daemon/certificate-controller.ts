@@ -12,6 +12,8 @@ import { readConfig } from "./read-config.ts";
 
 export interface CertificateOptions {
   readonly host: Host;
+  /** Whose book tells of it; nobody's when absent. */
+  readonly nodeName?: string;
 }
 
 /** What lies on the disk is looked at again after this time: nobody watches these files. */
@@ -31,7 +33,7 @@ const carries = (config: ControllerConfig | undefined) => JSON.stringify(config 
  * reboot, and whether its pool is paused or not, since certificates run out on paused machines as well. Registries' files
  * that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
  */
-export function certificateController({ host }: CertificateOptions): Controller {
+export function certificateController({ host, nodeName }: CertificateOptions): Controller {
   return {
     name: "certificates",
     watches: [
@@ -68,7 +70,10 @@ export function certificateController({ host }: CertificateOptions): Controller 
       if (writes.length > 0) await host.files.write(writes, signal);
       for (const path of stale) await host.files.remove(path, signal);
       if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
-      if (writes.length + stale.length > 0) log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
+      if (writes.length + stale.length > 0) {
+        log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
+        if (nodeName !== undefined) context.scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", mark: "end", level: "boundary", reason: "CertificatesWritten", message: `${writes.length} files of certificates were written, ${stale.length} removed`, data: { written: writes.map(({ path }) => path).join(" "), ...(stale.length === 0 ? {} : { removed: stale.join(" ") }) } });
+      }
       await believeServer(host, context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"], managed, context);
       if (problems.length > 0) log.warn({ problems: problems.map(({ message }) => message) }, "certificates of the cluster that cannot be written");
       return settled(sweepSeconds);

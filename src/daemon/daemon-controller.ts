@@ -3,7 +3,8 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
-import type { Stories, StoryLineIn } from "../api/stories.ts";
+import type { JournalLine } from "../api/journal-line.ts";
+import type { Stories } from "../api/stories.ts";
 import { isControlPlane } from "../core/member-facts.ts";
 import { type Because, type Consequence, describeChange, describeConsequence } from "../core/change.ts";
 import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/deployment.ts";
@@ -22,7 +23,8 @@ import { adoptMachine, machineConfigAt, moveAside, servedAnnotations, tidyAfterB
 import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
 import { type MachineDocuments, type RefusedTarget, documentStore } from "./machine-documents.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
-import { observeHost } from "./observe-host.ts";
+import { type NodeStory, nodeStory } from "./node-story.ts";
+import { digestOf, observeHost } from "./observe-host.ts";
 import { type LocalStep, type Worksite, currentConfigOf, performStep, watchedPaths } from "./perform-step.ts";
 import { type Wanted, readConfig } from "./read-config.ts";
 
@@ -33,6 +35,8 @@ export interface DaemonOptions {
   readonly rebootPatienceSeconds?: number;
   /** Where figures are kept for those who ask. */
   readonly facts?: DaemonFacts;
+  /** What was told of this machine before this process. */
+  readonly past?: readonly JournalLine[];
 }
 
 /** A full look at the disk, also when nothing was heard of: watches can miss things. */
@@ -69,6 +73,7 @@ export function daemonController(options: DaemonOptions): Controller {
   const rebootPatienceSeconds = options.rebootPatienceSeconds ?? 120;
   let loaded: MachineDocuments | undefined;
   let reporter: NodeReporter | undefined;
+  let story: NodeStory | undefined;
   let targets: MachineConfig[] = [];
   let rebootAsked: { readonly bootId: string; readonly at: number } | undefined;
   let watched: { readonly of: NodeConfig; readonly stop: () => void } | undefined;
@@ -108,7 +113,7 @@ export function daemonController(options: DaemonOptions): Controller {
     context.events.event(node, { type: "Normal", reason: "ConfigDriftMonitorStopped", message });
   }
 
-  const tell = (context: Context, line: StoryLineIn<"node">) => context.scribe.line({ book: `node/${nodeName}`, ...line });
+  const tale = ({ scribe, clock }: Context) => (story ??= nodeStory({ scribe, clock, nodeName, past: options.past ?? [] }));
 
   return {
     name: "daemon",
@@ -151,10 +156,8 @@ export function daemonController(options: DaemonOptions): Controller {
     facts.state = nodeStates.degraded;
     facts.reason = reason;
     report.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
-    if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000)) {
-      context.events.event(node, { type: "Warning", reason, message });
-      tell(context, { chapter: "Degraded", path: "Failed", mark: "fail", level: "boundary", reason, message });
-    }
+    if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000)) context.events.event(node, { type: "Warning", reason, message });
+    tale(context).degraded(reason, message);
     await report.annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message }).catch((second: unknown) => context.log.warn({ error: second }, "state not written"));
     await report.flush();
     return lasting ? stalled(reason, message) : undefined;
@@ -172,6 +175,7 @@ export function daemonController(options: DaemonOptions): Controller {
     if (rebootAsked !== undefined) {
       if (context.clock.monotonic() - rebootAsked.at < rebootPatienceSeconds * 1000) return waiting("Rebooting", "the machine is going down", rebootPatienceSeconds);
       facts.rebootFailures += 1;
+      tale(context).fail("PostAction/Rebooted", "RebootFailed", `the machine has not gone down within ${rebootPatienceSeconds} s of being asked to; it is asked again`);
       events.event(node, { type: "Warning", reason: "RebootFailed", message: `${nodeName} has not gone down within ${rebootPatienceSeconds} s of being asked to; it is asked again` });
     }
 
@@ -184,6 +188,8 @@ export function daemonController(options: DaemonOptions): Controller {
     // A target that this machine went back from is not tried again: it keeps what it has until somebody decides.
     const machineConfig = wentBack !== undefined && previous !== undefined ? previous.config : await configNamed(desired, context);
     if (machineConfig === undefined) return waiting("TargetAbsent", `${desired} does not exist`, 15);
+    const isAway = adopted.ledger !== undefined || previous?.config.metadata.name !== machineConfig.metadata.name;
+    if (wentBack === undefined && isAway) tale(context).seen(desired, previous?.config.metadata.name);
     const read = readConfig(machineConfig);
     if (read.verdict === "refused") return refuse(node, report, context, desired, read.reason);
     const previousRead = previous === undefined ? undefined : readConfig(previous.config);
@@ -228,9 +234,11 @@ export function daemonController(options: DaemonOptions): Controller {
       }
       if (adoption.verdict === "adopted") {
         loaded = adoption.documents;
-        tell(context, { chapter: "Join", path: "Adopted", mark: "end", level: "boundary", reason: "Adopted", message: `the machine has ${adoption.documents.previous?.config.metadata.name ?? ""}`, data: { from: adoption.from } });
+        tale(context).adopted(adoption.documents.previous?.config.metadata.name ?? "", adoption.from);
       }
     }
+    // What its first boot left to be proven.
+    if (loaded.previous?.proven === false && has[annotations.currentConfig] === undefined) tale(context).adopted(loaded.previous.config.metadata.name, "first boot");
     const served = has[annotations.currentConfig] === undefined ? await servedAnnotations(host, context.signal) : undefined;
     const missing = Object.fromEntries(Object.entries(served ?? {}).filter(([key]) => has[key] === undefined));
     // The disk knows better than an annotation that came back from an old backup.
@@ -253,10 +261,12 @@ export function daemonController(options: DaemonOptions): Controller {
       await report.annotate(node, { [annotations.finaliseFailure]: failure });
     }
     const wentDown = ledger?.rebootsAsked?.includes(bootId) !== true;
+    const told = tale(context);
+    if (failure !== undefined && told.isOpen("PostAction/Rebooted")) told.fail("PostAction/Rebooted", "FinaliseFailed", `the system that was staged was not finalised: ${failure}`);
+    told.booted(bootId, `boot ${bootId} of ${booted.image}`);
     if (has[annotations.postConfigAction] === "Rebooting" && wentDown) {
       report.phases([{ type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" }]);
       events.event(node, { type: "Normal", reason: "Rebooted", message: `${nodeName} has rebooted` });
-      tell(context, { chapter: "Update", ...(ledger === undefined ? {} : { run: ledger.target }), path: "PostAction/Rebooted", mark: "end", level: "boundary", reason: "Rebooted", message: `boot ${bootId}`, data: { image: booted.image } });
     }
     tidied = bootId;
   }
@@ -288,7 +298,11 @@ export function daemonController(options: DaemonOptions): Controller {
     const has = node.metadata.annotations ?? {};
     const { name } = site.target.config;
     const drains = plan.steps.some((step) => step.do === "drain");
-    const story = { chapter: "Update", run: name } as const;
+    const told = tale(context);
+    if (site.observed.forced) told.driftEnded("DriftForced", `the configuration ${name} is applied over what is there: ${hostPaths.force} asks for it`);
+    // What is applied again is no new target, and yet an update of the machine.
+    if (wentBack === undefined) told.seen(name, site.observed.previous?.name);
+    told.goOn(name);
     const goesOn = announced === name || (has[annotations.state] === nodeStates.working && site.observed.ledger?.target === name);
     announced = name;
     if (!goesOn) {
@@ -297,9 +311,9 @@ export function daemonController(options: DaemonOptions): Controller {
       const ignored = site.observed.previous === undefined && site.target.config.atBirth.ignored.length > 0 ? `; not carried out here: ${site.target.config.atBirth.ignored.join(", ")}` : "";
       report.phases([{ type: types.updatePrepared, status: "True", reason: types.updatePrepared, message: `${plan.changes.length} changes, drain ${drains ? "required" : "not required"}: ${sentence(plan.because)}${ignored}` }]);
       report.versions({ desired: name });
-      tell(context, { ...story, path: "Prepared", mark: "end", level: "boundary", reason: "Planned", message: `${sentence(plan.because)}${ignored}`, data: { changes: plan.changes.length } });
       if (resumed !== site.observed.bootId) events.event(node, { type: "Normal", reason: "BootResync", message: `${nodeName} has booted with something else than ${name}, which it should have` });
     }
+    told.end("Prepared", "Planned", `${plan.changes.length} changes; ${sentence(plan.because) || "nothing has to be done"}`, { data: forecastOf(plan, site.observed.booted, site.target.config) });
     facts.config = name;
     // What failed the last time has not come right because it is tried again.
     if (failing !== name) {
@@ -314,29 +328,33 @@ export function daemonController(options: DaemonOptions): Controller {
         { type: types.cordoned, status: "False", reason: notRequired, message: "no drain is required" },
         { type: types.drained, status: "False", reason: notRequired, message: "no drain is required" },
       ]);
+      told.skip("Executed/Cordoned", "NotRequired", "no drain is required");
+      told.skip("Executed/Drained", "NotRequired", "no drain is required");
     }
     const changesOs = plan.steps.some((step) => step.do === "stageOs" || step.do === "prefetch");
+    const lastWrite = plan.steps.findLast(isWrite);
+    const lastAction = plan.steps.findLast(isAction);
     for (const step of plan.steps) {
       signal.throwIfAborted();
+      if (isWrite(step)) told.begin("Executed/Files", "Writing", `files and units of ${name}`);
+      if (isAction(step)) told.begin("PostAction/Service", "Acting", sentence(plan.because));
       switch (step.do) {
         case "prefetch": {
           const images = step.images.filter((image) => !fetched.has(image));
           if (images.length === 0) continue;
           report.phases([{ type: types.imagePulledFromRegistry, status: "Unknown", reason: "Pulling", message: images.join(", ") }]);
-          tell(context, { ...story, path: "Executed/ImagePulled", mark: "begin", level: "boundary", reason: "Pulling", message: images.join(", ") });
+          told.begin("Executed/ImagePulled", "Pulling", images.join(", "));
           await perform(step, site, node, report, context);
           for (const image of images) fetched.add(image);
           report.phases([{ type: types.imagePulledFromRegistry, status: "True", reason: "Pulled", message: images.join(", ") }]);
-          tell(context, { ...story, path: "Executed/ImagePulled", mark: "end", level: "boundary", reason: "Pulled", message: images.join(", ") });
+          told.end("Executed/ImagePulled", "Pulled", images.join(", "));
           continue;
         }
         case "drain":
           if (isDrained(node, name)) continue;
           await report.annotate(node, { [annotations.desiredDrain]: `drain-${name}` });
-          if (has[annotations.desiredDrain] !== `drain-${name}`) {
-            events.event(node, { type: "Normal", reason: "Drain", message: `Draining ${nodeName} to update it to ${name}` });
-            tell(context, { ...story, path: "Executed/Cordoned", mark: "begin", level: "boundary", reason: "DrainRequested", message: "asked for a drain" });
-          }
+          if (has[annotations.desiredDrain] !== `drain-${name}`) events.event(node, { type: "Normal", reason: "Drain", message: `Draining ${nodeName} to update it to ${name}` });
+          told.begin("Executed/Cordoned", "DrainRequested", "the daemon asked for a drain");
           return waiting("Draining", "waiting for the drain controller", 60);
         case "openLedger":
           stopWatching(node, context, `${nodeName} is being updated to ${name}`);
@@ -348,21 +366,26 @@ export function daemonController(options: DaemonOptions): Controller {
           continue;
         case "stageOs":
           events.event(node, { type: "Normal", reason: "OSUpdateStarted", message: plan.changes.filter(isOfTheSystem).map(describeChange).join(", ") });
-          tell(context, { ...story, path: "Executed/OS", mark: "begin", level: "boundary", reason: "Staging", message: step.deployment.image });
+          told.begin("Executed/OS", "Staging", step.deployment.image, { data: { fromImage: site.observed.booted.image, toImage: step.deployment.image } });
           await perform(step, site, node, report, context);
           facts.osFailures = 0;
           events.event(node, { type: "Normal", reason: "OSUpdateStaged", message: `${step.deployment.image} is staged for the next boot` });
-          tell(context, { ...story, path: "Executed/OS", mark: "end", level: "boundary", reason: "Staged", message: step.deployment.image });
+          told.end("Executed/OS", "Staged", step.deployment.image, { data: { packages: step.deployment.packages.length, kernelArguments: step.deployment.kernelArguments.length, kernelType: step.deployment.kernelType } });
           continue;
         case "reboot":
           return reboot(step, plan, site, node, report, context);
         case "closeLedger":
-          await expectPackages(site, signal);
+          await expectPackages(site, signal).catch((error: unknown) => {
+            told.fail("Resumed", "UpdateFailed", error instanceof Error ? error.message : String(error));
+            throw error;
+          });
           await perform(step, site, node, report, context);
           continue;
         default:
           await perform(step, site, node, report, context);
       }
+      if (step === lastWrite) told.end("Executed/Files", "Written", `files and units of ${name} are on the disk`, { data: writtenBy(plan) });
+      if (step === lastAction) told.end("PostAction/Service", reasonOfActions(plan), plan.steps.filter(isAction).map((action) => ("unit" in action ? `${action.do} ${action.unit}` : "daemon-reload")).join(", "));
     }
     const rebooted = site.observed.ledger !== undefined && site.observed.ledger.bootId !== site.observed.bootId;
     report.phases([
@@ -371,7 +394,7 @@ export function daemonController(options: DaemonOptions): Controller {
     ]);
     if (rebooted && site.observed.previous?.osImage !== site.target.config.osImage) events.event(node, { type: "Normal", reason: "OSUpgradeApplied", message: `${nodeName} runs ${site.observed.booted.image}` });
     if (!rebooted && plan.changes.length > 0 && !plan.steps.some(isAction)) events.event(node, { type: "Normal", reason: "SkipReboot", message: `${name} needed no reboot and no service action` });
-    tell(context, { ...story, path: "Updated", mark: "end", level: "boundary", reason: "Succeeded", message: `the machine has ${name}` });
+    if (!rebooted && lastAction === undefined) told.end("PostAction/Service", "None", sentence(plan.because) || "what changed takes effect by itself");
     events.event(node, { type: "Normal", reason: "NodeDone", message: `${nodeName} now has ${name}` });
     return wentBack === undefined ? done(node, report, context, site.target) : staysBack(node, report, context, site.target, wentBack);
   }
@@ -389,7 +412,7 @@ export function daemonController(options: DaemonOptions): Controller {
       { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message: step.because },
       { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message: step.because },
     ]);
-    tell(context, { chapter: "Update", run: name, path: "PostAction/Rebooted", mark: "begin", level: "boundary", reason: "RebootRequested", message: step.because });
+    tale(context).begin("PostAction/Rebooted", "RebootRequested", step.because);
     await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
     await report.flush();
     await Promise.all([scribe.settle(signal), events.settle()]);
@@ -419,10 +442,8 @@ export function daemonController(options: DaemonOptions): Controller {
     } catch (error) {
       if (signal.aborted) throw error;
       const problem = error instanceof Error ? error.message : String(error);
-      if (step.do === "prefetch") {
-        report.phases([{ type: types.imagePulledFromRegistry, status: "False", reason: "PullFailed", message: problem }]);
-        tell(context, { chapter: "Update", run: name, path: "Executed/ImagePulled", mark: "fail", level: "boundary", reason: "PullFailed", message: problem });
-      }
+      if (step.do === "prefetch") report.phases([{ type: types.imagePulledFromRegistry, status: "False", reason: "PullFailed", message: problem }]);
+      tellFailure(tale(context), step, problem);
       if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
       if (step.do === "reload" || step.do === "daemonReload") events.event(node, { type: "Warning", reason: "FailedServiceReload", message: problem });
       if (step.do === "restart") events.event(node, { type: "Warning", reason: "FailedServiceRestart", message: problem });
@@ -455,7 +476,7 @@ export function daemonController(options: DaemonOptions): Controller {
     await documents.storeRefused([...refused.filter(({ config }) => config !== name), entry], context.signal);
     loaded = undefined;
     context.events.event(node, { type: "Warning", reason: "WentBack", message: `${nodeName} goes back to ${previous.config.metadata.name}: ${message}` });
-    tell(context, { chapter: "Rollback", run: name, path: "Decided", mark: "begin", level: "boundary", reason: "BootFailed", message });
+    tale(context).wentBack(name, message);
     return look(node, report, context);
   }
 
@@ -465,6 +486,7 @@ export function daemonController(options: DaemonOptions): Controller {
     await report.annotate(node, { [annotations.currentConfig]: has.config.name, [annotations.postConfigAction]: node.metadata.annotations?.[annotations.postConfigAction] === undefined ? undefined : "", ...drainTakenBack(node, has.config.name) });
     report.versions({ desired: config, current: has.config.name });
     watchForDrift(has.config, node, context);
+    tale(context).isBack(`the machine has ${has.config.name} again`);
     await degrade(node, report, context, { reason: "TargetRefused", message, lasting: true });
     return settled(liftedSweepSeconds);
   }
@@ -496,6 +518,7 @@ export function daemonController(options: DaemonOptions): Controller {
     announced = undefined;
     failing = undefined;
     const { bootId } = await host.os.status(context.signal);
+    tellDone(node, context, name);
     if (finished || resumed !== bootId) report.phases([{ type: types.resumed, status: "True", reason: types.resumed, message: `in normal operation with ${name}` }]);
     resumed = bootId;
     report.phases([
@@ -513,12 +536,28 @@ export function daemonController(options: DaemonOptions): Controller {
     return settled(sweepSeconds);
   }
 
+  /** The machine has its target; its update is over once it is in service again. */
+  function tellDone(node: Node, context: Context, name: string): void {
+    const told = tale(context);
+    const has = node.metadata.annotations ?? {};
+    const message = `the machine has ${name}`;
+    if (told.run !== undefined && told.run !== name) told.finish("Superseded", `${name} was chosen again before anything was done for ${told.run}`);
+    told.goOn(name, { isOver: true });
+    told.end("Resumed", "Resumed", `in normal operation with ${name}`);
+    const drain = has[annotations.desiredDrain] ?? "";
+    const isAway = drain.startsWith("drain-") || (drain !== "" && drain !== has[annotations.lastAppliedDrain]);
+    if (isAway) told.begin("Complete/Uncordoned", "UncordonRequested", "the daemon asked for the machine to be put back into service");
+    else told.finish("Succeeded", message);
+    told.recovered(message);
+    told.driftEnded("DriftGone", `the files of ${name} are as they were applied`);
+    told.validated(message, has[annotations.currentConfig] === undefined);
+  }
+
   async function refuse(node: Node, report: NodeReporter, context: Context, desired: string, reason: string): Promise<Outcome> {
     const message = `${desired} cannot be applied: ${reason}`;
-    if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000)) {
-      context.events.event(node, { type: "Warning", reason: "FailedToReconcile", message });
-      tell(context, { chapter: "Update", run: desired, path: "Prepared", mark: "fail", level: "boundary", reason: "Irreconcilable", message });
-    }
+    if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000)) context.events.event(node, { type: "Warning", reason: "FailedToReconcile", message });
+    tale(context).fail("Prepared", "Irreconcilable", message);
+    tale(context).degraded("Irreconcilable", message);
     announced = undefined;
     failing = undefined;
     facts.state = nodeStates.unreconcilable;
@@ -536,10 +575,8 @@ export function daemonController(options: DaemonOptions): Controller {
     const shown = drift.slice(0, 5).join(", ");
     const message = `config drift: ${shown}${drift.length > 5 ? ` and ${drift.length - 5} more` : ""} differ from what was applied; undo the change, or create ${hostPaths.force} on the machine to apply the configuration again`;
     const { bootId } = await host.os.status(context.signal);
-    if (node.metadata.annotations?.[annotations.reason] !== message) {
-      context.events.event(node, { type: "Warning", reason: resumed === bootId ? "ConfigDriftDetected" : "OnDiskStateValidationFailed", message });
-      tell(context, { chapter: "Drift", path: "Detected", mark: "begin", level: "boundary", reason: "ConfigDrift", message });
-    }
+    if (node.metadata.annotations?.[annotations.reason] !== message) context.events.event(node, { type: "Warning", reason: resumed === bootId ? "ConfigDriftDetected" : "OnDiskStateValidationFailed", message });
+    tale(context).drifted(message);
     announced = undefined;
     Object.assign(facts, { state: nodeStates.degraded, reason: "ConfigDrift", driftSince: facts.driftSince ?? context.clock.now() } satisfies Partial<DaemonFacts>);
     report.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
@@ -553,6 +590,7 @@ export function daemonController(options: DaemonOptions): Controller {
   /** Policies that somebody has just written are not merged yet: what they would spare or ask for is not known. */
   async function awaitPolicies(node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
     const message = `MachineConfiguration/${objects.machineConfiguration} has changed and the operator has not merged its disruption policies yet; nothing is done before it has`;
+    if (policiesAwaitedSince === undefined) tale(context).note("Prepared", "PoliciesNotMerged", message);
     const since = (policiesAwaitedSince ??= context.clock.monotonic());
     report.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
     if (context.clock.monotonic() - since > policiesPatienceMs) await degrade(node, report, context, { reason: "PoliciesNotMerged", message, lasting: false });
@@ -615,12 +653,51 @@ async function osOf(host: Host, signal: AbortSignal): Promise<{ readonly name: s
 
 const isAction = (step: { readonly do: string }) => (["daemonReload", "reload", "restart"] satisfies Consequence["kind"][]).some((kind) => kind === step.do);
 
+const isWrite = (step: { readonly do: string }) => (["makeFolder", "writeEntries", "restoreEntries", "enableUnit", "disableUnit", "presetUnit", "setPassword"] satisfies LocalStep["do"][]).some((kind) => kind === step.do);
+
+/** Says of the section that a step belongs to that it failed. */
+function tellFailure(told: NodeStory, step: LocalStep, problem: string): void {
+  if (step.do === "prefetch") told.fail("Executed/ImagePulled", "PullFailed", problem);
+  else if (step.do === "stageOs" || step.do === "discardStaged") told.fail("Executed/OS", "StageFailed", problem);
+  else if (step.do === "reboot") told.fail("PostAction/Rebooted", "RebootFailed", problem);
+  else if (isWrite(step)) told.fail("Executed/Files", "WriteFailed", problem);
+  else if (isAction(step)) told.fail("PostAction/Service", "ServiceFailed", problem);
+  // Before anything was written, or when all was.
+  else told.fail(step.do === "openLedger" ? "Executed/Files" : "Resumed", "UpdateFailed", problem);
+}
+
+/** What a plan comes to, for those who read the story. Counts only: what is in the files is nobody's business. */
+function forecastOf(plan: Change, booted: Deployment, target: NodeConfig): Readonly<Record<string, string | number | boolean>> {
+  const of = (...kinds: readonly Change["changes"][number]["kind"][]) => plan.changes.filter(({ kind }) => kinds.includes(kind)).length;
+  const args = plan.changes.flatMap((change) => (change.kind === "kernelArguments" ? [change] : []));
+  const added = args.flatMap(({ from, to }) => to.filter((word) => !from.includes(word))).length;
+  const removed = args.flatMap(({ from, to }) => from.filter((word) => !to.includes(word))).length;
+  return {
+    files: of("file", "sshKeys", "password"),
+    units: of("unit"),
+    ...(added + removed === 0 ? {} : { kernelArguments: `+${added} -${removed}` }),
+    ...(of("extensions") === 0 ? {} : { extensions: target.extensions.join(" ") }),
+    ...(of("kernelType") === 0 ? {} : { kernelType: target.kernelType }),
+    ...(of("osImage") === 0 ? {} : { fromImage: booted.image, toImage: target.osImage }),
+    drain: plan.steps.some((step) => step.do === "drain"),
+    reboot: plan.steps.some((step) => step.do === "reboot"),
+    actions: plan.because.map(({ consequence }) => describeConsequence(consequence)).join(", "),
+  };
+}
+
+/** Paths and units that a plan writes: how many, and the first of them. */
+function writtenBy(plan: Change): Readonly<Record<string, string | number>> {
+  const names = plan.steps.flatMap((step) => ("paths" in step && step.do !== "openLedger" ? step.paths : step.do === "makeFolder" ? [step.path] : isWrite(step) && "unit" in step ? [step.unit] : []));
+  const distinct = [...new Set(names)].sort();
+  return { count: distinct.length, paths: distinct.slice(0, 50).join(" "), digest: digestOf(new TextEncoder().encode(distinct.join("\n"))).slice(0, 16) };
+}
+
 const applied = (name: string, changesOs: boolean) => [
   { type: types.appliedFiles, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `${name} is on the disk` } as const,
   changesOs ? ({ type: types.appliedOSImage, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedOSImage), message: "the system is staged or runs" } as const) : ({ type: types.appliedOSImage, status: "False", reason: notRequired, message: "the system does not change" } as const),
 ];
 
-function reasonOfActions(plan: Change): string {
+function reasonOfActions(plan: Change): "ServiceRestarted" | "ServiceReloaded" | "DaemonReloaded" | "None" {
   if (plan.steps.some((step) => step.do === "restart")) return "ServiceRestarted";
   if (plan.steps.some((step) => step.do === "reload")) return "ServiceReloaded";
   return plan.steps.some((step) => step.do === "daemonReload") ? "DaemonReloaded" : "None";

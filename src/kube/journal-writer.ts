@@ -57,8 +57,8 @@ export interface JournalWriterOptions {
 }
 
 const retry = { firstMs: 2000, lastMs: 60_000, spread: 0.2 };
-/** Between looks for a journal that nobody has made yet. */
-const absentMs = 30_000;
+/** Between looks for a journal that nobody has made yet: it comes with the MachineConfigNode, or not at all. */
+const absent = { firstMs: 15_000, lastMs: 300_000, spread: 0.2 };
 /** Between tries of what the server refuses for a reason of its own, such as a right that is missing. */
 const refusedMs = 300_000;
 const mostConflicts = 8;
@@ -129,9 +129,9 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
       let again = rules.gapMs;
       try {
         const result = await append(signal);
-        failures = 0;
+        failures = result === "absent" ? failures + 1 : 0;
         if (result === "absent") {
-          again = absentMs;
+          again = backedOff(random, failures, absent);
           note("absent", { journal: name }, "the journal is not there yet: story lines wait for the operator to make it");
         } else told = "";
       } catch (error) {

@@ -166,7 +166,7 @@ describe("a scribe on a machine", () => {
     expect(logged).toEqual([expect.stringContaining("the journal is not there yet")]);
     expect(writes).toEqual([]);
     await makeJournal();
-    await pass(40_000);
+    await pass(200_000);
     expect((await object()).map(({ msg }) => msg)).toEqual(["1"]);
   });
 

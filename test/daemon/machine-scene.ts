@@ -1,11 +1,15 @@
 import { type Event, type Node, type Pod, kubernetes } from "../../src/api/kubernetes.ts";
 import { MachineConfig } from "../../src/api/machine-config.ts";
 import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
+import type { JournalLine } from "../../src/api/journal-line.ts";
+import { MachineStateJournal } from "../../src/api/machine-state-journal.ts";
 import { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
 import { MachineConfiguration } from "../../src/api/machine-configuration.ts";
-import { annotations, labels, notYetSet, objects } from "../../src/api/names.ts";
+import { annotations, hostPaths, labels, notYetSet, objects } from "../../src/api/names.ts";
 import type { UserPolicies } from "../../src/core/disruption-policy.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
+import { type ChapterRecord, foldBook } from "../../src/core/fold-book.ts";
+import { journalOfNode } from "../../src/core/journal.ts";
 import { drainController } from "../../src/controller/drain-controller.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import { type DaemonFacts, newDaemonFacts } from "../../src/daemon/daemon-facts.ts";
@@ -15,7 +19,9 @@ import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
-import { type StoryLine, memoryScribe } from "../../src/ports/scribe.ts";
+import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
+import { firstBootScribe, nodeScribe } from "../../src/daemon/machine-books.ts";
+import { type Scribe, type StoryLine, memoryScribe } from "../../src/ports/scribe.ts";
 import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
 import { Life } from "../simulation/process.ts";
@@ -103,6 +109,7 @@ export class MachineScene {
       const node = await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: scene.name, labels: { [labels.workerRole]: "" } }, spec: {} });
       await kube.patch(kubernetes.Node, { name: scene.name }, { type: "merge", body: { spec: { taints: null } } });
       await kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: "MachineConfigNode", metadata: { name: scene.name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name: scene.name, uid: node.metadata.uid ?? "" }] }, spec: { node: { name: scene.name }, pool: { name: "worker" }, configVersion: { desired: notYetSet } } });
+      await kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name: journalOfNode(scene.name) }, spec: { lines: [], last: [] } });
       await scene.host.units.enable("crio.service", never);
       await scene.host.boot({ orderly: true });
     });
@@ -223,8 +230,21 @@ export class MachineScene {
       if (when === "before") this.effects.push(effect.slice("host.".length));
       this.#crashPoint(life, when);
     });
-    const scribe = { line: (line: StoryLine) => void this.story.push({ ...line, at: this.kernel.now }), settle: async () => undefined };
-    void runControllers([daemonController({ host, nodeName: this.name, facts: this.facts })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal).catch(() => undefined);
+    // What is written down is no effect on the machine that a test counts, and needs no time.
+    const books = life.wrap({ ...this.host, books: this.host.books }, "books", () => undefined);
+    void (async () => {
+      const { scribe: real, past } = await nodeScribe({ ...life.ports, host: books, nodeName: this.name, kube }, life.signal);
+      life.signal.addEventListener("abort", () => real.stop(), { once: true });
+      const scribe: Scribe = {
+        line: (line) => {
+          if (!life.alive) return;
+          this.story.push({ ...line, at: this.kernel.now });
+          real.line(line);
+        },
+        settle: (signal) => real.settle(signal),
+      };
+      await runControllers([daemonController({ host, nodeName: this.name, facts: this.facts, past })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+    })().catch(() => undefined);
   }
 
   kill(): void {
@@ -262,6 +282,37 @@ export class MachineScene {
       this.#isDown = true;
       this.kernel.schedule(20_000, "comes up", () => void this.boot({ orderly: true }));
     });
+  }
+
+  /** The machine starts with this configuration: Ignition has done its part, the rest is done before there is a daemon. */
+  async firstBoot(name: string, content: Content): Promise<void> {
+    const config = machineConfigOf(name, content);
+    for (const [path, text] of Object.entries(content.files ?? {})) await this.put(path, text);
+    await this.put(hostPaths.servedConfig, JSON.stringify(config), 0o600);
+    await this.put(hostPaths.encapsulated, JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }));
+    await this.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: name, [annotations.desiredConfig]: name, [annotations.state]: "Done" }));
+    this.goesDown = false;
+    await this.act(async () => {
+      const { ports } = new Life(this.kernel, "first boot");
+      const scribe = await firstBootScribe({ ...ports, host: this.host }, never);
+      await completeFirstBoot({ ...ports, scribe, host: this.host, file: hostPaths.encapsulated }, never);
+      await scribe.settle();
+      scribe.stop();
+      await this.host.boot({ orderly: true });
+    });
+    this.goesDown = true;
+  }
+
+  /** What the journal of the machine says by now. */
+  async journal(): Promise<readonly JournalLine[]> {
+    await this.pass(15_000);
+    const object = await this.act(() => this.kube.get(MachineStateJournal, { name: journalOfNode(this.name) }));
+    return object?.spec.lines ?? [];
+  }
+
+  /** Chapters that follow from it. */
+  async chapters(): Promise<readonly ChapterRecord[]> {
+    return foldBook(`node/${this.name}`, await this.journal(), { now: this.kernel.clock.now() });
   }
 
   /** A machine that has this configuration and is in service with it. */

@@ -50,7 +50,7 @@ describe("an update", () => {
     expect(await scene.events()).toContain(event);
     expect(await scene.events()).not.toContain("Drain");
     expect(scene.reboots).toEqual([]);
-    expect(scene.story.find(({ path }) => path === "Prepared")).toMatchObject({ reason: "Planned" });
+    expect(scene.story.find(({ path, mark }) => path === "Prepared" && mark === "end")).toMatchObject({ reason: "Planned" });
     expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
     expect(reason).not.toBe("");
   });
@@ -213,7 +213,7 @@ describe("an update", () => {
     const writes = scene.requests.slice(before).filter(({ what }) => what.startsWith("PATCH") && what.includes("machineconfignodes"));
     expect(writes.length).toBeLessThanOrEqual(8);
     const order = scene.story.filter(({ chapter, level }) => chapter === "Update" && level === "boundary").map(({ path, mark }) => `${path} ${mark}`);
-    expect(order).toEqual(["Prepared end", "Executed/ImagePulled begin", "Executed/ImagePulled end", "Executed/Cordoned begin", "Executed/OS begin", "Executed/OS end", "PostAction/Rebooted begin", "PostAction/Rebooted end", "Updated end"]);
+    expect(order).toEqual(["Requested end", "Prepared begin", "Prepared end", "Executed/ImagePulled begin", "Executed/ImagePulled end", "Executed/Cordoned begin", "Executed/OS begin", "Executed/OS end", "Executed/Files begin", "Executed/Files end", "PostAction/Rebooted begin", "PostAction/Rebooted end", "Resumed end", "Complete/Uncordoned begin", "Updated end"]);
   });
 });
 
@@ -446,14 +446,16 @@ describe("an idle machine", () => {
     await scene.pass(hours * 3_600_000);
     expect((scene.requests.length - before) / (hours * 3600)).toBeLessThanOrEqual(0.02);
     expect(scene.effects).toEqual([]);
-    const paths = new Set(scene.requests.map(({ what }) => what.replace(/\/(worker-0|rendered-1)(\/status)?$/, "/OWN$2")));
+    const paths = new Set(scene.requests.map(({ what }) => what.replace(/\/((?:node-)?worker-0|rendered-1)(\/status)?$/, "/OWN$2")));
     expect([...paths].filter((path) => !path.includes("/events")).sort()).toEqual([
       "GET /api/v1/nodes",
       "GET /apis/machineconfiguration.openshift.io/v1/machineconfignodes/OWN",
       "GET /apis/machineconfiguration.openshift.io/v1/machineconfigs/OWN",
+      "GET /apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/OWN",
       "GET /apis/operator.openshift.io/v1/machineconfigurations",
       "PATCH /api/v1/nodes/OWN",
       "PATCH /apis/machineconfiguration.openshift.io/v1/machineconfignodes/OWN/status",
+      "PATCH /apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/OWN",
     ]);
   });
 

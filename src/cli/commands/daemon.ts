@@ -3,6 +3,7 @@ import { certificateController } from "../../daemon/certificate-controller.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
 import { keepCompletingFirstBoot } from "../../daemon/first-boot.ts";
+import { firstBootScribe, nodeScribe } from "../../daemon/machine-books.ts";
 import { statusHandler } from "../../daemon/status-handler.ts";
 import { watchKubelet } from "../../daemon/watch-kubelet.ts";
 import { runControllers } from "../../kube/controller.ts";
@@ -11,6 +12,7 @@ import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
 import { hostAt } from "../host-at.ts";
 import { runComponent, runProcess } from "../run-process.ts";
+import { version } from "../version.ts";
 
 /** Where machines look for figures and readiness: loopback, and on one machine with many hosts each host's own loopback address. */
 const defaultMetricsUrl = () => {
@@ -41,7 +43,9 @@ export async function run(args: readonly string[]): Promise<number> {
     case "firstboot-complete-machineconfig":
       if (values["persist-nics"] === true) return 0;
       return runProcess({ component: "daemon" }, async (ports, signal) => {
-        const outcome = await keepCompletingFirstBoot({ ...ports, host: await hostAt(rootMount), file: values["machineconfig-file"] }, signal);
+        const host = await hostAt(rootMount);
+        const scribe = await firstBootScribe({ ...ports, host, version }, signal);
+        const outcome = await keepCompletingFirstBoot({ ...ports, scribe, host, file: values["machineconfig-file"] }, signal).finally(() => scribe.settle());
         if (outcome.verdict === "givenUp") ports.log.error({ reason: outcome.reason }, "the first boot cannot be completed; the daemon tells it once the machine has joined");
         else ports.log.info(outcome, "first boot");
       });
@@ -56,10 +60,11 @@ export async function run(args: readonly string[]): Promise<number> {
   return runComponent({ component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" }, async (ports, signal) => {
     const host = await hostAt(rootMount);
     const facts = newDaemonFacts();
+    const { scribe, past } = await nodeScribe({ ...ports, host, nodeName, version }, signal);
     await httpListen(listen, statusHandler({ facts, clock: ports.clock, nodeName }), signal);
     // A machine in a folder has no kubelet of its own to ask.
     const watchesKubelet = (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
     const watching = watchesKubelet ? watchKubelet({ ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) }, signal) : undefined;
-    await Promise.all([watching, runControllers([daemonController({ host, nodeName, facts }), certificateController({ host })], { ...ports, coalesceMs: 50 }, signal)]);
+    await Promise.all([watching, runControllers([daemonController({ host, nodeName, facts, past }), certificateController({ host, nodeName })], { ...ports, scribe, coalesceMs: 50 }, signal)]).finally(() => scribe.settle());
   });
 }

@@ -1,0 +1,93 @@
+import type { JournalLine } from "../api/journal-line.ts";
+import { fieldManagers } from "../api/names.ts";
+import { type LineNumber, journalOfNode, ringLimits } from "../core/journal.ts";
+import type { Host } from "../host/host.ts";
+import { type JournalWriter, createJournalWriter, nodeSending } from "../kube/journal-writer.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { type StoryScribe, createStoryScribe } from "../kube/story-scribe.ts";
+import type { Ports } from "../ports/index.ts";
+
+/** Who writes before the machine knows what it is called. */
+const firstBootWriter = { component: "first-boot", instance: "self" } as const;
+/** The book that such a writer writes in: the daemon's, once there is one. */
+const ownBook = "node/self";
+/** Lines of earlier boots that never got to the API server are no hurry. */
+const pastPatienceMs = 10_000;
+
+type Given = Pick<Ports, "clock" | "random" | "log"> & { readonly host: Host; readonly version?: string };
+
+/**
+ * The story lines that lie on the machine, older boots first, each once; a line that a power cut left in part is none. Given
+ * a name, lines of the first boot become lines of the node of that name.
+ */
+export async function linesOnDisk(host: Host, nodeName: string | undefined, signal: AbortSignal): Promise<readonly JournalLine[]> {
+  const boots = (await host.books.read(signal)).map(({ lines }) => {
+    const read = new Map<string, JournalLine>();
+    for (const text of lines) {
+      const line = lineIn(text);
+      if (line !== undefined) read.set(`${line.writer.component} ${line.boot} ${line.seq} ${line.sub ?? 0}`, line);
+    }
+    return [...read.values()];
+  });
+  return boots
+    .sort((a, b) => (a[0]?.at ?? 0) - (b[0]?.at ?? 0))
+    .flat()
+    .map((line) => (nodeName === undefined || line.book !== ownBook ? line : { ...line, book: `node/${nodeName}`, writer: { ...line.writer, instance: nodeName, node: nodeName } }));
+}
+
+function lineIn(text: string): JournalLine | undefined {
+  try {
+    const line = JSON.parse(text) as Partial<JournalLine> | null;
+    const whole = line?.v === 1 && typeof line.boot === "string" && typeof line.book === "string" && typeof line.seq === "number" && typeof line.at === "number" && typeof line.writer?.component === "string";
+    return whole ? (line as JournalLine) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The number that the last line of a writer has in a boot. */
+function lastNumber(lines: readonly JournalLine[], component: string, boot: string): LineNumber {
+  let last: LineNumber = { seq: 0 };
+  for (const { writer, boot: of, seq, sub } of lines) {
+    if (writer.component !== component || of !== boot) continue;
+    if (seq > last.seq || (seq === last.seq && (sub ?? 0) > (last.sub ?? 0))) last = { seq, ...(sub === undefined ? {} : { sub }) };
+  }
+  return last;
+}
+
+/** A machine whose disk says nothing still has a daemon: it tells its story under a boot of its own, in memory. */
+async function onMachine({ host, random, log }: Given, nodeName: string | undefined, signal: AbortSignal): Promise<{ readonly boot: string; readonly past: readonly JournalLine[] }> {
+  try {
+    const [{ bootId: boot }, past] = await Promise.all([host.os.status(signal), linesOnDisk(host, nodeName, signal)]);
+    return { boot, past };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    log.warn({ error }, "the story lines of this machine cannot be read; a new file is begun");
+    return { boot: random.uuid(), past: [] };
+  }
+}
+
+export interface NodeScribe {
+  readonly scribe: StoryScribe;
+  /** What was told of this node before, as far as it lies on its disk. */
+  readonly past: readonly JournalLine[];
+}
+
+/** The scribe of a daemon: it goes on where the last one of this boot left off, and sends what earlier ones could not. */
+export async function nodeScribe(options: Given & { readonly nodeName: string; readonly kube: KubeClient }, signal: AbortSignal): Promise<NodeScribe> {
+  const { host, nodeName, version, kube, clock, random, log } = options;
+  const { boot, past } = await onMachine(options, nodeName, signal);
+  const book = `node/${nodeName}`;
+  const own = past.filter((line) => line.book === book);
+  const journal: JournalWriter = createJournalWriter({ kube, clock, random, log, name: journalOfNode(nodeName), owner: fieldManagers.daemon, rules: nodeSending });
+  journal.offer(own.filter(({ level }) => level === "boundary").slice(-ringLimits.lines), pastPatienceMs);
+  const writer = { component: "daemon", instance: nodeName, node: nodeName, ...(version === undefined ? {} : { version }) };
+  return { scribe: createStoryScribe({ clock, log, writer, boot, after: lastNumber(past, writer.component, boot), store: host.books, journal }), past: own };
+}
+
+/** The scribe of a first boot: there is no API server and no name yet, so its lines wait on the disk for the daemon. */
+export async function firstBootScribe(options: Given, signal: AbortSignal): Promise<StoryScribe> {
+  const { host, version, clock, log } = options;
+  const { boot, past } = await onMachine(options, undefined, signal);
+  return createStoryScribe({ clock, log, writer: { ...firstBootWriter, ...(version === undefined ? {} : { version }) }, boot, after: lastNumber(past, firstBootWriter.component, boot), store: host.books });
+}
