@@ -2,10 +2,15 @@ import { Socket } from "node:net";
 import { hostname } from "node:os";
 import { type EventRecorder, createEventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
+import { componentSending, createJournalWriter } from "../kube/journal-writer.ts";
+import { type StoryScribe, createStoryScribe } from "../kube/story-scribe.ts";
+import { fieldManagers } from "../api/names.ts";
+import { redactText } from "../core/redact.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import type { Ports } from "../ports/index.ts";
 import { connect } from "./connect.ts";
 import { jsonLogger, systemClock, systemRandom } from "../ports/node/index.ts";
+import { version } from "./version.ts";
 
 export interface ProcessOptions {
   readonly component: string;
@@ -30,7 +35,7 @@ export function setLogLevel(level: "info" | "debug"): void {
  * @returns the exit code.
  */
 export async function runProcess(options: ProcessOptions, run: (ports: Ports, signal: AbortSignal) => Promise<void>): Promise<number> {
-  const log = jsonLogger({ ...options, level: () => logLevel, pretty: process.stderr.isTTY });
+  const log = jsonLogger({ ...options, level: () => logLevel, pretty: process.stderr.isTTY, redact: redactText });
   const stopping = new AbortController();
   const stop = (why: string) => {
     if (stopping.signal.aborted) process.exit(1);
@@ -64,22 +69,34 @@ export async function runProcess(options: ProcessOptions, run: (ports: Ports, si
   }
 }
 
+/**
+ * The scribe of a process in a pod. A container that is started again keeps its pod's name and uid, and its memory is gone:
+ * each start is a boot of its own, so that no number is ever given twice.
+ */
+function componentScribe(component: string, journal: string, { kube, clock, random, log }: Ports & { readonly kube: KubeClient }): StoryScribe {
+  const writer = { component, instance: process.env["POD_NAME"] ?? hostname(), version };
+  return createStoryScribe({ clock, log, writer, boot: random.uuid(), journal: createJournalWriter({ kube, clock, random, log, name: journal, owner: fieldManagers.journal, rules: componentSending }) });
+}
+
 export interface ComponentOptions extends ProcessOptions {
   readonly kubeconfig: string | undefined;
   /** Who events say that they come from. */
   readonly reporter: string;
+  /** Name of the MachineStateJournal that story lines of this process go to; one that says nothing has none. */
+  readonly journal?: string;
 }
 
 /** Runs a process that lives by the API server: connected, and with its last events written before it ends. */
 export function runComponent(options: ComponentOptions, run: (ports: Ports & { readonly kube: KubeClient; readonly events: EventRecorder }, signal: AbortSignal) => Promise<void>): Promise<number> {
-  const { component, node, kubeconfig, reporter } = options;
+  const { component, node, kubeconfig, reporter, journal } = options;
   return runProcess({ component, ...(node === undefined ? {} : { node }) }, async (ports, signal) => {
     const { kube, close } = await connect({ kubeconfig, component });
     const events = createEventRecorder({ ...ports, kube, component: reporter, ...(node === undefined ? {} : { host: node }) });
+    const scribe = journal === undefined ? ports.scribe : componentScribe(component, journal, { ...ports, kube });
     try {
-      await run({ ...ports, kube, events }, signal);
+      await run({ ...ports, scribe, kube, events }, signal);
     } finally {
-      await events.settle();
+      await Promise.all([events.settle(), scribe.settle()]);
       close();
     }
   });

@@ -1,6 +1,7 @@
 import type { ControllerOptions } from "../../controller/run-controller.ts";
 import { runController } from "../../controller/run-controller.ts";
 import { kubernetes } from "../../api/kubernetes.ts";
+import { journals } from "../../api/names.ts";
 import { McoError } from "../../api/errors.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { httpsListen, systemFiles } from "../../ports/node/index.ts";
@@ -34,7 +35,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals[0] !== "start") throw usageError("the controller knows two verbs: start and bootstrap");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);
   const lease = { ...seconds(values["lease-seconds"], "leaseSeconds"), ...seconds(values["renew-seconds"], "renewSeconds"), ...seconds(values["retry-seconds"], "retrySeconds") };
-  return runComponent({ component: "controller", kubeconfig: values.kubeconfig, reporter: "machineconfigcontroller" }, async (ports, signal) => {
+  return runComponent({ component: "controller", kubeconfig: values.kubeconfig, reporter: "machineconfigcontroller", journal: journals.controller }, async (ports, signal) => {
     const folder = values["admission-tls"];
     const admission = folder === undefined ? undefined : await admissionAt(ports.kube, { address: values["admission-address"] ?? "", port, folder: podPath(folder) });
     await runController({ ...ports, identity: processIdentity("controller"), version, lease, ...(admission === undefined ? {} : { admission }) }, signal);

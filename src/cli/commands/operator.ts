@@ -1,5 +1,5 @@
 import { kubernetes } from "../../api/kubernetes.ts";
-import { namespace, objects } from "../../api/names.ts";
+import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { runOperator } from "../../operator/run-operator.ts";
 import { bootstrapOptions } from "../bootstrap-options.ts";
@@ -12,7 +12,7 @@ export async function run(args: readonly string[]): Promise<number> {
   // Loaded when asked for: what runs for years must not carry it.
   if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap(values, (await import("../../core/bootstrap.ts")).bootstrapOperator);
   if (positionals[0] !== "start") throw usageError("the operator knows two verbs: start and bootstrap");
-  return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator" }, async (ports, signal) =>
+  return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator", journal: journals.operator }, async (ports, signal) =>
     runOperator({ ...ports, identity: processIdentity("operator"), version, setLogLevel, image: values.image ?? (await ownImage(ports.kube)) }, signal),
   );
 }

@@ -10,6 +10,8 @@ export interface JsonLoggerOptions {
   readonly level?: LogLevel | (() => LogLevel);
   /** `true`: one readable line each, for terminals. */
   readonly pretty?: boolean;
+  /** Takes out of a text what nobody may read in a log; texts are written as they are when absent. */
+  readonly redact?: (text: string) => string;
 }
 
 /** Logs to stderr, one JSON object a line: `{t, level, msg, component, node?, …}`. */
@@ -26,7 +28,7 @@ export function jsonLogger(options: JsonLoggerOptions): Logger {
     stream,
   );
   const { level } = options;
-  return wrap(base, typeof level === "function" ? (of) => order.indexOf(of) >= order.indexOf(level()) : () => true);
+  return wrap(base, typeof level === "function" ? (of) => order.indexOf(of) >= order.indexOf(level()) : () => true, options.redact ?? ((text) => text));
 }
 
 const order: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -39,16 +41,26 @@ interface Writer {
   child(fields: object): Writer;
 }
 
-function wrap(writer: Writer, isWanted: (level: LogLevel) => boolean): Logger {
+function wrap(writer: Writer, isWanted: (level: LogLevel) => boolean, redact: (text: string) => string): Logger {
   const line = (level: LogLevel) => (fields: LogFields, message: string) => {
-    if (isWanted(level)) writer[level](plain(fields), message);
+    if (isWanted(level)) writer[level](plain(fields, redact), redact(message));
   };
-  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error"), child: (fields) => wrap(writer.child(plain(fields)), isWanted) };
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error"), child: (fields) => wrap(writer.child(plain(fields, redact)), isWanted, redact) };
 }
 
 /** Errors become text with their causes; a log line is no place for object graphs. */
-function plain(fields: LogFields): LogFields {
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? errorText(value) : value]));
+function plain(fields: LogFields, redact: (text: string) => string): LogFields {
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, redacted(value instanceof Error ? errorText(value) : value, redact)]));
+}
+
+/** Deeper than any log line of ours; what refers to itself must come to an end. */
+const deepest = 8;
+
+function redacted(value: unknown, redact: (text: string) => string, depth = 0): unknown {
+  if (typeof value === "string") return redact(value);
+  if (typeof value !== "object" || value === null || depth > deepest || "toJSON" in value) return value;
+  if (Array.isArray(value)) return value.map((each) => redacted(each, redact, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, redacted(each, redact, depth + 1)]));
 }
 
 export function errorText(error: unknown): string {
