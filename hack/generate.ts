@@ -4,13 +4,16 @@ import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { definedResources, errorCodes } from "../src/api/index.ts";
 import { group } from "../src/api/names.ts";
+import { healthReasons, stories, storyReasons } from "../src/api/stories.ts";
 import { alerts, prometheusRule } from "../src/core/alerts.ts";
 import { factsOf } from "../src/core/answers.ts";
 import { daemonMetrics } from "../src/core/daemon-metrics.ts";
 import { type MetricFamily, clusterMetrics } from "../src/core/metrics.ts";
 import { poolAnnotations } from "../src/core/pool-policy.ts";
 import { RolloutMeter } from "../src/core/rollout-meter.ts";
-import { lookMeter } from "../src/controller/run-controller.ts";
+import { SectionMeter, journalFamilies } from "../src/core/section-meter.ts";
+import { ServiceMeter } from "../src/core/service-meter.ts";
+import { lookMeter, storyFamilies } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
 import { version } from "../src/cli/version.ts";
 import { suiteImage } from "../src/cluster/host/pod-worker.ts";
@@ -66,7 +69,16 @@ function errors(): string {
   const rows = Object.entries(errorCodes)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([code, { meaning, remedy }]) => `| \`${code}\` | ${meaning} | ${remedy} |`);
-  return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
+  const where = new Map<string, string[]>();
+  const at = (reason: string, place: string) => where.set(reason, [...(where.get(reason) ?? []), place]);
+  for (const [book, chapters] of Object.entries(stories)) for (const [chapter, sections] of Object.entries(chapters)) for (const [path, reasons] of Object.entries(sections as Readonly<Record<string, readonly string[]>>)) for (const reason of reasons) at(reason, `${book} ${chapter}: ${path}`);
+  for (const [condition, reasons] of Object.entries(healthReasons)) for (const reason of reasons) at(reason, `condition ${condition}`);
+  const places = (all: readonly string[]) => `${all.slice(0, 4).join("; ")}${all.length > 4 ? `; and ${all.length - 4} more` : ""}`;
+  const reasons = Object.entries(storyReasons)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([reason, { means, next }]) => `| \`${reason}\` | ${places(where.get(reason) ?? [])} | ${means} | ${next === "" ? "nothing" : next} |`);
+  const told = `## Reasons\n\nThe books, the conditions of MachineConfiguration \`cluster\` and alerts give one of these reasons; the list is closed. Where a condition names a part, the part's name is in the reason: \`SyncRBACFailing\` is SyncFailing, \`ChildNodesDown\` is ChildDown. Generated from \`src/api/stories.ts\`.\n\n| reason | where | what it means | what to do |\n| --- | --- | --- | --- |\n${reasons.join("\n")}\n`;
+  return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n\n${told}`;
 }
 
 function drivers(): string {
@@ -140,8 +152,8 @@ function apiServerDifferences(): string {
 }
 
 function metrics(): string {
-  const controller = [...lookMeter(() => 0).families(), ...clusterMetrics({ facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0), machineConfigNodes: [], machineConfiguration: undefined }), ...new RolloutMeter().families(0)];
-  const daemon = daemonMetrics({ state: "Done", reason: "", config: "rendered-worker", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "worker-0");
+  const controller = [...lookMeter(() => 0).families(), ...clusterMetrics({ facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0), machineConfigNodes: [], machineConfiguration: undefined }), ...new RolloutMeter().families(0), ...new ServiceMeter().families(0), ...storyFamilies({ sections: new SectionMeter() }, 0)];
+  const daemon = [...daemonMetrics({ state: "Done", reason: "", config: "rendered-worker", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "worker-0"), ...new SectionMeter().families(), ...journalFamilies("daemon", 0)];
   const rows = (families: readonly MetricFamily[]) => families.map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`).join("\n");
   const head = "| metric | type | labels | meaning |\n| --- | --- | --- | --- |";
   const runbooks = alerts.map((alert) => `### ${alert.name}\n\n${alert.severity}${alert.for === undefined ? "" : `, after ${alert.for}`}: \`${alert.expression}\`\n\n${alert.means}\n\n\`\`\`\n${alert.see.join("\n")}\n\`\`\`\n\n${alert.remedy}\n`);

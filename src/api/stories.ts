@@ -96,7 +96,7 @@ export const storyReasons = {
   Fetched: nothing("Ignition fetched the machine's configuration."),
   Applied: nothing("What was fetched was applied."),
   Refused: asks("The first boot could not be completed: the configuration cannot be carried out on this machine.", "Read the message; mend the MachineConfig and install the machine again."),
-  Up: nothing("It is up."),
+  Up: nothing("It is up and works."),
   CertificatesWritten: nothing("Certificates on the machine were renewed."),
   CertificatesFailed: asks("Certificates on the machine could not be renewed.", "Read the message; the daemon tries again."),
   PoolChanged: nothing("The machine belongs to another pool now."),
@@ -284,6 +284,21 @@ export const stories = {
     Library: { "Gone/*": ["SubjectGone"], Gap: ["Gap"] },
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Sections>>>>;
+
+/**
+ * Conditions of MachineConfiguration `cluster` that tell of the suite's health → their reasons. Where a part is named, its
+ * name is in the reason: `SyncRBACFailing` is SyncFailing, `ChildNodesDown` is ChildDown, `RenderStalled` is ChildStalled.
+ */
+export const healthReasons = {
+  OperatorHealthy: ["AsExpected", "NotKnown", "InProgress", "NotAvailable", "VersionSkew", "SyncFailing", "SyncStalled"],
+  ControllerHealthy: ["AsExpected", "NotKnown", "InProgress", "NotAvailable", "VersionSkew", "NoLeader", "ChildFailing", "ChildStalled", "RenderFailing"],
+  DaemonsHealthy: ["AsExpected", "NotKnown", "InProgress", "NotAvailable", "DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion"],
+  ServerHealthy: ["AsExpected", "NotKnown", "InProgress", "NotNeeded", "NotAvailable", "VersionSkew", "ServerDown", "CertExpiring"],
+  BuilderHealthy: ["AsExpected", "NotKnown", "InProgress", "NotNeeded", "NotAvailable", "VersionSkew", "BuilderDown", "BuildQueueStuck"],
+  StateKeeping: ["AsExpected", "NotKnown", "ChildDown", "Gap", "Off"],
+  BootstrapComplete: ["AsExpected", "NotKnown", "InProgress", "BootstrapJournalMissing", "Off"],
+  UpdateProgressing: ["AsExpected", "NotKnown", "PoolsUpdating", "Off"],
+} as const satisfies Readonly<Record<string, readonly StoryReason[]>>;
 
 export type Stories = typeof stories;
 export type BookKind = keyof Stories;

@@ -1,5 +1,5 @@
 import { ControllerConfig } from "../api/controller-config.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
@@ -10,10 +10,14 @@ import { type MetricFacts, type MetricFamily, type Sample, clusterMetrics, metri
 import type { ClusterObjects } from "../core/plan-cluster.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { RolloutMeter } from "../core/rollout-meter.ts";
+import { SectionMeter, journalFamilies } from "../core/section-meter.ts";
+import { ServiceMeter, awayCause } from "../core/service-meter.ts";
 import { type Caches, type Controller, type RunOptions, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
+import { meteredScribe } from "../kube/metered-scribe.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
@@ -70,12 +74,30 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
   return { facts: factsOf(objects_, now), machineConfigNodes, machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration) };
 }
 
-/** Tells a meter what pools and machines say from now on. */
-function follow(caches: Caches, meter: RolloutMeter): void {
+interface Meters {
+  readonly rollouts: RolloutMeter;
+  readonly service: ServiceMeter;
+  readonly sections: SectionMeter;
+}
+
+/** Tells meters what pools and machines say from now on. */
+function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, clock: Clock): void {
   const pools = caches.of(MachineConfigPool);
   for (const pool of pools.list()) meter.putPool(pool.metadata.name, pool);
   pools.onChange(({ key, after }) => meter.putPool(key, after));
-  caches.of(kubernetes.Node).onChange(({ before, after }) => {
+  const nodes = caches.of(kubernetes.Node);
+  const serves = (name: string, node: Node | undefined) => {
+    const membership = node === undefined ? undefined : poolOfNode(node, pools.list());
+    service.putNode(name, node, membership?.verdict === "member" ? membership.pool : "", clock.now());
+  };
+  for (const node of nodes.list()) if (awayCause(node) !== undefined) serves(node.metadata.name, node);
+  nodes.onChange(({ key, before, after }) => {
+    if (after === undefined || (before === undefined ? undefined : awayCause(before)) !== awayCause(after)) serves(key, after);
+    const [had, has] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredDrain] ?? "");
+    // The daemon asks, and the drain controller does it.
+    if (has !== undefined && has !== had && has.startsWith("uncordon-") && after?.metadata.annotations?.[annotations.lastAppliedDrain] !== has) sections.began({ book: `node/${key}`, chapter: "Update", path: "Complete/Uncordoned", run: has.slice("uncordon-".length) }, clock.monotonic());
+  });
+  nodes.onChange(({ before, after }) => {
     const [was, is] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredConfig] ?? "");
     if (after === undefined || was === undefined || is === undefined || was === "" || is === "" || was === is) return;
     const membership = poolOfNode(after, pools.list());
@@ -115,6 +137,9 @@ export function lookMeter(now: () => number): { readonly count: NonNullable<RunO
   };
 }
 
+/** What the process tells of itself, leading or not. */
+export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: number): readonly MetricFamily[] => [...sections.families(), ...sections.mismatchFamilies(), ...journalFamilies("controller", dropped)];
+
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
@@ -137,14 +162,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const isWatching = chosen.includes("render") && chosen.includes("node");
 
   const looks = lookMeter(() => clock.now());
-  const rollouts = new RolloutMeter();
+  const meters: Meters = { rollouts: new RolloutMeter(), service: new ServiceMeter(), sections: new SectionMeter() };
+  const scribe = meteredScribe(options.scribe, meters.sections, clock);
   const reviews = admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)), usersOf: (config) => (caches === undefined || !chosen.includes("collect") ? undefined : configUsers(caches, config)) });
   const metrics = metricsHandler({
     kube,
     clock,
     log: log.child({ controller: "metrics" }),
     // Whoever does not lead knows of no pool, and says nothing about any.
-    text: () => metricsText([...looks.families(), ...(caches === undefined ? [] : [...clusterMetrics(metricFacts(caches, clock.now())), ...rollouts.families(clock.now())])]),
+    text: () => metricsText([...looks.families(), ...storyFamilies(meters, scribe.counts?.dropped ?? 0), ...(caches === undefined ? [] : [...clusterMetrics(metricFacts(caches, clock.now())), ...meters.rollouts.families(clock.now()), ...meters.service.families(clock.now())])]),
   });
 
   async function answerReviews(listener: NonNullable<ControllerOptions["admission"]>): Promise<void> {
@@ -168,15 +194,16 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     term.addEventListener("abort", () => options.scribe.line({ ...life, path: "Lead", mark: "end", level: "boundary", reason: "LeadLost", message: `${identity} does not lead any more` }), { once: true });
     const onSynced = (synced: Caches) => {
       caches = isWatching ? synced : undefined;
-      if (caches !== undefined) follow(caches, rollouts);
+      if (caches !== undefined) follow(caches, meters, clock);
     };
     await runControllers(
       chosen.map((name) => make[name]()),
       // Nothing that a term began is sent after it.
-      { ...options, kube: kube.within(term), onSynced, onLook: looks.count },
+      { ...options, scribe, kube: kube.within(term), onSynced, onLook: looks.count },
       term,
     );
     caches = undefined;
+    meters.service.forget();
   });
   await answering;
 }

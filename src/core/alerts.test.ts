@@ -1,17 +1,21 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { lookMeter } from "../controller/run-controller.ts";
+import { lookMeter, storyFamilies } from "../controller/run-controller.ts";
 import { alerts, metricsNamedBy } from "./alerts.ts";
 import { factsOf } from "./answers.ts";
 import { daemonMetrics } from "./daemon-metrics.ts";
 import { clusterMetrics } from "./metrics.ts";
 import { RolloutMeter } from "./rollout-meter.ts";
+import { SectionMeter } from "./section-meter.ts";
+import { ServiceMeter } from "./service-meter.ts";
 
 const families = [
   ...lookMeter(() => 0).families(),
   ...clusterMetrics({ facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0), machineConfigNodes: [], machineConfiguration: undefined }),
   ...new RolloutMeter().families(0),
+  ...new ServiceMeter().families(0),
+  ...storyFamilies({ sections: new SectionMeter() }, 0),
   ...daemonMetrics({ state: "Done", reason: "", config: "x", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "a"),
 ];
 const labelsOf = (metric: string) => families.find(({ name }) => name === metric)?.labels;
@@ -22,7 +26,7 @@ describe("alerts", () => {
     expect(named.length).toBeGreaterThan(0);
     for (const metric of named) expect(labelsOf(metric), metric).toBeDefined();
     const inSelectors = [...alert.expression.matchAll(/([a-z_]+)\{([a-z_]+)=/g)];
-    for (const [, metric = "", label] of inSelectors) expect(labelsOf(metric)).toContain(label);
+    for (const [, metric = "", label] of inSelectors) expect(labelsOf(metric.replace(/_bucket$/, ""))).toContain(label);
     // What a summary speaks of must be left over by its expression; `instance` is the scraper's own.
     const kept = [...labelsOf(named[0] ?? "") ?? [], "instance"];
     for (const [, label] of alert.summary.matchAll(/\$labels\.([a-z_]+)/g)) expect(kept).toContain(label);

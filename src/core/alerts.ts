@@ -1,4 +1,5 @@
 import { namespace } from "../api/names.ts";
+import { type StoryReason, storyReasons } from "../api/stories.ts";
 
 /** A rule of Prometheus, and what whoever is woken by it needs to know. Names and severities of those that the reference has are its own. */
 export interface Alert {
@@ -19,6 +20,9 @@ const inNamespace = `-n ${namespace}`;
 const ofNode = "{{ $labels.node }}";
 const ofPool = "{{ $labels.pool }}";
 const logOf = (component: string) => `kubectl logs ${inNamespace} -l k8s-app=${component} --tail=100`;
+
+/** Meaning and remedy as the closed list of reasons has them, so that books, conditions and alerts say the same. */
+const told = (reason: StoryReason): Pick<Alert, "means" | "remedy"> => ({ means: storyReasons[reason].means, remedy: storyReasons[reason].next });
 
 /** Figures of daemons are on a loopback address of each machine: these alerts speak only where something scrapes them there. */
 export const alerts: readonly Alert[] = [
@@ -52,7 +56,7 @@ export const alerts: readonly Alert[] = [
   {
     name: "MCOMachineDegraded",
     expression: "mco_degraded_machine_count > 0",
-    for: "10m",
+    for: "15m",
     severity: "warning",
     summary: `Machines of pool ${ofPool} cannot go on without help.`,
     means: "A configuration cannot be applied to a machine, or the machine is not what was applied to it. It keeps what it has.",
@@ -78,6 +82,24 @@ export const alerts: readonly Alert[] = [
     means: "A roll-out is under way, its pool is not paused, and for an hour no machine has reached the target.",
     see: ["mco explain pool/<pool>", "kubectl get machineconfigpool <pool> -o jsonpath='{.status.conditions[?(@.type==\"Updating\")].message}'"],
     remedy: "The message names what each machine waits for, and mco explain says what would lift it.",
+  },
+  {
+    name: "MCONodeUpdateSlow",
+    expression: 'max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3600 and on (pool) max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3 * histogram_quantile(0.5, sum by (pool, le) (increase(mco_node_out_of_service_seconds_bucket{cause="Update"}[30d])))',
+    severity: "warning",
+    summary: `A machine of pool ${ofPool} has been out of service for its update for more than an hour.`,
+    means: "That is more than three times what the updates of this pool take in the middle. Something holds it: a drain, a download, a reboot that does not end, or a step that fails again and again.",
+    see: ["mco explain pool/<pool>", "mco timeline pool/<pool> --since 6h", "mco book node/<node>"],
+    remedy: "mco explain names the machine, the step and what would lift it; the machine's book says what was tried.",
+  },
+  {
+    name: "MCODaemonSilent",
+    expression: "mco_silent_machine_count > 0",
+    for: "10m",
+    severity: "warning",
+    summary: `Daemons of pool ${ofPool} do not answer though their kubelets do.`,
+    ...told("DaemonSilent"),
+    see: ["mco explain pool/<pool>", `kubectl get pods ${inNamespace} -l k8s-app=machine-config-daemon -o wide`, logOf("machine-config-daemon")],
   },
   {
     name: "MCCReconcileFailing",
@@ -164,4 +186,4 @@ export function prometheusRule(): object {
 }
 
 /** Metrics that an expression names. */
-export const metricsNamedBy = (expression: string): readonly string[] => [...new Set([...expression.matchAll(/\b(?:mco|mcc|mcd|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) => name))];
+export const metricsNamedBy = (expression: string): readonly string[] => [...new Set([...expression.matchAll(/\b(?:mco|mcc|mcd|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) => name.replace(/_bucket$/, "")))];

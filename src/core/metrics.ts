@@ -10,14 +10,14 @@ import { drainReasons } from "./plan-drain.ts";
 export interface MetricFamily {
   readonly name: string;
   readonly help: string;
-  readonly type: "gauge" | "counter" | "summary";
+  readonly type: "gauge" | "counter" | "summary" | "histogram";
   /** Every label that its samples may carry. */
   readonly labels: readonly string[];
   readonly samples: readonly Sample[];
 }
 
 export interface Sample {
-  /** Put behind the family's name: `_count`, `_sum`. */
+  /** Put behind the family's name: `_count`, `_sum`, `_bucket`. */
   readonly suffix?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -86,6 +86,7 @@ export function clusterMetrics({ facts, machineConfigNodes, machineConfiguration
     gauge("mcc_pool_alert", "1 for a machine of the control plane that a custom pool selects too; it stays in the pool of the control plane.", ["node"], inTwoMinds.map((node) => ({ labels: { node }, value: 1 }))),
     perPool("os_image_url_override", "1 for a pool whose OS image a MachineConfig has chosen in place of the release's.", (pool) => (isOverridden(pool) ? 1 : 0)),
     gauge("mcc_boot_image_skew_enforcement_none", "1 when the MachineConfiguration says that nobody looks how old boot images are.", [], [{ labels: {}, value: skew === "None" ? 1 : 0 }]),
+    perPool("mco_silent_machine_count", "Machines of the pool whose daemon's pod is not ready though their kubelet works.", (pool) => facts.members.members(pool.metadata.name).silent.size),
     perPool("mco_pool_paused", "1 for a pool that is paused.", ({ spec }) => (spec.paused === true ? 1 : 0)),
     gauge("mco_state_mismatch", "1 for a machine whose node annotations and MachineConfigNode have said different things for longer than writing both takes.", ["node"], [...facts.members.contradictions(facts.now).keys()].sort().map((node) => ({ labels: { node }, value: 1 }))),
     gauge("mco_node_phase", "Machines of a pool by the phase of their update.", ["pool", "phase"], pools.flatMap((pool) => counted(pool.metadata.name, "phase", [...membersOf(pool)].map(({ phase }) => phase)))),

@@ -8,6 +8,8 @@ export interface Scribe {
   line(line: StoryLine): void;
   /** Resolves once every boundary line is as durable as this driver can make it. Called before a reboot. */
   settle(signal?: AbortSignal): Promise<void>;
+  /** `dropped`: boundary lines that are in no journal. Absent where nobody collects lines. */
+  readonly counts?: { readonly dropped: number };
 }
 
 /** Where a scribe keeps lines, as text, before they are anywhere else. */

@@ -1,4 +1,5 @@
 import { hostPaths } from "../../api/names.ts";
+import { SectionMeter, journalFamilies } from "../../core/section-meter.ts";
 import { certificateController } from "../../daemon/certificate-controller.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
@@ -7,6 +8,7 @@ import { firstBootScribe, nodeScribe } from "../../daemon/machine-books.ts";
 import { statusHandler } from "../../daemon/status-handler.ts";
 import { watchKubelet } from "../../daemon/watch-kubelet.ts";
 import { runControllers } from "../../kube/controller.ts";
+import { meteredScribe } from "../../kube/metered-scribe.ts";
 import { httpGet, httpListen } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
@@ -60,8 +62,11 @@ export async function run(args: readonly string[]): Promise<number> {
   return runComponent({ component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" }, async (ports, signal) => {
     const host = await hostAt(rootMount);
     const facts = newDaemonFacts();
-    const { scribe, past } = await nodeScribe({ ...ports, host, nodeName, version }, signal);
-    await httpListen(listen, statusHandler({ facts, clock: ports.clock, nodeName }), signal);
+    const { scribe: own, past } = await nodeScribe({ ...ports, host, nodeName, version }, signal);
+    const sections = new SectionMeter();
+    sections.recall(past, ports.clock.now(), ports.clock.monotonic());
+    const scribe = meteredScribe(own, sections, ports.clock);
+    await httpListen(listen, statusHandler({ facts, clock: ports.clock, nodeName, more: () => [...sections.families(), ...journalFamilies("daemon", scribe.counts?.dropped ?? 0)] }), signal);
     // A machine in a folder has no kubelet of its own to ask.
     const watchesKubelet = (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
     const watching = watchesKubelet ? watchKubelet({ ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) }, signal) : undefined;

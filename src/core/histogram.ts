@@ -1,0 +1,50 @@
+import type { MetricFamily, Sample } from "./metrics.ts";
+
+/** Seconds, from what takes a moment to what takes an hour. */
+const bounds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600] as const;
+
+/** Series of one histogram that are kept at most: labels are closed lists and pools, of which there are not many. */
+const mostSeries = 2000;
+
+/** How often something took how long, by labels, since the process began. */
+export class Histogram {
+  readonly #name: string;
+  readonly #help: string;
+  readonly #labels: readonly string[];
+  readonly #series = new Map<string, { readonly labels: Sample["labels"]; readonly counts: number[]; count: number; sum: number }>();
+
+  constructor(name: string, help: string, labels: readonly string[]) {
+    this.#name = name;
+    this.#help = help;
+    this.#labels = labels;
+  }
+
+  observe(labels: Readonly<Record<string, string>>, seconds: number): void {
+    const key = this.#labels.map((label) => labels[label] ?? "").join("\n");
+    let series = this.#series.get(key);
+    if (series === undefined) {
+      if (this.#series.size >= mostSeries) return;
+      series = { labels: Object.fromEntries(this.#labels.map((label) => [label, labels[label] ?? ""])), counts: bounds.map(() => 0), count: 0, sum: 0 };
+      this.#series.set(key, series);
+    }
+    const least = Math.max(0, seconds);
+    for (const [index, bound] of bounds.entries()) if (least <= bound) series.counts[index] = (series.counts[index] ?? 0) + 1;
+    series.count += 1;
+    series.sum += least;
+  }
+
+  family(): MetricFamily {
+    return {
+      name: this.#name,
+      help: this.#help,
+      type: "histogram",
+      labels: this.#labels,
+      samples: [...this.#series.values()].flatMap(({ labels, counts, count, sum }): readonly Sample[] => [
+        ...bounds.map((bound, index) => ({ suffix: "_bucket", labels: { ...labels, le: String(bound) }, value: counts[index] ?? 0 })),
+        { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count },
+        { suffix: "_sum", labels, value: sum },
+        { suffix: "_count", labels, value: count },
+      ]),
+    };
+  }
+}
