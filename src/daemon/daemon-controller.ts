@@ -14,7 +14,7 @@ import type { NodeConfig } from "../core/node-config.ts";
 import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/plan-node.ts";
 import { reconcile } from "../core/reconcilable.ts";
 import { storageOverridesOf } from "../core/render-for-pool.ts";
-import { childReason, notRequired, phasesAtStart } from "../core/update-conditions.ts";
+import { type PhaseReport, childReason, notRequired, phasesAtStart } from "../core/update-conditions.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
@@ -442,7 +442,7 @@ export function daemonController(options: DaemonOptions): Controller {
     } catch (error) {
       if (signal.aborted) throw error;
       const problem = error instanceof Error ? error.message : String(error);
-      if (step.do === "prefetch") report.phases([{ type: types.imagePulledFromRegistry, status: "False", reason: "PullFailed", message: problem }]);
+      report.phases(failingPhases(step, problem));
       tellFailure(tale(context), step, problem);
       if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
       if (step.do === "reload" || step.do === "daemonReload") events.event(node, { type: "Warning", reason: "FailedServiceReload", message: problem });
@@ -664,6 +664,16 @@ function tellFailure(told: NodeStory, step: LocalStep, problem: string): void {
   else if (isAction(step)) told.fail("PostAction/Service", "ServiceFailed", problem);
   // Before anything was written, or when all was.
   else told.fail(step.do === "openLedger" ? "Executed/Files" : "Resumed", "UpdateFailed", problem);
+}
+
+/** The phase that a step failed in: it goes on to be under way, and says what stands in its way. */
+function failingPhases(step: LocalStep, problem: string): readonly PhaseReport[] {
+  if (step.do === "prefetch") return [{ type: types.imagePulledFromRegistry, status: "False", reason: "PullFailed", message: problem }];
+  const failed = (parent: string, child: string): PhaseReport => ({ type: child, status: "Unknown", reason: `${childReason(parent, child)}Failed`, message: `${problem}; it is tried again with growing delays` });
+  if (step.do === "stageOs" || step.do === "discardStaged") return [failed(types.appliedFilesAndOS, types.appliedOSImage)];
+  if (step.do === "reboot") return [failed("", types.rebootedNode)];
+  if (isAction(step)) return [failed("", types.updatePostActionComplete)];
+  return isWrite(step) || step.do === "openLedger" ? [failed(types.appliedFilesAndOS, types.appliedFiles)] : [];
 }
 
 /** What a plan comes to, for those who read the story. Counts only: what is in the files is nobody's business. */

@@ -369,6 +369,8 @@ describe("a service that fails", () => {
     await goTo(scene, "rendered-2", { files: { "/etc/reload": "2", "/etc/none": "2" } });
     expect(await scene.untilState("Degraded")).toContain("crio.service");
     expect(await scene.events()).toContain("FailedServiceReload");
+    // The phase that failed says so, and is under way still: it is tried again.
+    expect(await scene.condition("UpdatePostActionComplete")).toBe("Unknown UpdatePostActionCompleteFailed");
     expect(await scene.file("/etc/reload")).toBe("2");
     expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
     expect((await scene.ledgerDocument<Ledger>("ledger.json"))?.owes.map(describeConsequence)).toEqual(["reload crio.service"]);
