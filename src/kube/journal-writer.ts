@@ -62,6 +62,9 @@ const absent = { firstMs: 15_000, lastMs: 300_000, spread: 0.2 };
 /** Between tries of what the server refuses for a reason of its own, such as a right that is missing. */
 const refusedMs = 300_000;
 const mostConflicts = 8;
+/** So many lines are sent before their time, and so many milliseconds after the last ones at the earliest. */
+const mostLines = 100;
+const fullGapMs = 1000;
 
 /**
  * Appends lines to one MachineStateJournal: each boundary line once, by writer, boot and number, whatever is lost on the way.
@@ -76,6 +79,7 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
   let known: MachineStateJournal | undefined;
   let due: { readonly at: number; readonly cancel: () => void } | undefined;
   let notBefore = 0;
+  let fullNotBefore = 0;
   let failures = 0;
   let sending: Promise<void> | undefined;
   let stopped = false;
@@ -83,7 +87,9 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
 
   function plan(): void {
     if (stopped || waiting.length === 0) return;
-    const at = Math.max(notBefore, Math.min(...waiting.map(({ dueAt }) => dueAt)));
+    // A large roll-out fills the ring in less time than that: what waits would be lost.
+    const isFull = waiting.length >= mostLines && failures === 0;
+    const at = isFull ? Math.max(fullNotBefore, clock.monotonic()) : Math.max(notBefore, Math.min(...waiting.map(({ dueAt }) => dueAt)));
     if (due !== undefined && due.at === at) return;
     due?.cancel();
     due = {
@@ -142,6 +148,7 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
       } finally {
         sending = undefined;
         notBefore = clock.monotonic() + again;
+        fullNotBefore = clock.monotonic() + fullGapMs;
         plan();
       }
     })();

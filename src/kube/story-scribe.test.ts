@@ -249,6 +249,21 @@ describe("a scribe in a pod", () => {
     expect([disk.length, scribe.lines.length]).toEqual([0, 100]);
   });
 
+  test("appends sooner when a large roll-out would fill the ring before its time: no line is lost", async () => {
+    const { scribe, writes, object, pass } = await scene({ component: true });
+    const seen = new Set<number>();
+    for (let second = 0; second < 20; second += 1) {
+      for (let count = 0; count < 60; count += 1) scribe.line(line("Updated", `${second}/${count}`));
+      await pass(1000);
+      for (const { seq } of await object()) seen.add(seq);
+    }
+    await pass(20_000);
+    for (const { seq } of await object()) seen.add(seq);
+    expect(seen.size).toBe(1200);
+    expect(writes.length).toBeLessThanOrEqual(20);
+    expect(scribe.counts.dropped).toBe(0);
+  });
+
   test("writes nothing more once it has stopped", async () => {
     const { scribe, writes, pass } = await scene({ component: true });
     scribe.line(line("Updated", "1"));
