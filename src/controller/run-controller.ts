@@ -23,7 +23,7 @@ import type { Listen, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
 import { collectController, configUsers } from "./collect-controller.ts";
 import { drainController } from "./drain-controller.ts";
-import { metricsHandler, metricsPath } from "./metrics-handler.ts";
+import { metricsHandler, metricsPath } from "../kube/metrics-handler.ts";
 import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";

@@ -45,6 +45,18 @@ describe("the settings in force", () => {
     expect(status.managedBootImagesStatus).toEqual({ machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }] });
   });
 
+  test("leave conditions of others alone, wherever they stand in the list", () => {
+    const health = { type: "DaemonsHealthy", status: "True" as const, reason: "AsExpected", message: "3 of 3", lastTransitionTime: "2029-01-01T00:00:00Z" };
+    const [progressing, degraded] = machineConfigurationStatus(settings(), now).conditions ?? [];
+    if (progressing === undefined || degraded === undefined) throw new Error("there are two");
+    for (const conditions of [[health], [progressing, health, degraded], [degraded, health]]) {
+      const after = machineConfigurationStatus(settings({}, { status: { conditions } }), now + 60_000);
+      expect(after.conditions?.filter(({ type }) => type === health.type)).toEqual([health]);
+      expect(after.conditions).toHaveLength(3);
+      expect(machineConfigurationStatus(settings({}, { status: after }), now + 120_000)).toEqual(after);
+    }
+  });
+
   test("say the same again later, times included", () => {
     const first = machineConfigurationStatus(settings(), now);
     expect(machineConfigurationStatus(settings({}, { status: first }), now + 60_000)).toEqual(first);

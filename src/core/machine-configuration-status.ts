@@ -36,10 +36,12 @@ export function machineConfigurationStatus({ spec, status, metadata }: MachineCo
     const old = before.find((other) => other.type === type);
     return { type, status: value, reason: is ? "NotSupported" : "NA", message: says, lastTransitionTime: old?.status === value ? old.lastTransitionTime : stamp };
   };
+  const own = [condition("BootImageUpdateProgressing", false, ""), condition("BootImageUpdateDegraded", asked.length > 0, message)];
   return {
     ...status,
     observedGeneration: metadata.generation ?? 1,
-    conditions: [condition("BootImageUpdateProgressing", false, ""), condition("BootImageUpdateDegraded", asked.length > 0, message)],
+    // The others are somebody else's: health is told there by the state process.
+    conditions: [...before.map((other) => own.find(({ type }) => type === other.type) ?? other), ...own.filter(({ type }) => !before.some((other) => other.type === type))],
     nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies(spec.nodeDisruptionPolicy) as NonNullable<NonNullable<Status["nodeDisruptionPolicyStatus"]>["clusterPolicies"]> },
     managedBootImagesStatus: { machineManagers: [machineSets] },
     bootImageSkewEnforcementStatus: mode === "Manual" ? { mode, ...(manual === undefined ? {} : { manual }) } : { mode: "None" },

@@ -20,8 +20,8 @@ interface Guard {
   readonly validations: readonly { readonly expression: string; readonly message: string }[];
 }
 
-/** The five NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go (main). */
-export const networkPolicyNames = ["default-deny", "allow-all-egress", "allow-machine-config-operator", "allow-machine-config-controller", "allow-machine-os-builder"] as const;
+/** The NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go (main), and one for the state process, which is ours. */
+export const networkPolicyNames = ["default-deny", "allow-all-egress", "allow-machine-config-operator", "allow-machine-config-controller", "allow-machine-os-builder", "allow-machine-state-controller"] as const;
 
 const roles = ["master", "worker", "arbiter"];
 const quoted = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
@@ -152,7 +152,7 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
  * Nobody reaches pods of the namespace but where they listen, and they reach everything. The controller's own port is that
  * of its admission webhook and its figures, which the reference's does not have.
  */
-export function networkPolicies(admissionPort: number): readonly KubeObject[] {
+export function networkPolicies({ admissionPort, statePort }: { readonly admissionPort: number; readonly statePort: number }): readonly KubeObject[] {
   const policy = (name: (typeof networkPolicyNames)[number], spec: object) => ({ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata: { name, namespace }, spec });
   const reachable = (app: string, ports: readonly number[]) => ({ podSelector: { matchLabels: { "k8s-app": app } }, ingress: [{ ports: ports.map((port) => ({ protocol: "TCP", port })) }], policyTypes: ["Ingress"] });
   const metricsPort = 9001;
@@ -162,5 +162,6 @@ export function networkPolicies(admissionPort: number): readonly KubeObject[] {
     policy("allow-machine-config-operator", reachable(objects.operator, [metricsPort])),
     policy("allow-machine-config-controller", reachable(objects.controller, [metricsPort, admissionPort])),
     policy("allow-machine-os-builder", reachable("machine-os-builder", [metricsPort])),
+    policy("allow-machine-state-controller", reachable(objects.state, [statePort])),
   ] as unknown as readonly KubeObject[];
 }

@@ -1,12 +1,12 @@
 import type { KubeObject } from "../api/object.ts";
-import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import { made } from "./rights.ts";
 
 export interface ManifestInputs {
   /** Pullspec of the suite. */
   readonly image: string;
   readonly version: string;
-  /** Changes when the admission certificate does, so that the controller's pod is replaced. */
+  /** Changes when the certificate does that the component serves with, so that its pod is replaced. */
   readonly certificateHash: string;
   /** Of the components. */
   readonly logLevel: "info" | "debug";
@@ -14,6 +14,9 @@ export interface ManifestInputs {
 
 /** Where the controller listens for admission reviews, and the Secret with what it proves itself with. */
 export const admission = { port: 9443, path: "/validate", secret: "machine-config-controller-tls", configuration: made.webhook } as const;
+
+/** Where the state process shows its figures. On one machine it shares the controller's address. */
+export const stateMetrics = { port: 9444, secret: "machine-state-controller-tls" } as const;
 
 const everywhere = [{ operator: "Exists" }] as const;
 /** On a control-plane machine, by whichever of its two labels it has: older clusters know only the first, newer ones only the second. */
@@ -35,8 +38,8 @@ const hostIp = field("HOST_IP", "status.hostIP");
 const metricsPort = 8797;
 
 /**
- * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node or
- * MachineConfigNode that is written, and of a Node only this suite's annotations may change.
+ * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node,
+ * MachineConfigNode or journal that is written, and of a Node only this suite's annotations may change.
  */
 export function fence(): readonly KubeObject[] {
   const name = made.fence;
@@ -50,14 +53,14 @@ export function fence(): readonly KubeObject[] {
         matchConstraints: {
           resourceRules: [
             { apiGroups: [""], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["nodes"] },
-            { apiGroups: [group], apiVersions: ["*"], operations: ["CREATE", "UPDATE"], resources: ["machineconfignodes", "machineconfignodes/status"] },
+            { apiGroups: [group], apiVersions: ["*"], operations: ["CREATE", "UPDATE"], resources: ["machineconfignodes", "machineconfignodes/status", "machinestatejournals"] },
           ],
         },
         matchConditions: [{ name: "by-a-daemon", expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${objects.daemon}'` }],
         validations: [
           {
-            expression: "'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == request.name",
-            message: "a daemon writes only about its own machine: the token's node-name claim must be the name of the object",
+            expression: "'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.name == (request.resource.resource == 'machinestatejournals' ? '" + journals.nodePrefix + "' : '') + request.userInfo.extra['authentication.kubernetes.io/node-name'][0]",
+            message: "a daemon writes only about its own machine: the token's node-name claim must be the name of the object, or that of the node whose journal it is",
             reason: "Forbidden",
           },
           ...["spec", "metadata.labels", "metadata.finalizers"].map((field) => ({
@@ -102,6 +105,48 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
             },
           ],
           volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
+        },
+      },
+    },
+  };
+  return manifest as unknown as KubeObject;
+}
+
+/**
+ * The process that keeps the books. Nothing waits for it.
+ *
+ * @param replicas 0: it is switched off.
+ */
+export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeObject {
+  const name = objects.state;
+  const selector = { "k8s-app": name };
+  const manifest = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+    spec: {
+      replicas,
+      // Two at once would only wait for each other's lease.
+      strategy: { type: "Recreate" },
+      selector: { matchLabels: selector },
+      template: {
+        metadata: { labels: selector, annotations: { "machineconfiguration.openshift.io/metrics-certificate": inputs.certificateHash, [annotations.releaseImageVersion]: inputs.version } },
+        spec: {
+          ...onControlPlane,
+          serviceAccountName: name,
+          priorityClassName: "system-cluster-critical",
+          containers: [
+            {
+              name,
+              image: inputs.image,
+              args: ["state", "start", "--metrics-address", "$(POD_IP)", "--metrics-port", String(stateMetrics.port), "--metrics-tls", "/etc/machine-state-controller"],
+              env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)],
+              ports: [{ name: "metrics", containerPort: stateMetrics.port }],
+              volumeMounts: [{ name: "metrics", mountPath: "/etc/machine-state-controller", readOnly: true }],
+              resources: { requests: { cpu: "10m", memory: "50Mi" } },
+            },
+          ],
+          volumes: [{ name: "metrics", secret: { secretName: stateMetrics.secret } }],
         },
       },
     },
@@ -217,6 +262,9 @@ export const relatedObjects = [
   { group, resource: "containerruntimeconfigs", name: "" },
   { group, resource: "machineconfigs", name: "" },
   { group, resource: "machineconfignodes", name: "" },
+  { group, resource: "machinestatejournals", name: "" },
+  { group, resource: "machinestatebooks", name: "" },
+  { group, resource: "machinestatechapters", name: "" },
   { group: operatorGroup, resource: "machineconfigurations", name: objects.machineConfiguration },
   { group: configGroup, resource: "clusteroperators", name: objects.clusterOperator },
   { group: "", resource: "nodes", name: "" },

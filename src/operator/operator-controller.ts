@@ -6,8 +6,9 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { annotations, configGroup, fieldManagers, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
-import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
+import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { annotations, configGroup, fieldManagers, journals, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
+import { type KubeObject, type OwnerReference, type Resource, keyOf } from "../api/object.ts";
 import { type Facts, factsAbout } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
@@ -18,14 +19,15 @@ import { extensionOf, initialConditions, requiredPools, versionsOf } from "../co
 import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
+import { stateSettings } from "../core/state-settings.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
-import { updateObject } from "../kube/kube-client.ts";
-import { isConflict, isPassing } from "../kube/kube-error.ts";
+import { pathOf, updateObject } from "../kube/kube-client.ts";
+import { isAlreadyExists, isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
 import { observeGuardNeeds, observePullSecret, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects } from "./manifests.ts";
+import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
 
@@ -35,6 +37,8 @@ export interface OperatorOptions {
   readonly image: string;
   /** Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed for this long. */
   readonly authoritiesSettleMs?: number;
+  /** Unique for each start of the process: which life of the operator its lines tell of. */
+  readonly identity?: string;
   /** Told what the settings ask for, whenever they are looked at. */
   readonly setLogLevel?: (level: LogLevel) => void;
 }
@@ -84,7 +88,16 @@ export function operatorController(options: OperatorOptions): Controller {
   let isHandingOver = false;
   /** The way to this version was told of. */
   let announced = false;
+  /** That everything is at this version was told of. */
+  let isArrivalTold = false;
   const everything = () => [one];
+  /** Tasks that were told of as failing. */
+  const failing = new Set<string>();
+  /** Journals that are there as far as we know, when they were listed last (monotonic), and nodes that may have none. */
+  const journalsThere = new Set<string>();
+  let journalsListedAt: number | undefined;
+  const journalsWanted = new Set<string>();
+  const run = options.identity === undefined ? {} : { run: options.identity };
   /** Every machine by pool, kept from single changes. */
   const cluster = new ClusterMembers();
   let now: () => number = () => 0;
@@ -119,6 +132,8 @@ export function operatorController(options: OperatorOptions): Controller {
           const isSame = before !== undefined && after !== undefined && equalValues([relevantOfNode(before), before.status?.addresses], [relevantOfNode(after), after.status?.addresses]);
           if (isSame) return [];
           cluster.putNode(key, after, now());
+          if (after === undefined) journalsThere.delete(`${journals.nodePrefix}${key}`);
+          else journalsWanted.add(key);
           return [one];
         },
       }),
@@ -158,15 +173,18 @@ export function operatorController(options: OperatorOptions): Controller {
       await attempt("MachineConfiguration", () => syncMachineConfiguration(context));
       await attempt("MachineConfigPools", () => syncPools(context));
       await attempt("MachineConfigNodes", () => syncNodes(context));
+      await attempt("Journals", () => syncJournals(context));
       await attempt("MachineConfigController", () => syncController(context));
       await attempt("KubeconfigAuthorities", () => syncKubeconfigAuthorities(context));
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
+      await attempt("StateController", () => syncState(context));
       await attempt("Admission", () => syncAdmission(context));
       await attempt("AdmissionPolicies", () => syncAdmissionPolicies(context));
       await attempt("NetworkPolicies", () => syncNetworkPolicies(context));
       const facts = factsAbout(cluster, context.clock.now());
       await attempt("RequiredPools", () => syncRequiredPools(facts, context));
+      tell(outcomes, context);
       await writeStatus(outcomes, facts, context);
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
       for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
@@ -293,6 +311,61 @@ export function operatorController(options: OperatorOptions): Controller {
     return done("MachineConfigNodes");
   }
 
+  /** One line when a task begins to fail, and one when it works again. */
+  function tell(outcomes: readonly TaskOutcome[], { scribe }: Context): void {
+    for (const outcome of outcomes) {
+      const { task } = outcome;
+      const line = { book: "cluster", chapter: "Operator", ...run, path: `Sync/${task}`, level: "boundary" } as const;
+      if (outcome.kind === "failed" && !failing.has(task)) {
+        failing.add(task);
+        scribe.line({ ...line, mark: "fail", reason: "SyncFailed", message: `${task} fails: ${outcome.message}` });
+      } else if (outcome.kind === "done" && failing.delete(task)) scribe.line({ ...line, mark: "end", reason: "SyncMended", message: `${task} works again` });
+    }
+  }
+
+  /**
+   * A journal for each component, and one for each node from the moment that it has a MachineConfigNode; those go with their
+   * nodes by owner reference. Their lines are not looked at: a cluster's journals are large.
+   */
+  async function syncJournals(context: Context): Promise<TaskOutcome> {
+    const { kube, clock, signal } = context;
+    if (journalsListedAt === undefined || clock.monotonic() - journalsListedAt >= reapplyMs) {
+      const accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+      const { items } = (await kube.request({ method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } }, { signal })) as { readonly items: readonly Pick<KubeObject, "metadata">[] };
+      journalsThere.clear();
+      for (const { metadata } of items) journalsThere.add(metadata.name);
+      journalsListedAt = clock.monotonic();
+      for (const { metadata } of cluster.pools()) for (const { name } of cluster.members(metadata.name).all()) journalsWanted.add(name);
+    }
+    const create = async (name: string, ownerReferences: readonly OwnerReference[]): Promise<void> => {
+      if (journalsThere.has(name)) return;
+      const { apiVersion, kind } = MachineStateJournal;
+      await kube.create(MachineStateJournal, { apiVersion, kind, metadata: { name, ownerReferences: [...ownerReferences] }, spec: { lines: [], last: [] } }, { owner, signal }).catch((error: unknown) => {
+        if (!isAlreadyExists(error)) throw error;
+      });
+      journalsThere.add(name);
+    };
+    const uid = context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid;
+    for (const name of [journals.operator, journals.controller, journals.server, journals.osBuilder]) await create(name, uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }]);
+    for (const name of journalsWanted) {
+      const known = cluster.node(name);
+      if (known?.membership.verdict === "member") await create(`${journals.nodePrefix}${name}`, [{ apiVersion: "v1", kind: "Node", name, uid: known.node.metadata.uid ?? "" }]);
+      // A node that some pool will select later is looked at again then, or with the next list.
+      journalsWanted.delete(name);
+    }
+    return done("Journals");
+  }
+
+  /** The process that keeps the books, as the administrator has switched it. Nobody waits for it, and nothing of it is read. */
+  async function syncState(context: Context): Promise<TaskOutcome> {
+    const task = "StateController";
+    const certificate = await servingSecret({ component: objects.state, secret: stateMetrics.secret }, context);
+    if (certificate === undefined) return done(task);
+    const { mode } = stateSettings(ownMap(objects.stateConfig, context)?.data);
+    await keep(kubernetes.Deployment, stateDeployment(inputsOf(context, certificate.hash), mode === "off" ? 0 : 1), context, true);
+    return done(task);
+  }
+
   /** Hands the API server's authorities to machines once they have stayed the same for a while: each change restarts kubelets. */
   async function syncKubeconfigAuthorities(context: Context): Promise<TaskOutcome> {
     const task = "KubeconfigAuthorities";
@@ -376,7 +449,7 @@ export function operatorController(options: OperatorOptions): Controller {
   }
 
   async function syncController(context: Context): Promise<TaskOutcome> {
-    const certificate = await servingSecret(context);
+    const certificate = await servingSecret({ component: objects.controller, secret: admission.secret }, context);
     if (certificate === undefined) return progressing("MachineConfigController", "waiting for a control-plane machine to run on");
     await keep(kubernetes.Deployment, controllerDeployment(inputsOf(context, certificate.hash)), context, true);
     return controllerRuns(context) ? done("MachineConfigController") : progressing("MachineConfigController", "the controller is being started");
@@ -416,7 +489,7 @@ export function operatorController(options: OperatorOptions): Controller {
   }
 
   async function syncNetworkPolicies(context: Context): Promise<TaskOutcome> {
-    for (const manifest of networkPolicies(admission.port)) await keep(kubernetes.NetworkPolicy, manifest, context);
+    for (const manifest of networkPolicies({ admissionPort: admission.port, statePort: stateMetrics.port })) await keep(kubernetes.NetworkPolicy, manifest, context);
     return done("NetworkPolicies");
   }
 
@@ -434,10 +507,13 @@ export function operatorController(options: OperatorOptions): Controller {
     return requiredPools(facts, { osImage: context.caches.of(ControllerConfig).get(objects.controllerConfig)?.spec.baseOSContainerImage }, (name) => images.get(name));
   }
 
+  const upgrade = (from: string) => ({ book: "cluster", chapter: "Upgrade", run: `${from} to ${options.version}` }) as const;
+
   async function newClusterOperator(context: Context): Promise<ClusterOperator> {
     const name = objects.clusterOperator;
     const made = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
     if (made.status?.conditions !== undefined) return made;
+    context.scribe.line({ book: "cluster", chapter: "Install", run: options.version, path: "Begun", mark: "begin", level: "boundary", reason: "InstallBegan", message: `${options.version} is being installed`, data: { toVersion: options.version } });
     return context.kube.patch(ClusterOperator, { name }, { type: "merge", body: { status: { conditions: initialConditions(context.clock.now()) } } }, { subresource: "status", owner, signal: context.signal });
   }
 
@@ -450,9 +526,23 @@ export function operatorController(options: OperatorOptions): Controller {
     const changes = (says: string) => context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: says });
     if (before !== options.version && !arrived && before !== undefined && !announced) {
       announced = true;
+      // Another operator may have begun before this one was started.
+      const isBegun = existing.status?.conditions?.find(({ type }) => type === "Progressing")?.reason === "Upgrading";
+      context.scribe.line({ ...upgrade(before), path: "Begun", mark: isBegun ? "retry" : "begin", level: "boundary", reason: "UpgradeBegan", message: `from ${before} to ${options.version}`, data: { fromVersion: before, toVersion: options.version } });
       changes(`the machine config operator is on its way from ${before} to ${options.version}`);
     }
     if (before !== options.version && arrived) changes(`the machine config operator is at ${options.version}`);
+    if (before !== options.version && arrived && !isArrivalTold) {
+      isArrivalTold = true;
+      const which = before === undefined ? ({ book: "cluster", chapter: "Install", run: options.version } as const) : upgrade(before);
+      for (const { metadata, spec } of facts.members.pools()) {
+        if (metadata.labels?.[labels.requiredForUpgrade] === undefined) continue;
+        context.scribe.line({ ...which, path: `Pool/${metadata.name}`, mark: "end", level: "boundary", reason: "AllUpdated", message: `pool ${metadata.name} is at ${spec.configuration?.name ?? ""}` });
+      }
+      const end = { ...which, path: "Finished", mark: "end", level: "boundary", outcome: "Succeeded", message: `everything is at ${options.version}` } as const;
+      if (end.chapter === "Install") context.scribe.line({ ...end, reason: "InstallDone" });
+      else context.scribe.line({ ...end, reason: "UpgradeDone" });
+    }
     const degradedBefore = existing.status?.conditions?.find(({ type }) => type === "Degraded");
     const extension = extensionOf(facts, outcomes);
     const after = await updateObject(

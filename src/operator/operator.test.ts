@@ -8,6 +8,7 @@ import { kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
+import { MachineStateJournal } from "../api/machine-state-journal.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, conditionOf, keyOf } from "../api/object.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
@@ -41,7 +42,8 @@ async function start(prepare: (kube: KubeClient) => Promise<unknown> = () => Pro
     await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "127.9.9.10" }] } } }, { subresource: "status" });
   }
   await prepare(kube);
-  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
+  const scribe = memoryScribe();
+  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe };
   let logLevel = "";
   /** Runs an operator of a version, and returns the way to end it. */
   const operator = (version: string, image: string) => {
@@ -61,7 +63,7 @@ async function start(prepare: (kube: KubeClient) => Promise<unknown> = () => Pro
     await end();
     end = operator(version, image);
   };
-  return { kube, as, replaceOperator, logLevel: () => logLevel };
+  return { kube, as, replaceOperator, logLevel: () => logLevel, lines: () => scribe.lines };
 }
 
 /** Waits by watching until an object is as wanted. */
@@ -242,11 +244,11 @@ describe("the operator", () => {
   test("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies", async () => {
     const { kube } = await start();
     await installed(kube);
-    await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-os-builder", namespace }, () => true);
+    await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-state-controller", namespace }, () => true);
     const policies = (await kube.list(kubernetes.ValidatingAdmissionPolicy)).items.map(({ metadata }) => metadata.name).sort();
     expect(policies).toEqual(["custom-machine-config-pool-selector", "machine-config-daemon-own-node", "machine-configuration-guards", "networkpolicy-prevent-deletion", "networkpolicy-prevent-update"]);
     expect((await kube.list(kubernetes.ValidatingAdmissionPolicyBinding)).items).toHaveLength(policies.length);
-    expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(5);
+    expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(6);
   });
 
   test.for([
@@ -262,7 +264,7 @@ describe("the operator", () => {
       ),
     );
     await installed(kube);
-    await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-os-builder", namespace }, () => true);
+    await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-state-controller", namespace }, () => true);
     expect(JSON.stringify((await kube.get(kubernetes.ValidatingAdmissionPolicy, { name }))?.spec)).toContain(word);
     const told = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => status?.relatedObjects !== undefined);
     const says = conditionOf(told.status?.conditions, "Degraded")?.message ?? "";
@@ -296,6 +298,44 @@ describe("the operator", () => {
     expect(await kube.get(MachineConfigNode, { name: "gone" })).toBeUndefined();
   });
 
+  test("makes a journal for each component and each node, which goes with its node", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    for (const name of ["operator", "controller", "server", "os-builder", "node-master-0"]) await until(kube, MachineStateJournal, { name }, ({ spec }) => spec.lines.length === 0);
+    const journal = await until(kube, MachineStateJournal, { name: "node-worker-0" }, () => true);
+    const node = await kube.get(kubernetes.Node, { name: "worker-0" });
+    expect(journal.metadata.ownerReferences).toEqual([{ apiVersion: "v1", kind: "Node", name: "worker-0", uid: node?.metadata.uid }]);
+    expect(await kube.get(MachineStateJournal, { name: "bootstrap" })).toBeUndefined();
+  });
+
+  test("the state process follows its switch, and its absence degrades nothing", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const deployment = { name: objects.state, namespace };
+    const made = await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 1);
+    expect(made.spec?.template.spec?.containers[0]?.args?.slice(0, 2)).toEqual(["state", "start"]);
+    const settings = (data: Record<string, string>) => kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data }, { owner: "people" });
+    await settings({ mode: "off" });
+    await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 0);
+    const told = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.message === "the controller is being started");
+    expect(conditionOf(told.status?.conditions, "Degraded")?.status).toBe("False");
+    await settings({ mode: "on" });
+    await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 1);
+  });
+
+  test("tells the book of the cluster which of its tasks fails, and when it works again, once each", async () => {
+    const { kube, lines } = await start();
+    await installed(kube);
+    const { metadata } = await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
+    const condition = (type: string, status: "True" | "False") => ({ type, status, reason: "", message: "secrets is forbidden", lastTransitionTime: "2030-01-01T00:00:00Z" });
+    for (const status of ["True", "False"] as const) {
+      await kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { status: { observedGeneration: metadata.generation, conditions: [condition("TemplateControllerFailing", status), condition("TemplateControllerCompleted", status === "True" ? "False" : "True")] } } }, { subresource: "status" });
+      await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status: is }) => conditionOf(is?.conditions, "Degraded")?.status === status && (status === "True" || lines().some(({ reason }) => reason === "SyncMended")));
+    }
+    const told = lines().map(({ chapter, path, mark, reason }) => `${chapter} ${path} ${mark} ${reason}`);
+    expect(told).toEqual(["Operator Start begin Started", "Install Begun begin InstallBegan", "Operator Sync/ControllerConfig fail SyncFailed", "Operator Sync/ControllerConfig end SyncMended"]);
+  });
+
   test("a daemon writes about its own machine and about no other, and nothing but annotations of its node", async () => {
     const { kube, as } = await start();
     await installed(kube);
@@ -318,5 +358,22 @@ describe("the operator", () => {
     expect(await refused(say("worker-0"))).toBe("written");
     expect(await refused(say("master-0"))).toBe("forbidden");
     expect(await refused(daemon.list(kubernetes.Secret, { namespace }))).toBe("forbidden");
+    const tell = (client: KubeClient, journal: string) => client.patch(MachineStateJournal, { name: journal }, { type: "json", operations: [{ op: "add", path: "/spec/dropped", value: 1 }] });
+    for (const name of ["node-worker-0", "node-master-0", "controller"]) await until(kube, MachineStateJournal, { name }, () => true);
+    expect(await refused(tell(daemon, "node-worker-0"))).toBe("written");
+    expect(await refused(tell(daemon, "node-master-0"))).toBe("forbidden");
+    expect(await refused(tell(daemon, "controller"))).toBe("forbidden");
+    expect(await refused(tell(anywhere, "node-worker-0"))).not.toBe("written");
+    const { apiVersion, kind } = MachineStateJournal;
+    expect(await refused(daemon.create(MachineStateJournal, { apiVersion, kind, metadata: { name: "node-worker-0x" }, spec: { lines: [], last: [] } }))).toBe("forbidden");
+    // A component's journal is that of its account.
+    const controller = as({ name: `system:serviceaccount:${namespace}:${objects.controller}`, groups });
+    expect(await refused(tell(controller, "controller"))).toBe("written");
+    expect(await refused(tell(controller, "operator"))).toBe("forbidden");
+    expect(await refused(tell(controller, "node-worker-0"))).toBe("forbidden");
+    const state = as({ name: `system:serviceaccount:${namespace}:${objects.state}`, groups });
+    for (const journal of ["controller", "node-worker-0"]) expect(await refused(tell(state, journal))).toBe("forbidden");
+    expect(await refused(state.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { metadata: { annotations: { [annotations.state]: "Done" } } } }))).toBe("forbidden");
+    expect(await refused(state.patch(MachineConfigNode, { name: "worker-0" }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" }))).toBe("forbidden");
   });
 });

@@ -1,5 +1,5 @@
 import { definedResources } from "../api/index.ts";
-import { configGroup, group, namespace, objects, operatorGroup } from "../api/names.ts";
+import { configGroup, group, journals, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import { mergedRegistryCa } from "../core/controller-config-of.ts";
 import { guardNames, networkPolicyNames } from "./admission-policies.ts";
@@ -29,7 +29,7 @@ const admissionGroup = "admissionregistration.k8s.io";
 /** Names of what the operator makes outside of its namespace, beside the kinds. */
 export const made = { fence: "machine-config-daemon-own-node", webhook: "machine-config-admission" } as const;
 
-const components = [objects.controller, objects.daemon] as const;
+const components = [objects.controller, objects.daemon, objects.state] as const;
 
 /** The operator holds no more than it uses; to components it may give only the roles of their names (`bind`, `escalate`). */
 const operator: Rights = {
@@ -45,6 +45,9 @@ const operator: Rights = {
     rule(group, ["machineconfigs"], ["get"]),
     rule(group, ["machineconfigpools"], [...read, ...apply]),
     rule(group, ["machineconfignodes"], [...read, "create", "delete"]),
+    // It makes everybody's journal, and writes into its own.
+    rule(group, ["machinestatejournals"], ["list", "create"]),
+    rule(group, ["machinestatejournals"], ["get", "patch"], [journals.operator]),
     rule(operatorGroup, ["machineconfigurations"], [...read, ...apply]),
     rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
     rule(configGroup, ["clusteroperators"], [...read, ...apply]),
@@ -88,6 +91,7 @@ const controller: Rights = {
     rule(group, ["machineconfigpools/status", "controllerconfigs/status"], ["patch"]),
     rule(group, ["machineconfignodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
+    rule(group, ["machinestatejournals"], ["get", "patch"], [journals.controller]),
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
     rule(operatorGroup, ["machineconfigurations"], read),
@@ -119,9 +123,33 @@ const daemon: Rights = {
     rule("", ["nodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes"], ["get", "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
+    rule(group, ["machinestatejournals"], ["get", "patch"]),
     rule("", ["events"], apply),
   ],
   inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
+};
+
+/** It reads what the books are about, and writes books, health, and nothing that anybody acts on. */
+const state: Rights = {
+  account: objects.state,
+  everywhere: [
+    rule(group, ["machineconfigpools", "machineconfignodes", "machinestatejournals"], ["list", "watch"]),
+    rule(group, ["machinestatebooks", "machinestatechapters"], ["list", ...apply, "delete"]),
+    rule(operatorGroup, ["machineconfigurations"], ["list", "watch"]),
+    rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
+    rule(configGroup, ["clusteroperators"], ["list", "watch"], [objects.clusterOperator]),
+    rule("", ["nodes"], ["list", "watch"]),
+    // Who may read the metrics, the API server says.
+    rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+  ],
+  inOwnNamespace: [
+    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    rule("apps", ["deployments", "daemonsets"], ["list", "watch"]),
+    // Only while some daemon is not ready.
+    rule("", ["pods"], ["list"]),
+    rule("", ["configmaps"], ["list", "watch"], [objects.stateConfig]),
+  ],
 };
 
 function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {
@@ -145,4 +173,4 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
 /** Accounts, roles and bindings of the components, which the operator gives them. */
-export const componentRights = (): readonly KubeObject[] => [controller, daemon].flatMap(manifestsOf);
+export const componentRights = (): readonly KubeObject[] => [controller, daemon, state].flatMap(manifestsOf);

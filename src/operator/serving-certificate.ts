@@ -1,11 +1,10 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { type Secret, kubernetes } from "../api/kubernetes.ts";
-import { fieldManagers, labels, namespace, objects } from "../api/names.ts";
+import { fieldManagers, labels, namespace } from "../api/names.ts";
 import { certificateAuthority } from "../kube/certificates.ts";
 import type { Context } from "../kube/controller.ts";
 import { ours } from "./cluster-sources.ts";
-import { admission } from "./manifests.ts";
 
 const addressesAnnotation = "machineconfiguration.openshift.io/certificate-addresses";
 const expiresAnnotation = "machineconfiguration.openshift.io/certificate-expires";
@@ -13,12 +12,12 @@ const expiresAnnotation = "machineconfiguration.openshift.io/certificate-expires
 const replaceAfterMs = 180 * 86_400_000;
 
 /**
- * The Secret with which the controller serves admission reviews: made once, and made anew when it is half through its
- * life or a control-plane machine has an address that it does not vouch for.
+ * The Secret with which a component serves on the addresses of the control plane: made once, and made anew when it is half
+ * through its life or a control-plane machine has an address that it does not vouch for.
  *
  * @returns `undefined` while no control-plane machine has an address.
  */
-export async function servingSecret(context: Context): Promise<{ readonly hash: string } | undefined> {
+export async function servingSecret({ component, secret }: { readonly component: string; readonly secret: string }, context: Context): Promise<{ readonly hash: string } | undefined> {
   const addresses = context.caches
     .of(kubernetes.Node)
     .list()
@@ -26,18 +25,18 @@ export async function servingSecret(context: Context): Promise<{ readonly hash: 
     .flatMap((node) => (node.status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address))
     .sort();
   if (addresses.length === 0) return undefined;
-  const existing = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${admission.secret}`) ?? (await context.kube.get(kubernetes.Secret, { name: admission.secret, namespace }, context));
+  const existing = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${secret}`) ?? (await context.kube.get(kubernetes.Secret, { name: secret, namespace }, context));
   const covered = new Set((existing?.metadata.annotations?.[addressesAnnotation] ?? "").split(","));
   const fresh = Date.parse(existing?.metadata.annotations?.[expiresAnnotation] ?? "") > context.clock.now();
-  const hashOf = (secret: Secret) => bytesToHex(sha256(utf8ToBytes(secret.data?.["tls.crt"] ?? ""))).slice(0, 16);
+  const hashOf = ({ data }: Secret) => bytesToHex(sha256(utf8ToBytes(data?.["tls.crt"] ?? ""))).slice(0, 16);
   if (existing?.data?.["tls.crt"] !== undefined && fresh && addresses.every((address) => covered.has(address))) return { hash: hashOf(existing) };
 
-  const authority = await certificateAuthority({ name: `${objects.controller}-ca`, ...context });
-  const pair = await authority.issue({ commonName: objects.controller, usage: "server", hosts: [...addresses, `${objects.controller}.${namespace}.svc`] });
+  const authority = await certificateAuthority({ name: `${component}-ca`, ...context });
+  const pair = await authority.issue({ commonName: component, usage: "server", hosts: [...addresses, `${component}.${namespace}.svc`] });
   const made = await context.kube.apply(
     kubernetes.Secret,
     {
-      metadata: { name: admission.secret, namespace, annotations: { [addressesAnnotation]: addresses.join(","), [expiresAnnotation]: new Date(context.clock.now() + replaceAfterMs).toISOString() } },
+      metadata: { name: secret, namespace, annotations: { [addressesAnnotation]: addresses.join(","), [expiresAnnotation]: new Date(context.clock.now() + replaceAfterMs).toISOString() } },
       type: "kubernetes.io/tls",
       data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key), "ca.crt": btoa(authority.certificate) },
     },

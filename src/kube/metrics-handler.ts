@@ -1,4 +1,4 @@
-import type { KubeClient } from "../kube/kube-client.ts";
+import type { KubeClient } from "./kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { ServerHandler } from "../ports/listener.ts";
