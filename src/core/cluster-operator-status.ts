@@ -27,6 +27,16 @@ interface Looked {
   readonly progress: PoolProgress;
 }
 
+const lookedAt = (cluster: Facts): readonly Looked[] =>
+  cluster.members.pools().flatMap(({ metadata }) => {
+    const about = poolFacts(cluster, metadata.name);
+    return about === undefined ? [] : [{ about, progress: poolProgress(about) }];
+  });
+
+/** Pools whose machines go to a target, and how far they are. */
+export const poolsUnderWay = (cluster: Facts): readonly { readonly pool: string; readonly line: string }[] => underWayOf(lookedAt(cluster));
+const underWayOf = (looked: readonly Looked[]) => looked.flatMap(({ about, progress }) => (progress.verdict === "RollingOut" ? [{ pool: about.pool.metadata.name, line: poolLine(about, progress) }] : []));
+
 /**
  * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that somebody
  * added is that pool's, and keeps nothing else from going on.
@@ -48,12 +58,9 @@ function troubleOf({ about, progress }: Looked): readonly string[] {
 export function clusterOperatorConditions(facts: OperatorFacts, before: Conditions, now: number): Conditions {
   const failed = facts.outcomes.filter((outcome) => outcome.kind === "failed");
   const progressing = facts.outcomes.filter((outcome) => outcome.kind === "progressing");
-  const looked: readonly Looked[] = facts.cluster.members.pools().flatMap(({ metadata }) => {
-    const about = poolFacts(facts.cluster, metadata.name);
-    return about === undefined ? [] : [{ about, progress: poolProgress(about) }];
-  });
+  const looked = lookedAt(facts.cluster);
   const trouble = looked.flatMap(troubleOf);
-  const underWay = looked.flatMap(({ about, progress }) => (progress.verdict === "RollingOut" ? [`${about.pool.metadata.name} (${poolLine(about, progress)})`] : []));
+  const underWay = underWayOf(looked).map(({ pool, line }) => `${pool} (${line})`);
   const mayUpgrade = clusterMayUpgrade(facts.cluster);
   const upToDate = facts.reached === facts.version;
   const [firstFailed] = failed;

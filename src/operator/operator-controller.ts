@@ -9,8 +9,9 @@ import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
 import { annotations, configGroup, fieldManagers, journals, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
 import { type KubeObject, type OwnerReference, type Resource, keyOf } from "../api/object.ts";
-import { type Facts, factsAbout } from "../core/answers.ts";
+import { type Facts, componentHealth, factsAbout } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
+import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
 import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedRegistryCas } from "../core/controller-config-of.ts";
@@ -438,10 +439,9 @@ export function operatorController(options: OperatorOptions): Controller {
     const settings = context.caches.of(ControllerConfig).get(objects.controllerConfig);
     if (running !== undefined && !isOfThisVersion(running) && !(settings !== undefined && settings.metadata.annotations?.[annotations.generatedByVersion] === options.version)) return progressing("MachineConfigDaemon", "the daemons wait for the settings of the new release");
     await keep(kubernetes.DaemonSet, daemonSet(inputsOf(context, "")), context, true);
-    const { status, metadata } = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`) ?? { metadata: undefined };
-    if (status === undefined || status.observedGeneration !== metadata?.generation) return progressing("MachineConfigDaemon", "the daemons are being started");
-    const missing = status.desiredNumberScheduled - (status.updatedNumberScheduled ?? 0);
-    return missing > 0 ? progressing("MachineConfigDaemon", `${missing} of ${status.desiredNumberScheduled} daemons are not of this version yet`) : done("MachineConfigDaemon");
+    const health = componentHealth(factsAbout(cluster, context.clock.now()), objects.daemon, daemonSetFacts(context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`), options.version));
+    // Daemons that are away belong to machines, and pools tell of those.
+    return health.value.is === "Healthy" || health.because.reason === "NotAvailable" ? done("MachineConfigDaemon") : progressing("MachineConfigDaemon", health.because.message);
   }
 
   function inputsOf(context: Context, certificateHash: string): ManifestInputs {
@@ -461,8 +461,7 @@ export function operatorController(options: OperatorOptions): Controller {
 
   function controllerRuns(context: Context): boolean {
     const deployment = context.caches.of(kubernetes.Deployment).get(`${namespace}/${objects.controller}`);
-    const { status, metadata, spec } = deployment ?? {};
-    return deployment !== undefined && isOfThisVersion(deployment) && status?.observedGeneration === metadata?.generation && (status?.updatedReplicas ?? 0) >= (spec?.replicas ?? 1) && (status?.availableReplicas ?? 0) >= 1;
+    return componentHealth(factsAbout(cluster, context.clock.now()), objects.controller, deploymentFacts(deployment, options.version)).value.is === "Healthy";
   }
 
   async function syncAdmission(context: Context): Promise<TaskOutcome> {
