@@ -51,6 +51,10 @@ export const errorCodes = {
     meaning: "A volume of a pod cannot be made on its host.",
     remedy: "Create the object that the volume names, or mark it optional.",
   },
+  MCO_CHAPTER_CLOSED: {
+    meaning: "A chapter of a book that is closed was to be changed.",
+    remedy: "Nothing: the state process reads the book again. If it comes again and again, see whether two of them run.",
+  },
   MCO_CLUSTER_RUNNING: {
     meaning: "A cluster already runs in this folder.",
     remedy: "Use it, end it with `mco down`, or choose another folder with --dir.",

@@ -17,8 +17,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   operator: outside,
   controller: outside,
   daemon: outside,
+  state: outside,
   cluster: outside,
-  cli: [...outside, "operator", "controller", "daemon", "cluster"],
+  cli: [...outside, "operator", "controller", "daemon", "state", "cluster"],
 };
 
 /** Folders that hold drivers: only the composition root and their own layer may name them. */

@@ -1,0 +1,38 @@
+import type { Chapter } from "../api/machine-state-chapter.ts";
+import { type ChapterFilter, type StoreChange, isAskedFor } from "./book-store.ts";
+
+/** Those who follow a store of this process. */
+export class StoreListeners {
+  readonly #listeners = new Set<(change: StoreChange, chapter: Chapter) => void>();
+
+  tell(change: StoreChange, chapter: Chapter): void {
+    for (const listener of this.#listeners) listener(change, chapter);
+  }
+
+  /** Listens from the call on, not from the first look. */
+  follow(filter: ChapterFilter, signal: AbortSignal): AsyncIterable<StoreChange> {
+    const waiting: StoreChange[] = [];
+    let wake: () => void = () => undefined;
+    const listener = (change: StoreChange, chapter: Chapter) => {
+      if (!isAskedFor(chapter, filter)) return;
+      waiting.push(change);
+      wake();
+    };
+    const listeners = this.#listeners;
+    listeners.add(listener);
+    signal.addEventListener("abort", () => {
+      listeners.delete(listener);
+      wake();
+    }, { once: true });
+    return (async function* () {
+      for (;;) {
+        yield* waiting.splice(0);
+        if (signal.aborted) return;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          if (waiting.length > 0 || signal.aborted) resolve();
+        });
+      }
+    })();
+  }
+}
