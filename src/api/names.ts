@@ -167,6 +167,8 @@ export const fieldManagers = {
   books: "mco-books",
   /** Of health conditions. */
   health: "mco-health",
+  /** Of the conditions of the state process about itself. */
+  state: "mco-state",
   /** Of the journal of a process; the daemon writes its own as `mcd`. */
   journal: "mco-journal",
   daemon: "mcd",

@@ -123,7 +123,8 @@ function operatorHealth(facts: HealthFacts): Verdict {
   if (gone !== undefined) return gone;
   const nobody = leaderless(facts, operator.leader);
   if (nobody !== undefined) return bad("SyncStalled", `the operator looks at nothing: ${nobody}`);
-  const failed = failedTask(clusterOperator);
+  const [told] = operator.failing;
+  const failed = clusterOperator === undefined ? (told === undefined ? undefined : { task: told.part, message: told.message }) : failedTask(clusterOperator);
   if (failed !== undefined) return bad(`Sync${camel(failed.task)}Failing`, failed.message);
   const late = facts.unseen.find(({ by, since }) => by === "operator" && cluster.now - since > syncStalledAfterMs);
   if (late !== undefined) return bad("SyncStalled", `${late.what} has waited for the operator since ${timestampOf(late.since)}`);

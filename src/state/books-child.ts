@@ -1,0 +1,228 @@
+import type { JournalLine } from "../api/journal-line.ts";
+import { type Node, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { journals } from "../api/names.ts";
+import { type BookKind, bookKindOf, sectionKeyOf } from "../api/stories.ts";
+import type { BootstrapFacts } from "../core/health.ts";
+import { journalOfNode, lineOf, linesForBook } from "../core/journal.ts";
+import { type NodeSeen, seeNode } from "../core/seen-lines.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
+import type { StateChild } from "../core/state-settings.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import { type Caches, type Watch, watching } from "../kube/controller.ts";
+import type { Selection } from "../kube/kube-client.ts";
+import { settled } from "../kube/outcome.ts";
+import { type Child, type ChildContext, type ChildFigures, runAsChild } from "./child.ts";
+import { JournalReader } from "./journal-reader.ts";
+import { Library } from "./library.ts";
+
+const cluster = "cluster";
+const named = (name: string): Selection => ({ fieldSelector: `metadata.name=${name}` });
+const nameIn = (book: string) => book.slice(book.indexOf("/") + 1);
+
+/** What is particular to one of the children that keep books. */
+interface Shelves {
+  readonly name: StateChild;
+  readonly kinds: readonly BookKind[];
+  /** Journals that are read; `undefined`: all. */
+  readonly journals: readonly string[] | undefined;
+  /** The book that says so when lines of a journal are lost; `undefined`: another child sees to it. */
+  readonly missedIn: (journal: string) => string | undefined;
+  readonly others: readonly Watch[];
+  /** What is seen of a book's subject, when somebody looks at the book. */
+  readonly look: (book: string, world: World) => Seen;
+}
+
+interface World {
+  readonly caches: Caches;
+  readonly now: number;
+  /** Makes lines of what is seen. */
+  readonly seen: (line: Parameters<typeof lineOf>[0], at: number) => JournalLine;
+}
+
+interface Seen {
+  /** `undefined`: it has no subject that could go. */
+  readonly subject: { readonly is: "there"; readonly uid: string | undefined } | { readonly is: "gone" } | undefined;
+  readonly pool?: string;
+  readonly lines: readonly JournalLine[];
+  readonly againMs?: number;
+}
+
+class BooksChild implements Child {
+  readonly name: StateChild;
+  readonly #shelves: Shelves;
+  #library: Library | undefined;
+
+  constructor(shelves: Shelves) {
+    this.name = shelves.name;
+    this.#shelves = shelves;
+  }
+
+  async run(context: ChildContext, signal: AbortSignal): Promise<void> {
+    const { kinds, others, missedIn, look } = this.#shelves;
+    const { clock, version, log } = context;
+    // Numbers begin anew with each run.
+    const life = context.random.uuid();
+    const keepsCluster = kinds.includes(cluster);
+    let ownSeq = 0;
+    const stamp = (at: number) => ({ writer: { component: "state", instance: this.name, version }, boot: life, number: { seq: (ownSeq += 1) }, at, mono: clock.monotonic() });
+    const library = await Library.open(
+      {
+        store: context.store,
+        kinds,
+        clock,
+        retention: () => context.settings().retention,
+        tell: (news) => {
+          const line = { book: cluster, chapter: "Library", mark: "end", level: "boundary", message: news.message } as const;
+          if (news.is === "gap") {
+            context.report({ is: "gap", of: news.book, message: news.message });
+            context.tell(lineOf({ ...line, path: "Gap", reason: "Gap", data: { book: news.book, lines: news.lines } }, stamp(clock.now())));
+            return;
+          }
+          // A farewell is one and the same however often it is told.
+          const made = lineOf({ ...line, path: `Gone/${news.book}`, reason: "SubjectGone", data: { book: news.book } }, stamp(clock.now()));
+          context.tell({ ...made, writer: { component: "state", instance: news.book.slice(0, 253) }, boot: news.uid === "" ? "-" : news.uid, seq: 1 });
+        },
+        onClosed: (chapter) => context.report({ is: "closed", chapter }),
+      },
+      signal,
+    );
+    this.#library = library;
+    const reader = new JournalReader(context.aliveAt);
+    const marks = library.marks();
+    const selections: readonly (Selection | undefined)[] = this.#shelves.journals?.map(named) ?? [undefined];
+    const shared = [journals.controller, journals.operator, journals.server, journals.osBuilder, journals.bootstrap].filter((name) => this.#shelves.journals?.includes(name) ?? true);
+
+    /** Journals that may tell of a book. */
+    const journalsOf = (book: string, caches: Caches): readonly MachineStateJournal[] => {
+      const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
+      return names.flatMap((name) => caches.of(MachineStateJournal, this.#shelves.journals === undefined ? undefined : named(name)).get(name) ?? []);
+    };
+
+    const journalWatches = selections.map((selection) =>
+      watching({
+        resource: MachineStateJournal,
+        ...(selection === undefined ? {} : { selection }),
+        concerns: (change) => {
+          const { lines, foreign, missed } = reader.read(change, marks);
+          const [writer] = change.key.startsWith(journals.nodePrefix) ? ["daemon"] : [change.key];
+          if (foreign > 0) {
+            log.warn({ journal: change.key, lines: foreign }, "a journal tells of what its writer has no part in; these lines are left out");
+            context.report({ is: "foreign", component: writer ?? change.key, lines: foreign });
+          }
+          const newest = lines.at(-1);
+          if (newest !== undefined && change.before !== undefined) context.report({ is: "heard", component: newest.writer.component, lagMs: Math.max(0, clock.now() - newest.at) });
+          const book = missed > 0 ? missedIn(change.key) : undefined;
+          if (book !== undefined) library.miss(book, missed, `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`);
+          const books = new Set(lines.map((line) => line.book).filter((name) => kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined));
+          if (book !== undefined) books.add(book);
+          if (keepsCluster && change.key === journals.bootstrap) books.add(cluster);
+          return [...books];
+        },
+      }),
+    );
+
+    const bootstrapFacts = (caches: Caches): BootstrapFacts => {
+      const journal = caches.of(MachineStateJournal, named(journals.bootstrap)).get(journals.bootstrap);
+      if (journal === undefined) return { journal: "missing" };
+      const { lines } = journal.spec;
+      const strange = lines.filter(({ v, book, chapter, path }) => v !== 1 || bookKindOf(book) === undefined || sectionKeyOf(bookKindOf(book) ?? cluster, chapter, path) === undefined);
+      if (strange.length > 0 || lines.length === 0) return { journal: "unreadable", why: lines.length === 0 ? "it has no lines" : `${strange.length} of its ${lines.length} lines are of no kind that there is, the first being ${strange[0]?.book ?? ""} ${strange[0]?.chapter ?? ""} ${strange[0]?.path ?? ""}` };
+      return { journal: "there", handedOver: lines.some(({ reason }) => reason === "HandedOver"), folded: true };
+    };
+
+    await runAsChild(
+      () => {
+        const [first, ...rest] = [...journalWatches, ...others];
+        if (first === undefined) throw new Error("bug: nothing is watched");
+        return {
+          name: this.name,
+          watches: [first, ...rest],
+          owns: [],
+          start(add, { signal: until }) {
+            for (const book of library.books) add(book);
+            if (!keepsCluster) return;
+            add(cluster);
+            const stop = context.onTold(() => add(cluster));
+            until.addEventListener("abort", stop, { once: true });
+          },
+          async reconcile(book, { caches, signal: until }) {
+            const now = clock.now();
+            const seen = look(book, { caches, now, seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }) });
+            library.take(book, [...linesForBook(journalsOf(book, caches), book), ...seen.lines, ...(book === cluster ? context.told() : [])]);
+            if (seen.subject?.is === "there") library.present(book, seen.subject.uid);
+            if (seen.subject?.is === "gone") library.gone(book);
+            const { againMs } = await library.settle(book, seen.pool, until);
+            if (book === cluster) context.report({ is: "bootstrap", facts: bootstrapFacts(caches) });
+            return settled(Math.min(againMs, seen.againMs ?? againMs) / 1000);
+          },
+        };
+      },
+      context,
+      signal,
+    );
+  }
+
+  figures(): ChildFigures {
+    const library = this.#library;
+    return {
+      kept: (function* () {
+        for (const { kind, summary, bytes } of library?.kept() ?? []) yield { kind, chapter: summary.chapter, state: summary.state, pool: summary.pool ?? "", startedAt: summary.startedAt, bytes };
+      })(),
+    };
+  }
+}
+
+/** Books of nodes: what their daemons tell, what controllers tell of them, and what is seen of them where nobody tells. */
+export function nodesChild(startedAt: number): Child {
+  const known = new Map<string, NodeSeen>();
+  const bookOf = ({ key }: { readonly key: string }) => [`node/${key}`];
+  return new BooksChild({
+    name: "nodes",
+    kinds: ["node"],
+    journals: undefined,
+    missedIn: (journal) => (journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined),
+    others: [
+      watching({ resource: kubernetes.Node, keep: slimNode, concerns: (change) => (change.before !== undefined && change.after !== undefined && equalValues(relevantOfNode(change.before), relevantOfNode(change.after)) ? [] : bookOf(change)) }),
+      watching({ resource: MachineConfigNode, concerns: (change) => (change.before !== undefined && change.after !== undefined && equalValues(relevantOfMachineConfigNode(change.before), relevantOfMachineConfigNode(change.after)) ? [] : bookOf(change)) }),
+    ],
+    look(book, { caches, now, seen }) {
+      const name = nameIn(book);
+      const node: Node | undefined = caches.of(kubernetes.Node).get(name);
+      const machineConfigNode = caches.of(MachineConfigNode).get(name);
+      const pool = machineConfigNode?.spec.pool.name ?? known.get(name)?.pool ?? "";
+      const found = seeNode(known.get(name), node, machineConfigNode, pool, { now, since: startedAt });
+      if (found.seen === undefined) known.delete(name);
+      else known.set(name, found.seen);
+      return {
+        subject: node === undefined ? { is: "gone" } : { is: "there", uid: node.metadata.uid },
+        pool,
+        lines: found.lines.map(({ line, at }) => seen({ ...line, book: `node/${name}` }, at)),
+        ...(found.lookAgainMs === undefined ? {} : { againMs: found.lookAgainMs }),
+      };
+    },
+  });
+}
+
+/** Books of pools, and that of the cluster. */
+export function poolsChild(): Child {
+  return new BooksChild({
+    name: "pools",
+    kinds: ["pool", "cluster"],
+    journals: [journals.controller, journals.operator, journals.server, journals.osBuilder, journals.bootstrap],
+    missedIn: (journal) => (journal.startsWith(journals.nodePrefix) ? undefined : cluster),
+    others: [watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]) })],
+    look(book, { caches }) {
+      if (book === cluster) return { subject: undefined, lines: [] };
+      const pool = caches.of(MachineConfigPool).get(nameIn(book));
+      return { subject: pool === undefined ? { is: "gone" } : { is: "there", uid: pool.metadata.uid }, pool: nameIn(book), lines: [] };
+    },
+  });
+}
+
+/** Books of builds: what the os-builder tells. */
+export function buildsChild(): Child {
+  return new BooksChild({ name: "builds", kinds: ["build"], journals: [journals.osBuilder], missedIn: () => undefined, others: [], look: () => ({ subject: undefined, lines: [] }) });
+}

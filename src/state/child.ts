@@ -1,0 +1,119 @@
+import type { JournalLine } from "../api/journal-line.ts";
+import type { Chapter } from "../api/machine-state-chapter.ts";
+import { McoError } from "../api/errors.ts";
+import type { BootstrapFacts, Told } from "../core/health.ts";
+import type { StateChild, StateSettings } from "../core/state-settings.ts";
+import { type Controller, type RunOptions, type Watch, runControllers } from "../kube/controller.ts";
+import type { EventRecorder } from "../kube/event-recorder.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import type { Ports } from "../ports/index.ts";
+import type { BookStore } from "./book-store.ts";
+
+/** What the parent gives its children. They share nothing else. */
+export interface ChildContext extends Ports {
+  readonly kube: KubeClient;
+  readonly events: EventRecorder;
+  readonly store: BookStore;
+  readonly version: string;
+  readonly settings: () => StateSettings;
+  /** Milliseconds since the epoch of when somebody was last there to do what the child does; lines from before it were seen. */
+  readonly aliveAt: number;
+  /** For the book of the cluster, whoever keeps it. */
+  readonly tell: (line: JournalLine) => void;
+  readonly told: () => readonly JournalLine[];
+  /** Called when there is something told; returns the way to stop it. */
+  readonly onTold: (listener: () => void) => () => void;
+  readonly up: () => void;
+  readonly report: (news: ChildNews) => void;
+  /** Writes conditions of MachineConfiguration `cluster`. */
+  readonly writeHealth: (told: readonly Told[], signal: AbortSignal) => Promise<void>;
+}
+
+export type ChildNews =
+  | { readonly is: "closed"; readonly chapter: Chapter }
+  | { readonly is: "gap"; readonly of: string; readonly message: string }
+  | { readonly is: "foreign"; readonly component: string; readonly lines: number }
+  | { readonly is: "heard"; readonly component: string; readonly lagMs: number }
+  | { readonly is: "bootstrap"; readonly facts: BootstrapFacts }
+  /** A book that cannot be written, or that can again (`why` is absent). */
+  | { readonly is: "stuck"; readonly key: string; readonly why?: string };
+
+export interface ChildFigures {
+  /** What the child keeps of chapters that are stored. */
+  readonly kept: Iterable<{ readonly kind: string; readonly chapter: string; readonly state: Chapter["state"]; readonly pool: string; readonly startedAt: string; readonly bytes: number }>;
+}
+
+/** A part of the state process that runs, fails and is switched by itself. */
+export interface Child {
+  readonly name: StateChild;
+  /** Runs until `signal` aborts. Rejects when it cannot go on; a new one is made then. */
+  run(context: ChildContext, signal: AbortSignal): Promise<void>;
+  figures?(): ChildFigures;
+}
+
+/**
+ * Runs one controller as a child: a failure of the API server is tried again by its queue, and anything else, which is a
+ * bug, ends the child, and nothing but the child.
+ */
+export async function runAsChild(make: (fail: (error: unknown) => void) => Controller, context: ChildContext, signal: AbortSignal, options: Partial<Pick<RunOptions, "onSynced">> = {}): Promise<void> {
+  const stopping = new AbortController();
+  const onAbort = () => stopping.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
+  let bug: { readonly error: unknown } | undefined;
+  const fail = (error: unknown) => {
+    if (stopping.signal.aborted) return;
+    bug = { error };
+    stopping.abort(error);
+  };
+  const given = make(fail);
+  const guard = <A extends readonly unknown[], R>(work: (...args: A) => R, otherwise: R) => (...args: A): R => {
+    try {
+      return work(...args);
+    } catch (error) {
+      fail(error);
+      return otherwise;
+    }
+  };
+  const [first, ...rest] = given.watches.map((watch): Watch => (watch.concerns === undefined ? watch : { ...watch, concerns: guard(watch.concerns, []) }));
+  if (first === undefined) throw new Error("bug: a child without a watch");
+  const controller: Controller = {
+    ...given,
+    watches: [first, ...rest],
+    async reconcile(key, inner) {
+      try {
+        const outcome = await given.reconcile(key, inner);
+        context.report({ is: "stuck", key });
+        return outcome;
+      } catch (error) {
+        if (inner.signal.aborted) throw error;
+        if (error instanceof McoError) context.report({ is: "stuck", key, why: error.message });
+        else fail(error);
+        throw error;
+      }
+    },
+  };
+  const { clock, random, log, scribe, events } = context;
+  try {
+    await runControllers(
+      [controller],
+      {
+        clock,
+        random,
+        log,
+        scribe,
+        events,
+        kube: context.kube.within(stopping.signal),
+        onSynced: (caches) => {
+          options.onSynced?.(caches);
+          context.up();
+        },
+      },
+      stopping.signal,
+    );
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    stopping.abort(new Error("the child has ended"));
+  }
+  if (bug !== undefined) throw bug.error;
+}

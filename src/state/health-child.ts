@@ -1,0 +1,233 @@
+import { ClusterOperator } from "../api/cluster-operator.ts";
+import type { JournalLine } from "../api/journal-line.ts";
+import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/machine-configuration.ts";
+import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { journals, namespace, objects } from "../api/names.ts";
+import { conditionOf } from "../api/object.ts";
+import type { StoryLineOf, StoryReason } from "../api/stories.ts";
+import { factsAbout } from "../core/answers.ts";
+import { ClusterMembers } from "../core/cluster-members.ts";
+import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
+import { type AwayDaemon, type Failing, type HealthFacts, type HealthType, type LeaderFacts, type Told, healthConditions, healthReasonKey } from "../core/health.ts";
+import { lineOf } from "../core/journal.ts";
+import { poolStatusInputs } from "../core/pool-status.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import { type Caches, type Context, watching } from "../kube/controller.ts";
+import { settled } from "../kube/outcome.ts";
+import { type Child, type ChildContext, runAsChild } from "./child.ts";
+
+const one = "health";
+const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
+const ours = { namespace } as const;
+/** Everything is looked at again after this time; a condition whose words alone change waits for it. */
+const lookSeconds = 30;
+/** Names of leases: of the operator and of the controller, which are the reference's. */
+const leases = { operator: "machine-config", controller: objects.controller } as const;
+const optionalParts = { server: "machine-config-server", builder: "machine-os-builder" } as const;
+
+/** Chapter of the cluster's book that tells of a component, and the reasons that its section Degraded may give. */
+const chapters = {
+  OperatorHealthy: { chapter: "Operator", reasons: ["SyncFailing", "SyncStalled", "VersionSkew", "NotAvailable"] },
+  ControllerHealthy: { chapter: "Controller", reasons: ["NoLeader", "RenderFailing", "NotAvailable"] },
+  DaemonsHealthy: { chapter: "Daemons", reasons: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable"] },
+  ServerHealthy: { chapter: "Server", reasons: ["ServerDown"] },
+  BuilderHealthy: { chapter: "OsBuilder", reasons: ["BuilderDown", "BuildQueueStuck"] },
+} as const satisfies Partial<Record<HealthType, { readonly chapter: string; readonly reasons: readonly StoryReason[] }>>;
+
+/** Looks at the suite's parts, and says how they are: conditions now, and chapters of the cluster's book when that changes. */
+export function healthChild(): Child {
+  return {
+    name: "health",
+    run(context, signal) {
+      const { clock, version } = context;
+      const members = new ClusterMembers();
+      const observer = new LeaseObserver();
+      const unseenSince = new Map<string, number>();
+      const told = new TransitionTeller(context);
+      const everything = () => [one];
+      let written: { readonly at: number; readonly verdicts: string } | undefined;
+
+      async function observe({ caches, kube, signal: until }: Context): Promise<HealthFacts> {
+        const now = clock.now();
+        const silentMs = Math.max(...caches.all().map((cache) => cache.silentForMs()));
+        const deployment = (name: string) => caches.of(kubernetes.Deployment, ours).get(`${namespace}/${name}`);
+        const daemonSet = (name: string) => caches.of(kubernetes.DaemonSet, ours).get(`${namespace}/${name}`);
+        const [operatorLease, controllerLease] = await Promise.all([leases.operator, leases.controller].map((name) => kube.get(kubernetes.Lease, { name, namespace }, { signal: until })));
+        const daemons = daemonSet(objects.daemon);
+        const journal = (name: string) => caches.of(MachineStateJournal, named(name)).get(name)?.spec.lines ?? [];
+        const facts = { ...factsAbout(members, now), heardAt: now - silentMs };
+        const operatorDeployment = deploymentFacts(deployment(objects.operator), version);
+        const server = daemonSetFacts(daemonSet(optionalParts.server), version);
+        const builder = deploymentFacts(deployment(optionalParts.builder), version);
+        return {
+          version,
+          cluster: facts,
+          clusterOperator: caches.of(ClusterOperator).get(objects.clusterOperator),
+          operator: { deployment: operatorDeployment, leader: observer.see(leases.operator, operatorLease, now), failing: failingParts(journal(journals.operator), "Operator", "Sync/") },
+          controller: { deployment: deploymentFacts(deployment(objects.controller), version), leader: observer.see(leases.controller, controllerLease, now), failing: failingParts(journal(journals.controller), "Controller", "Child/") },
+          daemons: { daemonSet: daemonSetFacts(daemons, version), away: hasGap(daemons) ? await awayDaemons(members, kube, until) : [] },
+          server: server === undefined ? undefined : { daemonSet: server, certificateEnds: lastOf(journal(journals.server), "Server", "Certificate")?.data?.["ends"] },
+          builder: builder === undefined ? undefined : { deployment: builder, queuedSince: queuedSince(journal(journals.osBuilder)) },
+          unseen: unseen(caches, unseenSince, now),
+        };
+      }
+
+      const watchJournal = (name: string) => watching({ resource: MachineStateJournal, selection: named(name), concerns: everything });
+      return runAsChild(
+        () => ({
+          name: one,
+          watches: [
+            watching({
+              resource: MachineConfigPool,
+              concerns: ({ key, before, after }) => {
+                members.putPool(key, after, clock.now());
+                return before !== undefined && after !== undefined && equalValues([before.spec, before.metadata.generation, before.status?.observedGeneration, poolStatusInputs(before)], [after.spec, after.metadata.generation, after.status?.observedGeneration, poolStatusInputs(after)]) ? [] : [one];
+              },
+            }),
+            watching({
+              resource: MachineConfigNode,
+              concerns: ({ key, before, after }) => {
+                if (before !== undefined && after !== undefined && equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))) return [];
+                members.putMachineConfigNode(key, after, clock.now());
+                return [one];
+              },
+            }),
+            watching({
+              resource: kubernetes.Node,
+              keep: slimNode,
+              concerns: ({ key, before, after }) => {
+                if (before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after))) return [];
+                members.putNode(key, after, clock.now());
+                return [one];
+              },
+            }),
+            watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
+            watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
+            watching({ resource: ClusterOperator, selection: named(objects.clusterOperator), concerns: everything }),
+            watching({ resource: MachineConfiguration, concerns: everything }),
+            ...[journals.operator, journals.controller, journals.server, journals.osBuilder].map(watchJournal),
+          ],
+          owns: [],
+          start(add) {
+            add(one);
+          },
+          async reconcile(_key, inner) {
+            const conditions = healthConditions(await observe(inner));
+            told.look(conditions);
+            const verdicts = JSON.stringify(conditions.map(({ status, reason }) => [status, reason]));
+            const now = clock.monotonic();
+            // Words that change with every step of a roll-out are written now and then; a verdict at once.
+            const isDue = written === undefined || written.verdicts !== verdicts || now - written.at >= lookSeconds * 1000;
+            if (isDue) {
+              await context.writeHealth(conditions, inner.signal);
+              written = { at: now, verdicts };
+            }
+            return settled(lookSeconds);
+          },
+        }),
+        context,
+        signal,
+      );
+    },
+  };
+}
+
+/** When leases were last seen to change; the holder's clock is not ours. */
+class LeaseObserver {
+  readonly #seen = new Map<string, { readonly version: string; readonly at: number }>();
+
+  see(name: string, lease: Lease | undefined, now: number): LeaderFacts {
+    if (lease === undefined) return { holder: "", renewedAt: undefined };
+    const version = lease.metadata.resourceVersion ?? "";
+    if (this.#seen.get(name)?.version !== version) this.#seen.set(name, { version, at: now });
+    return { holder: lease.spec?.holderIdentity ?? "", renewedAt: this.#seen.get(name)?.at };
+  }
+}
+
+const hasGap = (daemonSet: DaemonSet | undefined): boolean => (daemonSet?.status?.numberReady ?? 0) < (daemonSet?.status?.desiredNumberScheduled ?? 0);
+
+/** Daemons that are not ready on machines whose kubelets are. */
+async function awayDaemons(members: ClusterMembers, kube: Context["kube"], signal: AbortSignal): Promise<readonly AwayDaemon[]> {
+  const { items } = await kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.daemon}` }, { signal });
+  return items.flatMap((pod: Pod) => {
+    const ready = conditionOf((pod.status?.conditions ?? []) as { type: string; status: string; lastTransitionTime?: string }[], "Ready");
+    const node = pod.spec?.nodeName ?? "";
+    if (node === "" || ready?.status === "True" || pod.metadata.deletionTimestamp !== undefined || members.node(node)?.facts.kubeletReady !== true) return [];
+    const restarts = Math.max(0, ...(pod.status?.containerStatuses ?? []).filter(({ state }) => state?.running === undefined).map(({ restartCount }) => restartCount));
+    return [{ node, since: ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "", restarts }];
+  });
+}
+
+const lastOf = (lines: readonly JournalLine[], chapter: string, path: string) => lines.findLast((line) => line.chapter === chapter && line.path === path);
+
+/** Since when the builder says that a build waits, RFC 3339. */
+function queuedSince(lines: readonly JournalLine[]): string | undefined {
+  const last = lastOf(lines, "OsBuilder", "Queue");
+  return last?.mark === "begin" ? new Date(last.at).toISOString() : undefined;
+}
+
+/** Parts of a component that its newest process told of as failing, and not as mended since. */
+function failingParts(lines: readonly JournalLine[], chapter: string, prefix: string): readonly Failing[] {
+  const newest = lines.findLast((line) => line.chapter === chapter);
+  const last = new Map<string, JournalLine>();
+  for (const line of lines) if (line.chapter === chapter && line.path.startsWith(prefix) && line.writer.instance === newest?.writer.instance && line.boot === newest.boot) last.set(line.path.slice(prefix.length), line);
+  return [...last].flatMap(([part, { mark, reason, msg }]) => (mark === "fail" ? [{ part, how: reason === "ChildStalled" ? ("stalled" as const) : ("failing" as const), message: msg }] : []));
+}
+
+/** What its owner has not looked at yet, as generations tell. */
+function unseen(caches: Caches, since: Map<string, number>, now: number): HealthFacts["unseen"] {
+  const waiting = [
+    ...caches.of(MachineConfigPool).list().filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0)).map(({ metadata }) => ({ by: "controller" as const, part: "node", what: `the pool ${metadata.name}` })),
+    ...caches.of(MachineConfiguration).list().filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0)).map(() => ({ by: "operator" as const, part: "MachineConfiguration", what: "the MachineConfiguration cluster" })),
+  ];
+  for (const key of since.keys()) if (!waiting.some(({ what }) => what === key)) since.delete(key);
+  return waiting.map((one_) => {
+    const at = since.get(one_.what) ?? now;
+    since.set(one_.what, at);
+    return { ...one_, since: at };
+  });
+}
+
+/** Tells the book of the cluster when a component stops being well, and when it is again. */
+class TransitionTeller {
+  readonly #context: ChildContext;
+  readonly #bad = new Map<HealthType, string>();
+  readonly #life: string;
+  #seq = 0;
+
+  constructor(context: ChildContext) {
+    this.#context = context;
+    this.#life = context.random.uuid();
+  }
+
+  look(conditions: readonly Told<HealthType>[]): void {
+    for (const { type, status, reason, message } of conditions) {
+      if (type === "UpdateProgressing" || status === "Unknown") continue;
+      const { chapter, reasons } = chapters[type];
+      const key = healthReasonKey(reason);
+      const allowed = (reasons as readonly string[]).find((each) => each === key);
+      const before = this.#bad.get(type);
+      if (status === "False" && allowed !== undefined && before !== allowed) {
+        this.#bad.set(type, allowed);
+        this.#tell({ chapter, path: "Degraded", mark: "fail", reason: allowed, message });
+      } else if (status === "True" && before !== undefined) {
+        this.#bad.delete(type);
+        this.#tell({ chapter, path: "Degraded", mark: "end", reason: "Recovered", message });
+      }
+    }
+  }
+
+  #tell(line: { readonly chapter: string; readonly path: "Degraded"; readonly mark: "fail" | "end"; readonly reason: string; readonly message: string }): void {
+    const { clock, version, tell } = this.#context;
+    const at = clock.now();
+    const stamp = { writer: { component: "state", instance: one, version }, boot: this.#life, number: { seq: (this.#seq += 1) }, at, mono: clock.monotonic() };
+    // Chapter and reason are of one row of the table above, which the tables of stories have: a test compares them.
+    tell({ ...lineOf({ book: "cluster", level: "boundary", ...line } as StoryLineOf<"cluster">, stamp), via: "seen" });
+  }
+}
+
+export { chapters as healthChapters };

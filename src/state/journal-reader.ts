@@ -1,0 +1,57 @@
+import type { JournalLine, JournalMark } from "../api/journal-line.ts";
+import type { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { admittedLines, isKnown } from "../core/journal.ts";
+import type { Change } from "../kube/watch-cache.ts";
+
+/** What is new in a journal. */
+export interface JournalNews {
+  /** Lines that were not there before, in the journal's order. */
+  readonly lines: readonly JournalLine[];
+  /** New lines about what the writer may not tell of. */
+  readonly foreign: number;
+  /** Lines that left the journal before anybody read them. */
+  readonly missed: number;
+}
+
+/** Reads journals as they change, and notices what was lost between two looks. */
+export class JournalReader {
+  readonly #aliveAt: number;
+  readonly #started = new Set<string>();
+
+  /** @param aliveAt milliseconds since the epoch of when somebody last read the journals: what has left them since then is lost. */
+  constructor(aliveAt: number) {
+    this.#aliveAt = aliveAt;
+  }
+
+  /** @param known up to where lines are in books, for the first look at a journal. */
+  read({ key, before, after }: Change<MachineStateJournal>, known: readonly JournalMark[]): JournalNews {
+    if (after === undefined) {
+      this.#started.delete(key);
+      return { lines: [], foreign: 0, missed: 0 };
+    }
+    const isFirst = !this.#started.has(key) || before === undefined;
+    this.#started.add(key);
+    const marks = isFirst ? known : before.spec.last;
+    // At the first look everything is new: what is in books already, their keepers know.
+    const fresh = isFirst ? after.spec.lines : after.spec.lines.filter((line) => !isKnown(marks, line));
+    const { lines, foreign } = admittedLines({ metadata: after.metadata, spec: { ...after.spec, lines: fresh } });
+    return { lines, foreign, missed: this.#missed(after, marks, isFirst) };
+  }
+
+  /** Lines between what is known of a writer and its oldest line that is there. */
+  #missed({ spec }: MachineStateJournal, marks: readonly JournalMark[], isFirst: boolean): number {
+    const oldest = new Map<string, JournalLine>();
+    for (const line of spec.lines) {
+      const writer = `${line.writer.component}/${line.writer.instance}/${line.boot}`;
+      if (!oldest.has(writer)) oldest.set(writer, line);
+    }
+    let missed = 0;
+    for (const line of oldest.values()) {
+      const mark = marks.find(({ component, instance, boot }) => component === line.writer.component && instance === line.writer.instance && boot === line.boot);
+      const lost = line.seq - (mark?.seq ?? 0) - 1;
+      // Who was there when the oldest line was written has read those before it.
+      if (lost > 0 && (!isFirst || line.at > this.#aliveAt)) missed += lost;
+    }
+    return missed;
+  }
+}
