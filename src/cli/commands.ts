@@ -110,6 +110,13 @@ export const commands: Readonly<Record<string, Command>> = {
     details: `--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
     load: () => import("./commands/controller.ts"),
   },
+  state: {
+    kind: "process",
+    usage: "start [--kubeconfig F] | bootstrap --journal-dir D --dest-dir E [--once]",
+    summary: "Keeps the books: what happened to every node, pool and build, and how the suite is; bootstrap: before there is a cluster",
+    details: `--journal-dir D  files of story lines, as bootstrap runs write them\n--dest-dir E   folder to keep the books in\n--once         read what is there and end\n\nNothing waits for this process: without it history is not kept, and everything else goes on.`,
+    load: () => import("./commands/state.ts"),
+  },
   daemon: { kind: "process", usage: "start [--node-name NAME] [--root-mount /rootfs] [--kubeconfig F]", summary: "Keeps one machine on its configuration", load: () => import("./commands/daemon.ts") },
   apiserver: { kind: "process", usage: "--dir DIR", summary: "The embedded Kubernetes-compatible API server", load: () => import("./commands/apiserver.ts") },
   "cluster-controllers": { kind: "process", usage: "--dir DIR", summary: "Deployments, scheduling, garbage collection of a one-machine cluster", load: () => import("./commands/cluster-controllers.ts") },

@@ -506,7 +506,9 @@ export function operatorController(options: OperatorOptions): Controller {
     return requiredPools(facts, { osImage: context.caches.of(ControllerConfig).get(objects.controllerConfig)?.spec.baseOSContainerImage }, (name) => images.get(name));
   }
 
-  const upgrade = (from: string) => ({ book: "cluster", chapter: "Upgrade", run: `${from} to ${options.version}` }) as const;
+  function upgrade(from: string) {
+    return { book: "cluster", chapter: "Upgrade", run: `${from} to ${options.version}` } as const;
+  }
 
   async function newClusterOperator(context: Context): Promise<ClusterOperator> {
     const name = objects.clusterOperator;

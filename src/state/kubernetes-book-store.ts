@@ -98,9 +98,9 @@ export class KubernetesBookStore implements BookStore {
 
   async prune(book: string, numbers: readonly number[] | "all", signal?: AbortSignal): Promise<void> {
     const gone = numbers === "all" ? (await this.list({ book }, signal)).map(({ number }) => number) : numbers;
-    for (const number of gone) await this.#kube.delete(MachineStateChapter, { name: chapterObjectName(book, number) }, { ...(signal === undefined ? {} : { signal }) });
+    for (const number of gone) await this.#kube.delete(MachineStateChapter, { name: chapterObjectName(book, number) }, signal === undefined ? {} : { signal });
     if (numbers !== "all") return;
-    await this.#kube.delete(MachineStateBook, { name: bookObjectName(book) }, { ...(signal === undefined ? {} : { signal }) });
+    await this.#kube.delete(MachineStateBook, { name: bookObjectName(book) }, signal === undefined ? {} : { signal });
     this.#uids.delete(book);
   }
 

@@ -30,7 +30,8 @@ export interface StateControllerOptions extends Ports {
   readonly identity: string;
   readonly version: string;
   readonly store?: (kube: KubeClient) => BookStore;
-  readonly children?: Readonly<Record<StateChild, () => Child>>;
+  /** Makes a child in place of its own; for tests. */
+  readonly plant?: (name: StateChild, own: () => Child) => Child;
   /** Where figures are shown; nowhere when absent. */
   readonly metrics?: { readonly listen: Listen; readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles };
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
@@ -151,22 +152,24 @@ export class StateController {
         }
         // On a cluster there is no folder to read: a process that runs here keeps books.
         for (const one of this.#children) await this.#switch(one, wanted.mode !== "off" && wanted.children[one.name], { settings, writer, kube, term });
-        this.#keeping = wanted.mode === "off" ? switchedOff(keepingTypes) : [stateKeeping(this.children, this.#gaps, clock.now()), ...this.#bootstrapTold()];
+        this.#keeping = wanted.mode === "off" ? switchedOff(keepingTypes) : [stateKeeping(this.children, this.#gaps, clock.now()), ...this.#bootstrapTold(settingsOf.get(objects.machineConfiguration))];
         await writer.write(fieldManagers.state, this.#keeping, term).catch((error: unknown) => this.#notWritten(error, term));
         await this.#next(term);
       }
     } finally {
       // Whoever has lost the lease says nothing more: somebody else keeps the conditions now.
-      await Promise.all(this.#children.map((one) => one.stop?.()));
+      await Promise.all(this.#children.flatMap((one) => one.stop?.() ?? []));
       if (signal.aborted) await this.#lastWords(writer);
       await Promise.all(watching);
     }
   }
 
   /** Before anybody has looked for the bootstrap's journal nothing is said of it. */
-  #bootstrapTold(): readonly Told<KeepingType>[] {
+  #bootstrapTold(before: MachineConfiguration | undefined): readonly Told<KeepingType>[] {
     if (this.#children.find(({ name }) => name === "pools")?.state.is === "off") return switchedOff(["BootstrapComplete"]);
-    return this.#hasBootstrapNews ? [bootstrapComplete(this.#bootstrap)] : [];
+    if (this.#hasBootstrapNews) return [bootstrapComplete(this.#bootstrap)];
+    // What was said before stays until then.
+    return (before?.status?.conditions ?? []).flatMap(({ type, status, reason, message }) => (type === "BootstrapComplete" ? [{ type: "BootstrapComplete" as const, status, reason, message }] : []));
   }
 
   #notWritten(error: unknown, term: AbortSignal): void {
@@ -220,7 +223,8 @@ export class StateController {
   /** Runs a child, and another one of its kind when it has ended, for as long as it is switched on. */
   async #keep(one: Supervised, { settings, writer, kube }: { readonly settings: () => StateSettings; readonly writer: ConditionWriter; readonly kube: KubeClient }, signal: AbortSignal): Promise<void> {
     const { clock, random, log, scribe, events, version } = this.#options;
-    const make = this.#options.children?.[one.name] ?? this.#own(one.name);
+    const own = this.#own(one.name);
+    const make = () => this.#options.plant?.(one.name, own) ?? own();
     let failures = 0;
     let downSince: number | undefined;
     while (!signal.aborted) {

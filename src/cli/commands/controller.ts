@@ -1,10 +1,10 @@
 import type { ControllerOptions } from "../../controller/run-controller.ts";
 import { runController } from "../../controller/run-controller.ts";
-import { kubernetes } from "../../api/kubernetes.ts";
 import { journals } from "../../api/names.ts";
 import { McoError } from "../../api/errors.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { httpsListen, systemFiles } from "../../ports/node/index.ts";
+import { addressToListenOn } from "../address-of-node.ts";
 import { bootstrapOptions } from "../bootstrap-options.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
@@ -37,24 +37,14 @@ export async function run(args: readonly string[]): Promise<number> {
   const lease = { ...seconds(values["lease-seconds"], "leaseSeconds"), ...seconds(values["renew-seconds"], "renewSeconds"), ...seconds(values["retry-seconds"], "retrySeconds") };
   return runComponent({ component: "controller", kubeconfig: values.kubeconfig, reporter: "machineconfigcontroller", journal: journals.controller }, async (ports, signal) => {
     const folder = values["admission-tls"];
-    const admission = folder === undefined ? undefined : await admissionAt(ports.kube, { address: values["admission-address"] ?? "", port, folder: podPath(folder) });
+    const admission = folder === undefined ? undefined : await admissionAt(ports.kube, { address: values["admission-address"], port, folder: podPath(folder) });
     await runController({ ...ports, identity: processIdentity("controller"), version, lease, ...(admission === undefined ? {} : { admission }) }, signal);
   });
 }
 
-/** A pod's environment may be made before its status knows the host's address; then the node tells it. */
-async function admissionAt(kube: KubeClient, { address, port, folder }: { readonly address: string; readonly port: number; readonly folder: string }): Promise<NonNullable<ControllerOptions["admission"]>> {
+async function admissionAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<ControllerOptions["admission"]>> {
   const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
   if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--admission-tls: ${folder} holds no tls.crt and tls.key` });
-  const host = address === "" || address.startsWith("$(") ? await addressOfNode(kube) : address;
   // The address is one that was given for this, or the node's own: on a cluster the API server is another machine.
-  return { listen: httpsListen, host, port, network: true, tls: { certificate, key } };
-}
-
-async function addressOfNode(kube: KubeClient): Promise<string> {
-  const name = process.env["NODE_NAME"] ?? "";
-  const node = name === "" ? undefined : await kube.get(kubernetes.Node, { name });
-  const address = node?.status?.addresses?.find(({ type }) => type === "InternalIP")?.address;
-  if (address === undefined) throw usageError("--admission-address is required: neither it nor the node says which address to listen on");
-  return address;
+  return { listen: httpsListen, host: await addressToListenOn(kube, address, "--admission-address"), port, network: true, tls: { certificate, key } };
 }

@@ -1,9 +1,11 @@
 import { McoError } from "../../api/errors.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
 import { httpsListen, systemFiles } from "../../ports/node/index.ts";
 import { StateController, type StateControllerOptions } from "../../state/state-controller.ts";
+import { addressToListenOn } from "../address-of-node.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
-import { processIdentity, runComponent } from "../run-process.ts";
+import { processIdentity, runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -14,22 +16,36 @@ export async function run(args: readonly string[]): Promise<number> {
       "metrics-address": { type: "string" },
       "metrics-port": { type: "string", default: "9444" },
       "metrics-tls": { type: "string" },
+      "journal-dir": { type: "string" },
+      "dest-dir": { type: "string" },
+      once: { type: "boolean" },
     },
     { positionals: true },
   );
-  if (positionals[0] !== "start") throw usageError("the state process knows one verb: start");
+  if (positionals[0] === "bootstrap") return bootstrap(values["journal-dir"], values["dest-dir"], values.once === true);
+  if (positionals[0] !== "start") throw usageError("the state process knows two verbs: start and bootstrap");
   const port = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
   return runComponent({ component: "state", kubeconfig: values.kubeconfig, reporter: "machine-state-controller" }, async (ports, signal) => {
     const folder = values["metrics-tls"];
-    const metrics = folder === undefined ? undefined : await metricsAt({ address: values["metrics-address"] ?? "", port, folder: podPath(folder) });
+    const metrics = folder === undefined ? undefined : await metricsAt(ports.kube, { address: values["metrics-address"], port, folder: podPath(folder) });
     await new StateController({ ...ports, identity: processIdentity("state"), version, ...(metrics === undefined ? {} : { metrics }) }).run(signal);
   });
 }
 
-async function metricsAt({ address, port, folder }: { readonly address: string; readonly port: number; readonly folder: string }): Promise<NonNullable<StateControllerOptions["metrics"]>> {
+async function metricsAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<StateControllerOptions["metrics"]>> {
   const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
   if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
-  // Nothing depends on figures: where the pod's address is not known yet, none are shown.
-  const host = address === "" || address.startsWith("$(") ? "127.0.0.1" : address;
-  return { listen: httpsListen, host, port, network: true, tls: { certificate, key } };
+  return { listen: httpsListen, host: await addressToListenOn(kube, address, "--metrics-address"), port, network: true, tls: { certificate, key } };
+}
+
+/** How often files of story lines are looked at. */
+const everyMs = 1000;
+
+async function bootstrap(from: string | undefined, to: string | undefined, isOnce: boolean): Promise<number> {
+  if (from === undefined || to === undefined) throw usageError("bootstrap wants --journal-dir, where the bootstrap's programs write their lines, and --dest-dir, where the books are kept");
+  const { keepFolder } = await import("../../state/keep-folder.ts");
+  return runProcess({ component: "state" }, async ({ clock, log }, signal) => {
+    const lines = await keepFolder({ files: systemFiles, clock, log, from, to, version, ...(isOnce ? {} : { everyMs }) }, signal);
+    log.info({ lines, from, to }, "story lines read into books");
+  });
 }

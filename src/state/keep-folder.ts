@@ -1,0 +1,83 @@
+import type { JournalLine } from "../api/journal-line.ts";
+import { bookKinds, bookKindOf } from "../api/stories.ts";
+import { defaultRetention } from "../core/book-retention.ts";
+import { lineOf } from "../core/journal.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Files } from "../ports/files.ts";
+import type { Logger } from "../ports/logger.ts";
+import { FileBookStore } from "./file-book-store.ts";
+import { Library } from "./library.ts";
+
+export interface KeepFolderOptions {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Folder with files of story lines, `*.jsonl`, as the bootstrap's programs write them. */
+  readonly from: string;
+  /** Folder that the books are kept in. */
+  readonly to: string;
+  readonly version: string;
+  /** How often files are looked at, in milliseconds; `undefined`: once. */
+  readonly everyMs?: number;
+}
+
+/**
+ * Keeps books where there is no API server: folds the story lines of a folder. Books can be made again from the lines, so
+ * that nothing depends on this.
+ *
+ * @returns how many lines were read.
+ */
+export async function keepFolder({ files, clock, log, from, to, version, everyMs }: KeepFolderOptions, signal: AbortSignal): Promise<number> {
+  const store = await FileBookStore.open(files, to);
+  let seq = 0;
+  const waiting: JournalLine[] = [];
+  const began = clock.now();
+  const library = await Library.open(
+    {
+      store,
+      kinds: bookKinds,
+      clock,
+      retention: () => defaultRetention,
+      tell: (news) => {
+        if (news.is === "gap") waiting.push(lineOf({ book: "cluster", chapter: "Library", path: "Gap", mark: "end", level: "boundary", reason: "Gap", message: news.message }, { writer: { component: "state", instance: "bootstrap", version }, boot: String(began), number: { seq: (seq += 1) }, at: clock.now(), mono: clock.monotonic() }));
+      },
+    },
+    signal,
+  );
+  /** Characters of each file that were read. */
+  const read = new Map<string, number>();
+  let count = 0;
+  for (;;) {
+    const fresh: JournalLine[] = waiting.splice(0);
+    for (const name of (await files.list(from)).filter((file) => file.endsWith(".jsonl"))) {
+      const text = (await files.readText(`${from}/${name}`)) ?? "";
+      // A line that is still being written is read when it is whole.
+      const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+      for (const line of whole.slice(read.get(name) ?? 0).split("\n")) {
+        const parsed = lineIn(line);
+        if (parsed !== undefined) fresh.push(parsed);
+        else if (line !== "") log.warn({ file: name }, "a line that cannot be read is left out");
+      }
+      read.set(name, whole.length);
+    }
+    count += fresh.length;
+    for (const book of new Set([...fresh.map((line) => line.book), ...library.books])) {
+      library.take(book, fresh.filter((line) => line.book === book));
+      await library.settle(book, undefined, signal);
+    }
+    if (everyMs === undefined || signal.aborted) return count;
+    await clock.sleep(everyMs, signal).catch(() => undefined);
+    if (signal.aborted) return count;
+  }
+}
+
+/** `undefined`: this is no story line. */
+function lineIn(text: string): JournalLine | undefined {
+  try {
+    const line = JSON.parse(text) as Partial<JournalLine>;
+    const isWhole = typeof line.book === "string" && bookKindOf(line.book) !== undefined && typeof line.chapter === "string" && typeof line.path === "string" && typeof line.at === "number" && typeof line.seq === "number" && typeof line.writer?.component === "string";
+    return isWhole ? (line as JournalLine) : undefined;
+  } catch {
+    return undefined;
+  }
+}
