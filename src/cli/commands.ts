@@ -51,7 +51,7 @@ export const commands: Readonly<Record<string, Command>> = {
     kind: "people",
     usage: "pool/NAME | node/NAME | build/NAME | cluster  [--since 2h] [--json] [--dir DIR | --kubeconfig F]",
     summary: "Draw what took how long: a row for each machine of a pool, or for each step of a machine's last chapters",
-    details: `--since T      nothing that ended longer ago: 90m, 2h, 1d12h\n--json         rows and bars, times in milliseconds since the epoch\n${directory}\n${kube}\n\nexit code: 0 drawn, 1 there is no such pool or book`,
+    details: `--since T      nothing that ended longer ago: 90m, 2h, 1d12h; of a pool the newest roll-out when absent\n--json         rows and bars, times in milliseconds since the epoch\n${directory}\n${kube}\n\nexit code: 0 drawn, 1 there is no such pool or book`,
     load: () => import("./commands/timeline.ts"),
   },
   plan: {

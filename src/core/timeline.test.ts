@@ -39,6 +39,16 @@ describe("the chart of a pool", () => {
     expect(timeline.rows.map(({ bars }) => bars.length > 0)).toEqual([false, true]);
   });
 
+  test("begins with the newest roll-out when nobody says since when, and shows what else there was meanwhile", () => {
+    const daemon = new StoryTeller("daemon", "worker-0");
+    daemon.at(-80_000, { book: "node/worker-0", chapter: "Drift", path: "Detected", mark: "begin", reason: "ConfigDrift" });
+    const older = { ...moved(update, -7200), run: "rendered-worker-a" };
+    const timeline = timelineOf("pool/worker", new Map([["worker-0", [older, update]], ["worker-1", [older, moved(update, 140)]], ["worker-2", chapters(daemon.lines)]]), { now });
+    expect(timeline.from).toBe(morning);
+    expect(timeline.rows.map(({ state }) => state)).toEqual(["Update Succeeded in 2m04s", "Update Succeeded in 2m04s", "Drift, under way"]);
+    expect(drawTimeline(timeline, isOver).find((line) => line.startsWith("worker-2"))).toMatch(/^worker-2 {2}!+ /);
+  });
+
   test("of 500 machines fits on a screen: neighbours in time share a row, and a machine in trouble is seen", () => {
     const failed = { ...moved(update, 900), outcome: "Failed" as const, sections: moved(update, 900).sections.map((section) => (section.path === "Executed/Files" ? { ...section, outcome: "Failed" as const } : section)) };
     const books = new Map(Array.from({ length: 500 }, (_, index) => [`worker-${index}`, [index === 333 ? failed : moved(update, Math.floor(index / 50) * 130)]] as const));

@@ -84,8 +84,15 @@ const stateOf = (chapter: Chapter | undefined): string => (chapter === undefined
 export interface TimelineOptions {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Nothing older than this many milliseconds is shown; everything that is known when absent. */
+  /** Nothing that ended longer ago than this many milliseconds is shown; the newest roll-out, or everything, when absent. */
   readonly sinceMs?: number;
+}
+
+/** When the first machine began to go to where the newest update goes; `-Infinity`: nothing was ever updated. */
+function newestWave(chapters: readonly Chapter[]): number {
+  const updates = chapters.filter(({ chapter }) => chapter === "Update");
+  const newest = updates.reduce<Chapter | undefined>((last, each) => (last === undefined || each.startedAt > last.startedAt ? each : last), undefined);
+  return newest === undefined ? Number.NEGATIVE_INFINITY : Math.min(...updates.filter(({ run }) => run === newest.run).map(({ startedAt }) => Date.parse(startedAt)));
 }
 
 /**
@@ -94,7 +101,7 @@ export interface TimelineOptions {
  * @param books name of the row → its chapters, oldest first
  */
 export function timelineOf(subject: string, books: ReadonlyMap<string, readonly Chapter[]>, { now, sinceMs }: TimelineOptions): Timeline {
-  const earliest = sinceMs === undefined ? Number.NEGATIVE_INFINITY : now - sinceMs;
+  const earliest = sinceMs === undefined ? newestWave([...books.values()].flat()) : now - sinceMs;
   const rows = [...books].map(([name, chapters]): TimelineRow => {
     const shown = chapters.filter(({ endedAt }) => endedAt === undefined || Date.parse(endedAt) >= earliest);
     return { name, bars: shown.flatMap(barsOf), state: stateOf(shown.at(-1)) };

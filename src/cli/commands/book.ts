@@ -12,6 +12,7 @@ import { systemClock, systemRandom } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { type Io, processIo } from "../io.ts";
 import { journalsOf, readShelves } from "../read-shelves.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -23,56 +24,61 @@ export async function run(args: readonly string[]): Promise<number> {
   const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "book" });
   try {
-    if (book === undefined) return await list(kube, values.json === true);
-    const code = await show(kube, book, { chapter, json: values.json === true, follows: values.follow === true });
-    if (values.follow === true && code === exitCodes.ok) await follow(kube, book, values.json === true);
+    const io = processIo();
+    const json = values.json === true;
+    if (book === undefined) return await listBooks(kube, io, { json });
+    const follows = values.follow === true;
+    const code = await showBook(kube, io, book, { ...(chapter === undefined ? {} : { chapter }), json, follows });
+    if (!follows || code !== exitCodes.ok) return code;
+    const stopping = new AbortController();
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stopping.abort(new Error(name)));
+    await followBook(kube, io, book, { json }, stopping.signal);
     return code;
   } finally {
     close();
   }
 }
 
-async function list(kube: KubeClient, asJson: boolean): Promise<number> {
+/** Prints the books that there are. @returns the exit code. */
+export async function listBooks(kube: KubeClient, io: Io, { json }: { readonly json: boolean }): Promise<number> {
   const shelves = await readShelves(kube);
   const index = new Map(shelves.books.map(({ spec }) => [spec.book, spec]));
   const books = booksOn(shelves).map((book) => ({ book, health: index.get(book)?.health ?? "", chapters: shelves.chapters.filter(({ spec }) => spec.book === book).length }));
-  process.stdout.write(asJson ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
+  io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
   return exitCodes.ok;
 }
 
-async function show(kube: KubeClient, book: string, { chapter, json, follows }: { readonly chapter: number | undefined; readonly json: boolean; readonly follows: boolean }): Promise<number> {
-  const now = systemClock.now();
+/** Prints one book or a chapter of it. @returns the exit code. */
+export async function showBook(kube: KubeClient, io: Io, book: string, { chapter, json = false, follows = false, now = systemClock.now() }: { readonly chapter?: number; readonly json?: boolean; readonly follows?: boolean; readonly now?: number }): Promise<number> {
   const shelves = await readShelves(kube, book);
   const read = readBook(shelves, book, now);
   // Somebody who follows may be there before the first line is.
   if (read.chapters.length === 0 && shelves.books.length === 0 && !follows) {
     const others = booksOn(await readShelves(kube)).filter((name) => bookKindOf(name) === bookKindOf(book));
-    process.stderr.write(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`);
+    io.err(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`);
     return exitCodes.failed;
   }
   if (chapter !== undefined && !read.chapters.some(({ number }) => number === chapter)) {
     const numbers = read.chapters.map(({ number }) => number);
-    process.stderr.write(`mco book: ${book} has no chapter ${chapter}${chapter <= read.prunedThrough ? ": it is no longer kept" : numbers.length === 0 ? "" : `; there are ${numbers.join(", ")}`}\n`);
+    io.err(`mco book: ${book} has no chapter ${chapter}${chapter <= read.prunedThrough ? ": it is no longer kept" : numbers.length === 0 ? "" : `; there are ${numbers.join(", ")}`}\n`);
     return exitCodes.failed;
   }
   const chapters = chapter === undefined ? read.chapters : read.chapters.filter(({ number }) => number === chapter);
-  if (json) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Book", ...read, chapters })}\n`);
-  else process.stdout.write(bookText(read, { now, colours: process.stdout.isTTY && process.env["NO_COLOR"] === undefined, ...(process.stdout.isTTY ? { width: process.stdout.columns } : {}), ...(chapter === undefined ? {} : { chapter }) }));
+  if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Book", ...read, chapters })}\n`);
+  else io.out(bookText(read, { now, ...(io.screen === undefined ? {} : { colours: io.screen.colours, width: io.screen.columns }), ...(chapter === undefined ? {} : { chapter }) }));
   return exitCodes.ok;
 }
 
-/** Prints lines as they reach the journals, each once, until somebody interrupts. */
-async function follow(kube: KubeClient, book: string, asJson: boolean): Promise<void> {
-  const stopping = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stopping.abort(new Error(name)));
+/** Prints lines as they reach the journals, each once, until `signal` aborts. */
+export async function followBook(kube: KubeClient, io: Io, book: string, { json = false, started = () => undefined }: { readonly json?: boolean; /** Called once: every later line is printed. */ readonly started?: () => void }, signal: AbortSignal): Promise<void> {
   const names = journalsOf(book);
   const selections: readonly Selection[] = names === undefined ? [{}] : names.map((name) => ({ fieldSelector: `metadata.name=${name}` }));
   const seen = new Set<string>();
   const caches = selections.map((selection) => new WatchCache({ kube, resource: MachineStateJournal, selection, clock: systemClock, random: systemRandom, log: silentLogger, optional: true }));
   const print = (lines: readonly JournalLine[]) => {
-    for (const line of lines) process.stdout.write(asJson ? `${JSON.stringify(line)}\n` : `${lineText(line)}\n`);
+    for (const line of lines) io.out(json ? `${JSON.stringify(line)}\n` : `${lineText(line)}\n`);
   };
-  const running = Promise.all(caches.map((cache) => cache.run(stopping.signal)));
+  const running = Promise.all(caches.map((cache) => cache.run(signal)));
   // What is there already was shown.
   await Promise.race([Promise.all(caches.map((cache) => cache.synced)), running]);
   const fresh = (journal: MachineStateJournal | undefined) =>
@@ -85,5 +91,6 @@ async function follow(kube: KubeClient, book: string, asJson: boolean): Promise<
     for (const journal of cache.list()) fresh(journal);
     cache.onChange(({ after }) => print(fresh(after)));
   }
+  started();
   await running;
 }

@@ -13,6 +13,7 @@ import { systemClock } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { type Io, processIo } from "../io.ts";
 import { readPast, readShelves } from "../read-shelves.ts";
 
 /** Every word that a kind may be asked by → how its objects are explained. */
@@ -24,7 +25,8 @@ interface Subject {
   readonly name: string;
 }
 
-function subjectOf(text: string): Subject {
+/** `pool/worker` → what it is about; a usage error for anything that cannot be explained. */
+export function subjectOf(text: string): Subject {
   const [word = "", name = "", ...more] = text.toLowerCase() === "clusteroperator" || text.toLowerCase() === "co" ? [text, objects.clusterOperator] : text.split("/");
   const kind = (Object.keys(kinds) as Kind[]).find((each) => (kinds[each] as readonly string[]).includes(word.toLowerCase()));
   if (kind === undefined || name === "" || more.length > 0) throw usageError(`"${text}" is nothing that can be explained: write pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`);
@@ -37,23 +39,28 @@ export async function run(args: readonly string[]): Promise<number> {
   const subjects = positionals.map(subjectOf);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
   try {
-    const { facts, operators, retention } = await read(kube);
-    const explanations: Explanation[] = [];
-    let missing = false;
-    for (const subject of subjects) {
-      const explanation = explain({ facts, operators, retention }, subject, await readBefore(kube, facts, subject));
-      if (explanation !== undefined) explanations.push(explanation);
-      else {
-        missing = true;
-        process.stderr.write(`mco explain: there is no ${subject.kind} "${subject.name}"${nearest(facts, subject)}\n`);
-      }
-    }
-    if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Explanation", explanations })}\n`);
-    else process.stdout.write(explanations.map(explanationText).join("\n"));
-    return missing ? exitCodes.failed : exitCodes.ok;
+    return await explainSubjects(kube, processIo(), subjects, { json: values.json === true });
   } finally {
     close();
   }
+}
+
+/** Prints what is going on with each subject. @returns the exit code. */
+export async function explainSubjects(kube: KubeClient, io: Io, subjects: readonly Subject[], { json = false }: { readonly json?: boolean }): Promise<number> {
+  const { facts, operators, retention } = await read(kube);
+  const explanations: Explanation[] = [];
+  let missing = false;
+  for (const subject of subjects) {
+    const explanation = explain({ facts, operators, retention }, subject, await readBefore(kube, facts, subject));
+    if (explanation !== undefined) explanations.push(explanation);
+    else {
+      missing = true;
+      io.err(`mco explain: there is no ${subject.kind} "${subject.name}"${nearest(facts, subject)}\n`);
+    }
+  }
+  if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Explanation", explanations })}\n`);
+  else io.out(explanations.map(explanationText).join("\n"));
+  return missing ? exitCodes.failed : exitCodes.ok;
 }
 
 /** What chapters and journals tell of what was before; nothing where neither is there. */

@@ -8,6 +8,7 @@ import { systemClock } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { type Io, processIo } from "../io.ts";
 import { readShelves } from "../read-shelves.ts";
 
 const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -27,19 +28,26 @@ export async function run(args: readonly string[]): Promise<number> {
   const sinceMs = values.since === undefined ? undefined : durationOf(values.since);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "timeline" });
   try {
-    const now = systemClock.now();
-    const timeline = await timelineFor(kube, subject, { now, ...(sinceMs === undefined ? {} : { sinceMs }) });
-    if ("missing" in timeline) {
-      process.stderr.write(`mco timeline: there is no ${subject}${timeline.missing.length === 0 ? "" : `; there are ${timeline.missing.slice(0, 20).join(", ")}`}\n`);
-      return exitCodes.failed;
-    }
-    const { isTTY, columns, rows } = process.stdout;
-    if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Timeline", ...timeline })}\n`);
-    else process.stdout.write(`${drawTimeline(timeline, { now, width: isTTY ? columns : 120, rows: Math.max(10, (isTTY ? rows : 48) - 8), colours: isTTY && process.env["NO_COLOR"] === undefined }).join("\n")}\n`);
-    return exitCodes.ok;
+    return await showTimeline(kube, processIo(), subject, { json: values.json === true, ...(sinceMs === undefined ? {} : { sinceMs }) });
   } finally {
     close();
   }
+}
+
+/** Where nobody looks at a screen. */
+const page = { columns: 120, rows: 48, colours: false };
+
+/** Prints the chart of a pool, a node, a build or the cluster. @returns the exit code. */
+export async function showTimeline(kube: KubeClient, io: Io, subject: string, { json = false, sinceMs, now = systemClock.now() }: { readonly json?: boolean; readonly sinceMs?: number; readonly now?: number }): Promise<number> {
+  const timeline = await timelineFor(kube, subject, { now, ...(sinceMs === undefined ? {} : { sinceMs }) });
+  if ("missing" in timeline) {
+    io.err(`mco timeline: there is no ${subject}${timeline.missing.length === 0 ? "" : `; there are ${timeline.missing.slice(0, 20).join(", ")}`}\n`);
+    return exitCodes.failed;
+  }
+  const { columns, rows, colours } = io.screen ?? page;
+  if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Timeline", ...timeline })}\n`);
+  else io.out(`${drawTimeline(timeline, { now, width: columns, rows: Math.max(10, rows - 8), colours }).join("\n")}\n`);
+  return exitCodes.ok;
 }
 
 async function timelineFor(kube: KubeClient, subject: string, options: { readonly now: number; readonly sinceMs?: number }): Promise<Timeline | { readonly missing: readonly string[] }> {

@@ -1,0 +1,164 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { StoryTeller, morning, toldUpdate } from "../../test/books/story-teller.ts";
+import { MachineConfig, MachineConfigPool, MachineStateBook, MachineStateChapter, MachineStateJournal, definedResources, kubernetes } from "../api/index.ts";
+import { annotations, bookLabels, labels } from "../api/names.ts";
+import type { KubeObject, Resource } from "../api/object.ts";
+import { memoryStore } from "../apiserver/memory-store.ts";
+import { createApiServer } from "../apiserver/server.ts";
+import { sharedSecretKeys } from "../apiserver/service-account-tokens.ts";
+import { bookObjectName, chapterObjectName } from "../core/book-keeper.ts";
+import { foldBook } from "../core/fold-book.ts";
+import { appendLines } from "../core/journal.ts";
+import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { followBook, listBooks, run as runBook, showBook } from "./commands/book.ts";
+import { explainSubjects, subjectOf } from "./commands/explain.ts";
+import { durationOf, run as runTimeline, showTimeline } from "./commands/timeline.ts";
+import type { Io } from "./io.ts";
+
+const rendered = `rendered-worker-${"b".repeat(32)}`;
+const book = "node/worker-0";
+const now = morning + 1_200_000;
+const told = toldUpdate({ run: rendered });
+function drift(): StoryTeller {
+  const drifting = new StoryTeller("daemon", "worker-0", "boot-3");
+  drifting.at(900, { book, chapter: "Drift", path: "Detected", mark: "begin", reason: "ConfigDrift", message: "/etc/chrony.conf was changed" });
+  return drifting;
+}
+
+async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
+  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
+  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
+  for (const resource of definedResources) await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
+  for (const object of objects) await kube.create(resourceOf(object), object);
+  return kube;
+}
+
+const resourceOf = (object: KubeObject): Resource<KubeObject> => (object.kind === "Node" ? kubernetes.Node : definedResources.find(({ kind }) => kind === object.kind)) as unknown as Resource<KubeObject>;
+
+function io(screen?: Io["screen"]): Io & { readonly text: () => string; readonly complaints: () => string } {
+  const said: string[] = [];
+  const complained: string[] = [];
+  return { out: (text) => said.push(text), err: (text) => complained.push(text), screen, text: () => said.join(""), complaints: () => complained.join("") };
+}
+
+const journal = (name: string, lines: Parameters<typeof appendLines>[1]) => ({ apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name }, spec: appendLines(undefined, lines)?.spec ?? { lines: [], last: [] } }) as KubeObject;
+const worker = { apiVersion: "v1", kind: "Node", metadata: { name: "worker-0", labels: { "node-role.kubernetes.io/worker": "" }, annotations: { [annotations.currentConfig]: rendered, [annotations.desiredConfig]: rendered, [annotations.state]: "Done" } }, status: { conditions: [{ type: "Ready", status: "True" }] } } as unknown as KubeObject;
+const pool = { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } }, configuration: { name: rendered } } } as unknown as KubeObject;
+const config = { apiVersion: MachineConfig.apiVersion, kind: "MachineConfig", metadata: { name: "99-worker-ssh" }, spec: {} } as unknown as KubeObject;
+const journals = (drifting: StoryTeller) => [journal("node-worker-0", [...told.daemon.lines, ...drifting.lines]), journal("controller", told.controller.lines)];
+
+/** What the state process would have written of the update, and nothing of the drift. */
+function kept(): readonly KubeObject[] {
+  const [record] = foldBook(book, told.lines, { now: systemClock.now() });
+  if (record === undefined) throw new Error("no chapter");
+  const of = { [bookLabels.kind]: "node", [bookLabels.book]: bookObjectName(book) };
+  return [
+    { apiVersion: MachineStateBook.apiVersion, kind: "MachineStateBook", metadata: { name: bookObjectName(book), labels: of }, spec: { book, kind: "node", subject: { kind: "Node", name: "worker-0" }, chapters: [], counters: { chapters: 7 }, health: "Idle", lastNumber: 7, prunedThrough: 6, through: [] } } as KubeObject,
+    { apiVersion: MachineStateChapter.apiVersion, kind: "MachineStateChapter", metadata: { name: chapterObjectName(book, 7), labels: { ...of, [bookLabels.chapter]: "Update", [bookLabels.outcome]: "Succeeded", [bookLabels.pool]: "worker", [bookLabels.state]: "Closed" } }, spec: { ...record, number: 7 } } as KubeObject,
+  ];
+}
+
+describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "with nothing but journals", keeps: false, number: 1 }])("$title", ({ keeps, number }) => {
+  let kube: KubeClient;
+  const drifting = drift();
+  beforeAll(async () => {
+    kube = await cluster(worker, pool, config, ...journals(drifting), ...(keeps ? kept() : []));
+  });
+
+  test("mco book reads a node's chapters, and what the journals hold beyond them", async () => {
+    const print = io();
+    expect(await showBook(kube, print, book, { now })).toBe(0);
+    expect(print.text()).toContain(`#${number} Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded`);
+    expect(print.text()).toContain("PodsBlocked: default/web-1 is held by the budget default/web");
+    expect(print.text()).toContain(`#${number + 1} Drift  since 2026-01-02 10:15:00Z, 5m00s so far: under way`);
+    expect(print.text()).toContain("What to do: Undo the change on the machine");
+  });
+
+  test("mco book --json gives the chapters as they are kept, each with its sections", async () => {
+    const print = io();
+    expect(await showBook(kube, print, book, { json: true, chapter: number })).toBe(0);
+    const read = JSON.parse(print.text()) as { apiVersion: string; kind: string; chapters: { kept: boolean; outcome: string; sections: { startedAt: string; endedAt: string }[] }[] };
+    expect(read).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Book", chapters: [{ kept: keeps, outcome: "Succeeded" }] });
+    expect(read.chapters[0]?.sections.length).toBeGreaterThanOrEqual(6);
+    for (const { startedAt, endedAt } of read.chapters[0]?.sections ?? []) expect(Date.parse(startedAt)).toBeLessThanOrEqual(Date.parse(endedAt));
+  });
+
+  test("mco book without a name lists the books, and one that is not there is answered with those that are", async () => {
+    const print = io();
+    expect(await listBooks(kube, print, { json: false })).toBe(0);
+    expect(print.text()).toMatch(keeps ? /^node\/worker-0 {2}1 chapter, Idle\n$/ : /^node\/worker-0 {2}only in journals\n$/);
+    expect(await showBook(kube, print, "node/worker-9", {})).toBe(1);
+    expect(print.complaints()).toBe('mco book: there is no book "node/worker-9"; there are node/worker-0\n');
+  });
+
+  test("mco book says of a chapter that is not there which there are, or that it is no longer kept", async () => {
+    const print = io();
+    expect(await showBook(kube, print, book, { chapter: 99 })).toBe(1);
+    expect(print.complaints()).toContain(`has no chapter 99; there are ${number}, ${number + 1}`);
+    if (!keeps) return;
+    expect(await showBook(kube, print, book, { chapter: 3 })).toBe(1);
+    expect(print.complaints()).toContain("has no chapter 3: it is no longer kept");
+  });
+
+  test("mco book --follow prints each line that is told from then on, once", async () => {
+    const ending = new AbortController();
+    const lines: string[] = [];
+    const follows = Promise.withResolvers<undefined>();
+    const heard = Promise.withResolvers<undefined>();
+    const print: Io = {
+      ...io(),
+      out: (text) => {
+        lines.push(text);
+        if (lines.length === 2) heard.resolve(undefined);
+      },
+    };
+    const following = followBook(kube, print, book, { started: () => follows.resolve(undefined) }, ending.signal);
+    await follows.promise;
+    for (const seconds of [1000, 1001]) {
+      drifting.at(seconds, { book, chapter: "Drift", path: "Detected", mark: "note", reason: "ConfigDrift", message: `still there at ${seconds}` });
+      const found = await kube.get(MachineStateJournal, { name: "node-worker-0" });
+      const append = appendLines(found?.spec, drifting.lines);
+      await kube.patch(MachineStateJournal, { name: "node-worker-0" }, { type: "json", operations: append?.operations ?? [] });
+    }
+    await heard.promise;
+    ending.abort();
+    await following.catch(() => undefined);
+    expect(lines).toEqual(["2026-01-02 10:16:40Z  node/worker-0  Drift Detected  ConfigDrift: still there at 1000\n", "2026-01-02 10:16:41Z  node/worker-0  Drift Detected  ConfigDrift: still there at 1001\n"]);
+  });
+
+  test("mco timeline draws a pool, a row for each machine, and a node, a row for each step", async () => {
+    const print = io({ columns: 100, rows: 40, colours: false });
+    expect(await showTimeline(kube, print, "pool/worker", { now })).toBe(0);
+    expect(print.text()).toMatch(/^worker-0 .*d+.*!+ {2}Drift, under way$/m);
+    expect(await showTimeline(kube, print, book, { now })).toBe(0);
+    expect(print.text()).toMatch(/^ {2}PostAction\/Rebooted +R+ +56s$/m);
+    expect(await showTimeline(kube, print, "pool/other", {})).toBe(1);
+    expect(print.complaints()).toBe("mco timeline: there is no pool/other; there are pool/worker\n");
+  });
+
+  test("mco explain knows what was before", async () => {
+    const print = io();
+    expect(await explainSubjects(kube, print, [subjectOf(book), subjectOf("pool/worker")], {})).toBe(0);
+    expect(print.text()).toContain(`Before:\n  #${number} Update`);
+    expect(print.text()).toContain(`The one machine of pool worker has ${rendered}.`);
+  });
+});
+
+test("words that are no book are told what books are called", async () => {
+  for (const words of [["worker-0"], ["planet/earth"], ["node/"], ["--follow"], ["node/a", "node/b"], ["node/a", "--chapter", "0"]]) await expect(runBook(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
+  for (const words of [[], ["planet/earth"], ["pool/worker", "--since", "soon"], ["pool/a", "pool/b"]]) await expect(runTimeline(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
+});
+
+test("times are written as people write them", () => {
+  expect(["90m", "2h", "1d12h", "30s"].map(durationOf)).toEqual([5_400_000, 7_200_000, 129_600_000, 30_000]);
+});
+
+test("a server that has none of the kinds has no books", async () => {
+  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
+  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
+  const print = io();
+  expect(await listBooks(kube, print, { json: false })).toBe(0);
+  expect(print.text()).toContain("There is no book yet");
+});
