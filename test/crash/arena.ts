@@ -1,6 +1,6 @@
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
-import { MachineConfig, MachineConfigNode, MachineConfiguration, kubernetes } from "../../src/api/index.ts";
+import { MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal, kubernetes } from "../../src/api/index.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Clock } from "../../src/ports/clock.ts";
@@ -32,7 +32,7 @@ class Arena {
       this.#server?.api.close();
       const api = createApiServer({ store: memoryStore(), clock: this.#clock, random: seededRandom(1), log: silentLogger });
       const kube = this.#client(api);
-      for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration]) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "arena" });
+      for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal]) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "arena" });
       await kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: {} } as MachineConfiguration);
       this.#server = { api, configs: new Map(), policiesOf: undefined, runs: 0 };
     }

@@ -3,6 +3,10 @@ import type { MachineConfig } from "../../src/api/machine-config.ts";
 import { annotations, hostPaths, nodeStates } from "../../src/api/names.ts";
 import { consequencesOf, needsDrain } from "../../src/core/disruption-policy.ts";
 import { packagesOf } from "../../src/core/deployment.ts";
+import type { JournalLine } from "../../src/api/journal-line.ts";
+import { foldBook } from "../../src/core/fold-book.ts";
+import { journalOfNode, ringLimits } from "../../src/core/journal.ts";
+import { linesOnDisk } from "../../src/daemon/machine-books.ts";
 import { type NodeConfig, type WantedEntry, compareNodeConfigs, emptyNodeConfig } from "../../src/core/node-config.ts";
 import type { Ledger } from "../../src/core/plan-node.ts";
 import { installLinks, unitFolder, vendorUnitFolder } from "../../src/host/unit-model.ts";
@@ -25,6 +29,7 @@ export const invariants = {
   converges: "once nothing goes wrong any more, the machine is on the newest target and says so",
   patient: "what fails is tried again with growing pauses",
   quiet: "a settled machine is left alone",
+  books: "a line that is on the disk is in the journal, once and in its order, no number is given twice, and the last update has its end",
   residue: "what comes and goes again leaves the disk byte for byte as it was",
 } as const;
 
@@ -124,7 +129,7 @@ export class Keeper {
     const verb = effect.split(" ", 1)[0] ?? "";
     const [first] = args;
     if (verb === "ledger.write" && first === "ledger.json") return this.#opening(JSON.parse(String(args[1])) as Ledger);
-    if (verb.startsWith("ledger.") || verb === "os.discardStaged" || verb === "os.prefetch") return;
+    if (verb.startsWith("ledger.") || verb.startsWith("books.") || verb === "os.discardStaged" || verb === "os.prefetch") return;
     const paths = verb === "files.write" ? (first as readonly { path: string }[]).map(({ path }) => path) : verb.startsWith("files.") ? [String(first)] : [];
     if (paths.length > 0 && paths.every(isOwn)) return;
     this.#look("ledgerFirst");
@@ -256,7 +261,7 @@ export class Keeper {
     this.#look("own");
     const name = this.#rig.nodeName;
     const path = target.replace(/\?.*/, "");
-    const mine = path === `/api/v1/nodes/${name}` || path.startsWith(`/apis/machineconfiguration.openshift.io/v1/machineconfignodes/${name}`) || /^\/api\/v1\/namespaces\/[^/]+\/events/.test(path);
+    const mine = path === `/api/v1/nodes/${name}` || path.startsWith(`/apis/machineconfiguration.openshift.io/v1/machineconfignodes/${name}`) || path === `/apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/${journalOfNode(name)}` || /^\/api\/v1\/namespaces\/[^/]+\/events/.test(path);
     if (!mine) this.violated("own", `${method} ${path}`);
     this.#checkSecret(`${method} ${path}`, body);
     if (!path.startsWith("/api/v1/nodes/")) return;
@@ -279,6 +284,32 @@ export class Keeper {
   /** What daemons wrote for people and for us. */
   said(where: string, lines: readonly unknown[]): void {
     for (const line of lines) this.#checkSecret(where, JSON.stringify(line, (_key, value: unknown) => (value instanceof Error ? Object.fromEntries(["message", ...Object.keys(value), "cause"].map((key) => [key, Reflect.get(value, key) as unknown])) : value)) ?? "");
+  }
+
+  /** The story of the machine as it lies on its disk, and what of it has come to the API server. */
+  async books(journal: readonly JournalLine[], settled: boolean, now: number): Promise<void> {
+    this.#look("books");
+    const { nodeName, subject, never } = this.#rig;
+    const book = `node/${nodeName}`;
+    const all = await linesOnDisk(subject.host, nodeName, never);
+    this.said("a story line", [...all, ...journal]);
+    const disk = all.filter((line) => line.level === "boundary" && line.book === book);
+    const name = ({ writer, boot, seq }: JournalLine) => `${writer.component} ${boot.slice(0, 8)} ${seq}`;
+    const [onDisk, inJournal] = [disk.map(name), journal.map(name)];
+    if (new Set(inJournal).size < inJournal.length) this.violated("books", `the journal has a line twice: ${inJournal.join(", ")}`);
+    // The ring forgets old lines, and so does whoever reads the disk back: what both can have must be the same.
+    const boots = new Set(all.map(({ boot }) => boot));
+    const comparable = journal.filter(({ boot }) => boots.has(boot)).map(name);
+    const expected = journal.length < ringLimits.lines ? onDisk : onDisk.slice(-comparable.length);
+    if (expected.join() !== comparable.join()) this.violated("books", `the disk holds ${expected.join(", ")}, the journal ${comparable.join(", ")}`);
+    for (const [index, line] of journal.entries()) {
+      const said = disk.find((other) => name(other) === name(line));
+      if (said !== undefined && (said.path !== line.path || said.mark !== line.mark)) this.violated("books", `${name(line)} is ${said.path} ${said.mark} on the disk and ${line.path} ${line.mark} in the journal`);
+      const before = journal[index - 1];
+      if (before !== undefined && before.boot === line.boot && before.writer.component === line.writer.component && line.seq !== before.seq + 1) this.violated("books", `${name(line)} follows ${name(before)}`);
+    }
+    const last = settled ? foldBook(book, journal, { now }).findLast(({ chapter }) => chapter === "Update") : undefined;
+    if (last !== undefined && (last.state !== "Closed" || last.outcome !== "Succeeded")) this.violated("books", `the last update, to ${last.run}, is ${last.state} and ${last.outcome}: ${journal.map(({ path, mark, reason }) => `${path} ${mark} ${reason}`).join(", ")}`);
   }
 
   /** The end of a run: everything has settled, or did not in time. */

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
-import { MachineConfig, MachineConfigNode, MachineConfiguration, type Node, kubernetes, names } from "../../src/api/index.ts";
+import { MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal, type Node, kubernetes, names } from "../../src/api/index.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
+import type { JournalLine } from "../../src/api/journal-line.ts";
+import { journalOfNode } from "../../src/core/journal.ts";
 import { drainStep } from "../../src/core/plan-drain.ts";
 import { type Disk, systemDisk } from "../../src/host/directory/disk.ts";
 import { serveControl } from "../../src/host/directory/control.ts";
@@ -53,6 +55,7 @@ export class KilledMachine implements Watched {
   readonly counts = { kills: 0, reboots: 0, cuts: 0, cutReboots: 0, targets: 0, wentBack: 0 };
   subject!: Subject;
   node!: Node;
+  #journal: readonly JournalLine[] = [];
   handReboots = 0;
   readonly #random: Random;
   readonly #ending = new AbortController();
@@ -114,11 +117,12 @@ export class KilledMachine implements Watched {
     const { port } = await httpListen({ host: "127.0.0.1", port: 0 }, (request, _client, signal) => this.#checking(transport, request, signal), this.#ending.signal);
     this.#url = `http://127.0.0.1:${port}`;
     this.#kube = createKubeClient({ transport, clock: systemClock, random: systemRandom, userAgent: "kills" });
-    for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration]) await this.#kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "kills" });
+    for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal]) await this.#kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "kills" });
     await this.#kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: {} } as MachineConfiguration);
     await this.#kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: this.policies } } } }, { subresource: "status" });
     await this.#kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: this.nodeName, labels: { [labels.workerRole]: "" } }, spec: {} });
     await this.#kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: "MachineConfigNode", metadata: { name: this.nodeName }, spec: { node: { name: this.nodeName }, pool: { name: "worker" }, configVersion: { desired: names.notYetSet } } } as MachineConfigNode);
+    await this.#kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name: journalOfNode(this.nodeName) }, spec: { lines: [], last: [] } });
     await serveControl(join(this.#directory, "control.sock"), async (verb) => {
       if (verb !== "reboot") throw new Error(`nobody knows how to ${verb}`);
       this.#rebooting ??= this.#reboot().catch((error: unknown) => {
@@ -172,6 +176,9 @@ export class KilledMachine implements Watched {
       if (object.kind === "Node") {
         this.node = object as Node;
         this.#draining = this.#draining.then(() => this.#drain()).catch((error: unknown) => void (this.#failure = error));
+        this.#notify();
+      } else if (object.kind === "MachineStateJournal") {
+        this.#journal = (object as MachineStateJournal).spec.lines;
         this.#notify();
       }
       return response;
@@ -259,6 +266,14 @@ export class KilledMachine implements Watched {
     const wentBack = () => has(annotations.state) === nodeStates.degraded && has(annotations.reason).startsWith(`${target} is refused: after `);
     await this.until(`the way to ${target}`, () => wentBack() || (this.#rebooting === undefined && has(annotations.state) === nodeStates.done && has(annotations.currentConfig) === target && !has(annotations.desiredDrain).startsWith("drain-") && this.node.spec?.unschedulable !== true));
     if (wentBack()) this.counts.wentBack += 1;
+  }
+
+  /** Once the journal tells of the end of the way to `target`: what is there must be what the machine wrote down, whoever was killed when. */
+  async told(target: string): Promise<void> {
+    const isEnd = ({ path, run, chapter }: JournalLine) => (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");
+    await this.until(`the story of ${target}`, () => this.#journal.at(-1) !== undefined && this.#journal.some(isEnd) && (this.#journal.at(-1)?.chapter !== "Update" || this.#journal.at(-1)?.path === "Updated"));
+    const wentBack = this.node.metadata.annotations?.[annotations.state] === nodeStates.degraded;
+    await this.keeper.books(this.#journal, !wentBack, systemClock.now());
   }
 
   async close(): Promise<void> {

@@ -16,10 +16,10 @@ const titled = (part: string): Scenario => {
 };
 
 /** A host of which some verbs do something else. */
-function instead(host: Host, verbs: { readonly [G in "files" | "units" | "os" | "users" | "ledger"]?: Partial<Host[G]> }): Host {
+function instead(host: Host, verbs: { readonly [G in "files" | "units" | "os" | "users" | "ledger" | "books"]?: Partial<Host[G]> }): Host {
   const part = <G extends keyof typeof verbs>(group: G): Host[G] =>
     new Proxy(host[group], { get: (target, name) => (verbs[group] as Record<string | symbol, unknown> | undefined)?.[name] ?? (Reflect.get(target, name) as unknown) });
-  return { driver: host.driver, files: part("files"), units: part("units"), os: part("os"), users: part("users"), ledger: part("ledger"), books: host.books };
+  return { driver: host.driver, files: part("files"), units: part("units"), os: part("os"), users: part("users"), ledger: part("ledger"), books: part("books") };
 }
 
 const withBody = (change: (body: string, request: HttpRequest) => string): NonNullable<Plant["transport"]> => (transport) => (request, until) =>
@@ -85,6 +85,8 @@ const bugs: readonly { readonly invariant: Invariant; readonly bug: string; read
     scenario: "registries.conf changes",
     plant: { host: (host) => instead(host, { os: { status: async (until) => host.ledger.write("note.json", "{}", until).then(() => host.os.status(until)) } }) },
   },
+  { invariant: "books", bug: "a daemon that comes back numbers its lines anew", scenario: "a changed file drains", crash: true, plant: { host: (host) => instead(host, { books: { read: () => Promise.resolve([]) } }) } },
+  { invariant: "books", bug: "what is sent is not on the disk", scenario: "a changed file drains", plant: { host: (host) => instead(host, { books: { append: () => Promise.resolve() } }) } },
   { invariant: "residue", bug: "what came is not taken away, and is said to be gone", scenario: "everything comes and goes", plant: { host: (host) => instead(host, { files: { remove: (path, until) => (path === "/etc/deep/er/file" ? Promise.resolve() : host.files.remove(path, until)), read: (path, until) => (path === "/etc/deep/er/file" ? Promise.resolve(undefined) : host.files.read(path, until)) } }) } },
 ];
 
@@ -116,7 +118,7 @@ describe("a planted bug is found", () => {
     const { start, expectation, rig } = await rehearse(scenario, inMemory);
     expect(rig.keeper.violations).toEqual([]);
     const finds = async (faults: readonly { at: number; kind: "before" }[]) => {
-      const { keeper } = await Rig.run({ scenario, subject: inMemory, start, faults, plant, until: invariant }, expectation);
+      const { keeper } = await Rig.run({ scenario, subject: inMemory, start, faults, plant, until: invariant, ...(invariant === "books" ? { books: "kept" } : {}) }, expectation);
       return keeper.violations.some((violation) => violation.invariant === invariant);
     };
     let found = false;

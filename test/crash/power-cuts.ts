@@ -67,6 +67,7 @@ export async function cutEverywhere({ scenario, perPoint, atMost, forgets, until
       scenario,
       subject: recorded,
       start: start === undefined ? undefined : { ...start, subject: recorded },
+      books: "kept",
       closely: false,
       atStart: async (begun) => {
         model = await DiskModel.of(directory);
@@ -99,7 +100,7 @@ export async function cutEverywhere({ scenario, perPoint, atMost, forgets, until
           layDown(state, directory);
           return machines.at(directory, onReboot);
         };
-        const first = await firstBreach({ scenario, subject, start: { subject, annotations, status, past, cordoned, afterPowerCut: true }, closely: false, quietMs: 60_000, ...(until === undefined ? {} : { until }) });
+        const first = await firstBreach({ scenario, subject, start: { subject, annotations, status, past, cordoned, afterPowerCut: true }, closely: false, quietMs: 60_000, books: "kept", ...(until === undefined ? {} : { until }) });
         if (first !== undefined) {
           tally.found.push(`${scenario.title}; power cut after change ${index} of the disk (${operation.do} ${operation.path}): ${first}`);
           if (until !== undefined) return;

@@ -1,9 +1,12 @@
 import { type Node, kubernetes } from "../../src/api/kubernetes.ts";
-import { type MachineConfig, MachineConfigNode } from "../../src/api/index.ts";
+import { type MachineConfig, MachineConfigNode, MachineStateJournal } from "../../src/api/index.ts";
+import type { JournalLine } from "../../src/api/journal-line.ts";
 import { McoError } from "../../src/api/errors.ts";
 import { annotations, fieldManagers, labels, nodeStates, notYetSet } from "../../src/api/names.ts";
 import { type EffectivePolicies, type UserPolicies, mergePolicies } from "../../src/core/disruption-policy.ts";
+import { journalOfNode } from "../../src/core/journal.ts";
 import { drainStep } from "../../src/core/plan-drain.ts";
+import { nodeScribe } from "../../src/daemon/machine-books.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import type { Host, HostWrite } from "../../src/host/host.ts";
 import { runControllers } from "../../src/kube/controller.ts";
@@ -76,6 +79,8 @@ export interface RigOptions {
   readonly plant?: Plant | undefined;
   /** Looks at the machine after each of its changes; else only when it starts and ends. */
   readonly closely?: boolean;
+  /** The daemon writes its story to its disk and to its journal, which takes as long as all the rest; else into memory. `counted`: that are effects too, which meet faults. */
+  readonly books?: "kept" | "counted";
   /** How long a settled machine is watched. */
   readonly quietMs?: number;
   /** Ends the run as soon as this is broken: what comes of a planted bug after it was found is of no interest. */
@@ -104,7 +109,7 @@ export interface Expectation {
 }
 
 /** Verbs that only look. Every other one is an effect, so that a new verb counts without anybody's help. */
-const looking = new Set(["files.read", "files.vendor", "files.freeBytes", "units.state", "os.status", "os.installed", "os.finaliseFailure", "users.lookup", "users.group", "users.passwordHash", "ledger.read"]);
+const looking = new Set(["files.read", "files.vendor", "files.freeBytes", "units.state", "os.status", "os.installed", "os.finaliseFailure", "users.lookup", "users.group", "users.passwordHash", "ledger.read", "books.read"]);
 
 const never = new Promise<never>(() => undefined);
 /** What is thrown through the machinery when the daemon has died: its own code never sees it. */
@@ -338,6 +343,10 @@ export class Rig {
     }
     this.keeper.said("a log line", this.#logged);
     this.keeper.said("a story line", this.#scribes.flatMap(({ lines }) => lines));
+    if (this.#options.books !== undefined) {
+      const journal = await this.#act(this.kube.get(MachineStateJournal, { name: journalOfNode(this.nodeName) }));
+      await this.#act(this.keeper.books(journal?.spec.lines ?? [], settled, kernel.clock.now()));
+    }
     await this.#act(this.keeper.end(settled, typeof expected !== "object" ? undefined : { ...expected, faults: this.faultsMet, cuts: this.cuts }));
     for (const failure of this.failures) this.keeper.violated("converges", `the daemon ended: ${failure instanceof Error ? (failure.stack ?? failure.message) : String(failure)}`);
   }
@@ -385,6 +394,7 @@ export class Rig {
     const topology = scenario.onlyControlPlane === true ? { [annotations.controlPlaneTopology]: "SingleReplica" } : {};
     await this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: this.nodeName, labels: { [role]: "" }, annotations: { ...topology, ...start?.annotations } }, spec: start?.cordoned === true ? { unschedulable: true } : {} });
     await this.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: "MachineConfigNode", metadata: { name: this.nodeName }, spec: { node: { name: this.nodeName }, pool: { name: "worker" }, configVersion: { desired: notYetSet } } } as MachineConfigNode);
+    if (this.#options.books !== undefined) await this.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name: journalOfNode(this.nodeName) }, spec: { lines: [], last: [] } });
     if (start?.status !== undefined) await this.kube.patch(MachineConfigNode, { name: this.nodeName }, { type: "merge", body: { status: start.status } }, { subresource: "status" });
     await this.keeper.begin(start?.past);
     if (start?.afterPowerCut === true) {
@@ -469,18 +479,31 @@ export class Rig {
     const { plant } = this.#options;
     const life = new Life(this.kernel, "daemon");
     this.#life = life;
-    const scribe = memoryScribe(500);
-    this.#scribes.push(scribe);
-    const ports = { ...life.ports, log: this.#logger(), scribe: scribe as Scribe };
+    const ports = { ...life.ports, log: this.#logger() };
     const faulty = this.#faultyTransport(life);
     const transport = plant?.transport?.(faulty, this) ?? faulty;
     const kube = createKubeClient({ transport, clock: ports.clock, random: ports.random, userAgent: "daemon", requestTimeoutMs: 10_000 });
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: this.nodeName });
     const counted = this.#faultyHost(life);
     const host = plant?.host?.(counted, this) ?? counted;
-    void runControllers([daemonController({ host, nodeName: this.nodeName })], { ...ports, kube, events, coalesceMs: 50 }, life.signal).catch((error: unknown) => {
+    void (async () => {
+      const { scribe, past, stop } = this.#options.books === undefined ? this.#scribeInMemory() : await this.#scribeOnDisk({ ...ports, host, kube }, life);
+      life.signal.addEventListener("abort", stop, { once: true });
+      await runControllers([daemonController({ host, nodeName: this.nodeName, past })], { ...ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+    })().catch((error: unknown) => {
       if (life.alive) this.failures.push(error);
     });
+  }
+
+  #scribeInMemory(): { readonly scribe: Scribe; readonly past: readonly JournalLine[]; readonly stop: () => void } {
+    const scribe = memoryScribe(500);
+    this.#scribes.push(scribe);
+    return { scribe, past: [], stop: () => undefined };
+  }
+
+  async #scribeOnDisk(options: Omit<Parameters<typeof nodeScribe>[0], "nodeName">, life: Life) {
+    const made = await nodeScribe({ ...options, nodeName: this.nodeName }, life.signal);
+    return { ...made, stop: () => made.scribe.stop() };
   }
 
   #logger(): Logger {
@@ -557,7 +580,7 @@ export class Rig {
       if (effect === "files.watch") return host.driver === "memory" ? bound(...args) : () => undefined;
       return this.#whileAlive(life, () =>
         this.#working(async () => {
-          if (looking.has(effect)) return bound(...args);
+          if (looking.has(effect) || (effect === "books.append" && this.#options.books !== "counted")) return bound(...args);
           if (effect === "files.write") return write(args[0] as readonly HostWrite[], args[1] as AbortSignal);
           const full = typeof args[0] === "string" && group !== "os" ? `${effect} ${args[0]}` : effect;
           if (effect === "ledger.write") this.#documents.add(String(args[0]));
@@ -611,7 +634,8 @@ export class Rig {
       this.#whileAlive(life, async () => {
         if (request.method === "GET") return answer(request, signal);
         await this.#working(() => this.keeper.sending(request.method, request.target, typeof request.body === "string" ? request.body : ""));
-        const what = `${request.method} ${/\/(nodes|machineconfignodes|events)\b/.exec(request.target)?.[1] ?? request.target}`;
+        if (request.target.includes("/machinestatejournals/") && this.#options.books !== "counted") return answer(request, signal);
+        const what = `${request.method} ${/\/(nodes|machineconfignodes|machinestatejournals|events)\b/.exec(request.target)?.[1] ?? request.target}`;
         return this.#effect(life, what, apiFaults, () => answer(request, signal), (kind) => {
           if (kind === "replyLost") throw new Error("the connection was cut before the answer came");
           const code = kind === "conflict" ? 409 : 500;

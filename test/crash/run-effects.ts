@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { type Expectation, type Fault, type Plant, Rig, type Scenario, type Start, apiFaults, hostFaults } from "./rig.ts";
+import { type Expectation, type Fault, type Plant, Rig, type RigOptions, type Scenario, type Start, apiFaults, hostFaults } from "./rig.ts";
 import type { MakeSubject } from "./subjects.ts";
 
 /** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
@@ -42,13 +42,16 @@ export interface Rehearsal {
 }
 
 /** One run without faults: its effects, and what later runs are compared with. */
-export async function rehearse(scenario: Scenario, subject: MakeSubject, plant?: Plant): Promise<Rehearsal> {
+export async function rehearse(scenario: Scenario, subject: MakeSubject, plant?: Plant, books?: RigOptions["books"]): Promise<Rehearsal> {
   let start: Start | undefined;
   if (scenario.start !== undefined) await Rig.run({ scenario, subject, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
   let expectation: Expectation = { reboots: 0, disturbances: {} };
-  const rig = await Rig.run({ scenario, subject, start, plant, atEnd: async (ended) => void (expectation = await ended.expectation()) });
+  const rig = await Rig.run({ scenario, subject, start, plant, books: books ?? "kept", atEnd: async (ended) => void (expectation = await ended.expectation()) });
   return { scenario, start, expectation, rig };
 }
+
+/** The story is kept at every so many effects: it costs as much as the update that it is of. `FAULTS=all`: always. */
+const keptEvery = all ? 1 : 8;
 
 /** Every fault at every effect of a scenario, each in a run of its own. */
 export async function everyFault(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {
@@ -57,7 +60,19 @@ export async function everyFault(scenario: Scenario, subject: MakeSubject, tally
   tally.effects += rig.effects.length;
   count(tally, rig);
   for (const [at, effect] of rig.effects.entries()) {
-    for (const kind of faultsAt(at, effect)) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }] }, expectation));
+    for (const kind of faultsAt(at, effect)) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], ...(at % keptEvery === 0 ? { books: "kept" } : {}) }, expectation));
+  }
+}
+
+/** Faults at everything that the daemon writes down, and in everything that it sends to its journal. */
+export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {
+  const { rig, expectation, start } = await rehearse(scenario, subject, undefined, "counted");
+  tally.scenarios += 1;
+  count(tally, rig);
+  for (const [at, effect] of rig.effects.entries()) {
+    if (!/^books\.|machinestatejournals/.test(effect)) continue;
+    tally.effects += 1;
+    for (const kind of /^[A-Z]+ /.test(effect) ? apiFaults : hostFaults) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation));
   }
 }
 
