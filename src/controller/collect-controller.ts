@@ -9,7 +9,7 @@ import { type BuildObject, type ConfigUse, type Retention, describeRetention, po
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
-import { slimNode } from "../core/slim.ts";
+import { slimMachineConfig, slimNode } from "../core/slim.ts";
 
 /** Kinds of the builds, which not every cluster has. */
 const MachineOSBuild = resource<BuildObject>(`${group}/v1`, "MachineOSBuild", "machineosbuilds", "Cluster");
@@ -59,6 +59,7 @@ export function collectController(): Controller {
       }),
       watching({
         resource: MachineConfig,
+        keep: slimMachineConfig,
         indexes: { [ofPool]: (config) => [poolOfRendered(config)].flatMap((pool) => pool ?? []) },
         concerns: ({ key, before, after }) => {
           const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });

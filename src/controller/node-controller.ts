@@ -19,7 +19,7 @@ import { poolTurns, rolloutBegins } from "../core/pool-story.ts";
 import { quarantineStep } from "../core/quarantine.ts";
 import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
 import type { Choice } from "../core/select-nodes.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimNode, slimReadiness } from "../core/slim.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimMachineConfig, slimNode, slimReadiness } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Selection, updateObject } from "../kube/kube-client.ts";
@@ -204,7 +204,9 @@ export function nodeController(): Controller {
         resource: MachineConfigNode,
         concerns: ({ key, before, after }) => {
           if (before !== undefined && after !== undefined && equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))) return [];
+          const standing = standingOf(key);
           const concerned = cluster.putMachineConfigNode(key, after, now());
+          tellStanding(key, standing, standingOf(key));
           for (const pool of concerned) toMark(pool).add(key);
           return concerned;
         },
@@ -212,7 +214,7 @@ export function nodeController(): Controller {
       watching({ resource: kubernetes.Pod, selection: daemonPods, keep: slimReadiness, concerns: (change_) => seeDaemon(change_) }),
       watching({ resource: kubernetes.Pod, selection: operatorPods, keep: slimReadiness, concerns: ({ before, after }) => (operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat()) ? [] : controlPlanePools()) }),
       ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimReadiness, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
-      watching({ resource: MachineConfig, concerns: () => [] }),
+      watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: () => [] }),
       watching({ resource: ControllerConfig, concerns: ({ before, after }) => (equalValues(certificateExpiries(before), certificateExpiries(after)) ? [] : cluster.pools().map(({ metadata }) => metadata.name)) }),
       watching({
         resource: openshift.Scheduler,

@@ -8,6 +8,7 @@ import { isCompleted, renderFence } from "../core/controller-config-of.ts";
 import { describeRendered } from "../core/describe-rendered.ts";
 import { renderForPool, storageOverridesOf } from "../core/render-for-pool.ts";
 import type { Refusal } from "../core/render-pool.ts";
+import { slimMachineConfig } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
@@ -32,7 +33,7 @@ export function renderController(options: RenderOptions): Controller {
     name: "render",
     watches: [
       watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && before.metadata.generation === after.metadata.generation ? [] : [key]) }),
-      watching({ resource: MachineConfig, concerns: poolsSelecting }),
+      watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: poolsSelecting }),
       watching({ resource: ControllerConfig, concerns: (change, caches) => (concernsRendering(change) ? caches.of(MachineConfigPool).list().map(({ metadata }) => metadata.name) : []) }),
       watching({ resource: MachineConfiguration, concerns: ({ before, after }, caches) => (equalValues(storageOverridesOf(before), storageOverridesOf(after)) ? [] : caches.of(MachineConfigPool).list().map(({ metadata }) => metadata.name)) }),
     ],

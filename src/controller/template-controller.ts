@@ -4,6 +4,7 @@ import { MachineConfig } from "../api/machine-config.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { baseConfigs, textOfBase64 } from "../core/base-configs.ts";
 import { type TemplateProgress, templateStatus } from "../core/controller-config-of.ts";
+import { slimMachineConfig } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -25,7 +26,7 @@ export function templateController(options: TemplateOptions): Controller {
     name: "template",
     watches: [
       watching({ resource: ControllerConfig, concerns: ({ key, before, after }) => (before?.metadata.generation === after?.metadata.generation && before?.metadata.uid === after?.metadata.uid ? [] : [key]) }),
-      watching({ resource: MachineConfig, concerns: ({ before, after }) => (after ?? before)?.metadata.ownerReferences?.flatMap(({ kind, name }) => (kind === ControllerConfig.kind ? [name] : [])) ?? [] }),
+      watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: ({ before, after }) => (after ?? before)?.metadata.ownerReferences?.flatMap(({ kind, name }) => (kind === ControllerConfig.kind ? [name] : [])) ?? [] }),
     ],
     owns: ["MachineConfig/base", "ControllerConfig.status"],
 

@@ -82,6 +82,29 @@ describe("one update", () => {
   });
 });
 
+test("what came late stands in one chapter only, however often the journal offers it and whoever keeps the book", () => {
+  const shelf = new Shelf();
+  let keeper = new BookKeeper("cluster");
+  const [operator, controller] = [new StoryTeller("operator", "o", "pod-1"), new StoryTeller("controller", "c", "pod-2")];
+  const life = { book: "cluster", chapter: "Operator" } as const;
+  operator.at(0, { ...life, run: "a", path: "Start", mark: "begin", reason: "Started" });
+  operator.at(10, { ...life, run: "b", path: "Start", mark: "begin", reason: "Started" });
+  const look = (now: number) => {
+    keeper.take([...operator.lines, ...controller.lines], now);
+    shelf.keep(keeper, now);
+  };
+  look(morning + 10_000);
+  operator.at(11, { ...life, run: "a", path: "Lead", mark: "end", reason: "Stopped" } as never);
+  for (let round = 0; round < 4; round += 1) {
+    controller.at(20 + round, { book: "cluster", chapter: "Controller", run: `c${round}`, path: "Start", mark: "begin", reason: "Started" });
+    look(morning + (20 + round) * 1000);
+    if (round === 2) keeper = new BookKeeper("cluster", shelf.kept());
+  }
+  operator.at(40, { ...life, run: "b", path: "Start", mark: "end", reason: "Stopped" });
+  look(morning + 40_000);
+  expect([...shelf.chapters.values()].flatMap(({ number, entries }) => entries.flatMap(({ late }) => (late === undefined ? [] : [`${number} ${late}`])))).toEqual(["2 Operator 1"]);
+});
+
 test("the same target again, after another one, is another chapter", () => {
   const shelf = new Shelf();
   const keeper = new BookKeeper(book);

@@ -33,6 +33,8 @@ export const newBook: KeptBook = { chapters: [], through: [], lastNumber: 0, cou
 export const settleMs = 15_000;
 /** Late lines that wait for a chapter to stand in. */
 const mostWaiting = 50;
+/** Late lines that are remembered: journals offer them again for as long as their rings hold them. */
+const mostLate = 1000;
 
 interface Announced {
   readonly number: number;
@@ -53,6 +55,8 @@ export class BookKeeper {
   readonly #announced = new Map<string, Announced[]>();
   readonly #counters: Record<string, number>;
   #lastNumber: number;
+  /** Lines that came late and stand in another chapter. */
+  readonly #late = new Set<string>();
   #heardAt = 0;
   #missed = 0;
 
@@ -103,7 +107,7 @@ export class BookKeeper {
     for (const line of lines) {
       if (line.book !== this.book) continue;
       const key = lineKey(line);
-      if (this.#keys.has(key) || isKnown(this.#through, line) || this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))) continue;
+      if (this.#keys.has(key) || this.#late.has(key) || isKnown(this.#through, line) || this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))) continue;
       this.#keys.add(key);
       this.#lines.push(line);
     }
@@ -201,9 +205,14 @@ export class BookKeeper {
   #remember(chapter: Chapter, draft?: ChapterDraft): void {
     // Times of objects are whole seconds: a line within the last one is of the chapter that closed, not of the next.
     const endedAtMs = draft?.end?.at ?? Date.parse(chapter.endedAt ?? chapter.startedAt) + 999;
-    // What came late is in it too, though it is of another.
+    // What came late stands in it too, though it is of another.
     const late = draft === undefined ? chapter.entries.filter((entry) => entry.late !== undefined) : draft.lines.flatMap(({ line, late: is }) => (is === undefined ? [] : [line]));
-    this.#closed.push({ chapter: chapter.chapter, run: chapter.run, endedAtMs, name: `${chapter.chapter} ${chapter.number}`, through: marksOf(late, chapter.through) });
+    for (const line of late) this.#late.add(lineKey(line));
+    for (const oldest of this.#late) {
+      if (this.#late.size <= mostLate) break;
+      this.#late.delete(oldest);
+    }
+    this.#closed.push({ chapter: chapter.chapter, run: chapter.run, endedAtMs, name: `${chapter.chapter} ${chapter.number}`, through: chapter.through });
     // The newest few of each kind are those that something may still come for.
     const same = this.#closed.filter((each) => each.chapter === chapter.chapter);
     if (same.length > 20 && same[0] !== undefined && same[1] !== undefined) {

@@ -202,7 +202,7 @@ describe("what the books say, word for word", () => {
       #2 Rollback  2026-01-02 10:02:01Z to 10:02:03Z, 2s: RolledBack
          WentBack: the machine has rendered-worker-a
 
-         10:02:01       2s  ↩ Decided  BootFailed: the new system did not come up; the boot loader took the one before (nobody told of its end)
+         10:02:01       2s  ↩ Decided  BootFailed: the new system did not come up; the boot loader took the one before
          10:02:03           ✓ Done     WentBack: the machine has rendered-worker-a
 
          What to do: Mend or revert the MachineConfig; no other healthy machine is given the same target.

@@ -17,7 +17,8 @@ interface ManagedBy {
   readonly subresource?: string;
 }
 
-const lastWriter = (config: MachineConfig | undefined): ManagedBy | undefined =>
+/** Who wrote a MachineConfig last, apart from its status. */
+export const lastWriter = (config: MachineConfig | undefined): ManagedBy | undefined =>
   ((config?.metadata.managedFields ?? []) as readonly ManagedBy[])
     .filter(({ subresource, time }) => (subresource ?? "") === "" && time !== undefined)
     .sort((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0];
@@ -38,9 +39,10 @@ export function changedSources(pool: MachineConfigPool, machineConfig: (name: st
   if (is.length === 0) return [];
   const renderedAt = Date.parse(machineConfig(before.name)?.metadata.creationTimestamp ?? "");
   const added = was.length === 0 ? [] : is.filter((name) => !was.includes(name));
+  // Times are whole seconds: what was written in the second of the last rendering was in it.
   const changed = is.filter((name) => {
     const time = Date.parse(lastWriter(machineConfig(name))?.time ?? "");
-    return !added.includes(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time >= renderedAt;
+    return !added.includes(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time > renderedAt;
   });
   const of = (name: string, what: ChangedSource["what"]): ChangedSource => {
     const writer = lastWriter(machineConfig(name));

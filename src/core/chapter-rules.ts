@@ -6,8 +6,10 @@ export interface ChapterRule {
   readonly opens?: readonly string[];
   /** Sections whose end closes it. `every`: any line that ends a section; `line`: it is one line long. */
   readonly closes: readonly string[] | "every" | "line";
-  /** Sections whose line ends one instance and begins the next. */
+  /** Sections whose beginning or failure ends one instance and begins the next. */
   readonly turns?: readonly string[];
+  /** The same for their end: what was wrong is over, and a new period begins. */
+  readonly recovers?: string;
   /** Whoever writes it always goes on soon: one that is silent for an hour is abandoned. */
   readonly goesOn?: boolean;
 }
@@ -58,11 +60,11 @@ export const chapterRules: { readonly [B in keyof Stories]: { readonly [C in key
     Install: { opens: ["Begun"], closes: ["Finished"] },
     Upgrade: { opens: ["Begun"], closes: ["Finished"] },
     // The life of a component: from a start, or a change of its health, to the next.
-    Operator: { closes: [], turns: ["Start", "Degraded"] },
-    Controller: { closes: [], turns: ["Start", "Degraded"] },
-    Daemons: { closes: [], turns: ["Degraded"] },
-    Server: { closes: [], turns: ["Start", "Degraded"] },
-    OsBuilder: { closes: ["Shutdown"], turns: ["Start", "Degraded"] },
+    Operator: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    Controller: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    Daemons: { closes: [], turns: ["Degraded"], recovers: "Degraded" },
+    Server: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    OsBuilder: { closes: ["Start", "Shutdown"], turns: ["Start", "Degraded"], recovers: "Degraded" },
     Library: { closes: "line" },
   },
 };

@@ -14,11 +14,11 @@ const chaptersOf = (lines: Parameters<typeof foldBook>[1], now = later.now) => f
 
 test("every chapter of the tables has a rule of how it ends, which names sections that it has", () => {
   for (const kind of bookKinds) {
-    const rules = chapterRules[kind] as Record<string, { opens?: readonly string[]; closes: unknown; turns?: readonly string[] }>;
+    const rules = chapterRules[kind] as Record<string, { opens?: readonly string[]; closes: unknown; turns?: readonly string[]; recovers?: string }>;
     expect(Object.keys(rules)).toEqual(Object.keys(stories[kind]));
-    for (const [chapter, { opens = [], closes, turns = [] }] of Object.entries(rules)) {
+    for (const [chapter, { opens = [], closes, turns = [], recovers }] of Object.entries(rules)) {
       const sections = Object.keys((stories[kind] as Record<string, object>)[chapter] ?? {});
-      for (const path of [...opens, ...(Array.isArray(closes) ? (closes as string[]) : []), ...turns]) expect(sections, `${kind} ${chapter}`).toContain(path);
+      for (const path of [...opens, ...(Array.isArray(closes) ? (closes as string[]) : []), ...turns, ...(recovers === undefined ? [] : [recovers])]) expect(sections, `${kind} ${chapter}`).toContain(path);
     }
   }
 });
@@ -201,6 +201,29 @@ describe("the life of a component", () => {
       ["Open", undefined, "2026-01-02T10:01:30Z"],
     ]);
   });
+});
+
+test("a process that ends closes its period, and another one that begins meanwhile opens its own", () => {
+  const [a, b] = [new StoryTeller("operator", "operator-a", "pod-1"), new StoryTeller("operator", "operator-b", "pod-2")];
+  const here = { book: "cluster", chapter: "Operator" } as const;
+  a.at(0, { ...here, run: "a", path: "Start", mark: "begin", reason: "Started" });
+  a.at(20, { ...here, run: "a", path: "Start", mark: "end", reason: "Stopped" });
+  b.at(21, { ...here, run: "b", path: "Start", mark: "begin", reason: "Started" });
+  b.at(25, { ...here, run: "b", path: "Sync/RBAC", mark: "fail", reason: "SyncFailed" });
+  expect(foldBook("cluster", [...b.lines, ...a.lines], later).map(({ run, state, outcome, durationMs }) => [run, state, outcome, durationMs])).toEqual([
+    ["a", "Closed", "Succeeded", 20_000],
+    ["b", "Open", undefined, undefined],
+  ]);
+});
+
+test("what a whole chapter is about ends with it, and nobody had to tell that", () => {
+  const controller = new StoryTeller("controller", "c", "pod-1");
+  const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
+  controller.at(0, { ...here, path: "Begun", mark: "begin", reason: "TargetChanged" });
+  controller.at(30, { ...here, path: "Node/worker-0", mark: "end", reason: "NodeUpdated" });
+  controller.at(60, { ...here, path: "Finished", mark: "end", reason: "AllUpdated" });
+  const [chapter] = foldBook("pool/worker", controller.lines, later);
+  expect(chapter?.sections[0]).toEqual({ path: "Begun", startedAt: "2026-01-02T10:00:00Z", endedAt: "2026-01-02T10:01:00Z", durationMs: 60_000, outcome: "Succeeded", reason: "TargetChanged", message: "", attempts: 1 });
 });
 
 test("a chapter of 10,000 lines is short enough for one object, and keeps sections, ends and failures", () => {

@@ -93,8 +93,8 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
       if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
       continue;
     }
-    const turns = rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "end" || line.mark === "fail");
-    const mayOpen = turns || rule.opens === undefined || rule.opens.includes(key);
+    const turns = (rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "fail")) || (rule.recovers === key && line.mark === "end");
+    const mayOpen = turns || (rule.turns === undefined && (rule.opens === undefined || rule.opens.includes(key)));
     const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
     if (draft !== undefined && (draft.run !== run || (turns && draft.lines.length > 0))) {
       if (draft.run !== run && (!mayOpen || (before !== undefined && at < before.at))) {
@@ -159,6 +159,7 @@ interface Step {
   reason: string;
   message: string;
   inferredEnd: number | undefined;
+  isInferred: boolean;
   details: Record<string, string>;
 }
 
@@ -174,7 +175,7 @@ export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { re
   if (first === undefined) throw new Error("bug: a chapter without a line");
   const steps = stepsOf(kind, draft.chapter, own);
   const { end } = draft;
-  if (end !== undefined) endSteps(steps, end);
+  if (end !== undefined) endSteps(steps, end, chapterRule(kind, draft.chapter).goesOn === true);
   const sections = steps.map((step) => sectionOf(step));
 
   const lastWord = (end === undefined ? undefined : own.findLast(({ line }) => line.mark === "end" || line.mark === "fail")?.line) ?? own.at(-1)?.line ?? first.line;
@@ -242,6 +243,7 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
       if (step.isOpen && step.path === "PostAction/Rebooted" && writerKey(from) === writerKey(line) && from.boot !== line.boot && line.path !== step.path) {
         step.isOpen = false;
         step.inferredEnd = placed.at;
+        step.isInferred = true;
         step.outcome = "Succeeded";
       }
       if (line.mark === "retry" && step.isOpen && writerKey(from) === writerKey(line)) {
@@ -253,7 +255,7 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
     let step = steps.get(line.path);
     if (step === undefined) {
       const index = order.indexOf(sectionKeyOf(kind, chapter, line.path) ?? "");
-      step = { path: line.path, order: index < 0 ? order.length : index, start: placed, end: undefined, isOpen: false, attempts: 0, outcome: undefined, reason: line.reason, message: line.msg, inferredEnd: undefined, details: {} };
+      step = { path: line.path, order: index < 0 ? order.length : index, start: placed, end: undefined, isOpen: false, attempts: 0, outcome: undefined, reason: line.reason, message: line.msg, inferredEnd: undefined, isInferred: false, details: {} };
       steps.set(line.path, step);
       inTurn.push(step);
     }
@@ -268,6 +270,7 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
           step.isOpen = true;
           step.outcome = undefined;
           step.end = undefined;
+          step.isInferred = false;
           step.inferredEnd = undefined;
         }
         break;
@@ -280,6 +283,7 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
         if (step.attempts === 0) step.attempts = 1;
         step.isOpen = false;
         step.end = placed;
+        step.isInferred = false;
         step.inferredEnd = undefined;
         step.outcome = line.outcome ?? (line.mark === "end" ? "Succeeded" : line.mark === "fail" ? "Failed" : "NotRequired");
         break;
@@ -288,13 +292,17 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
   return inTurn.toSorted((a, b) => a.order - b.order || a.start.at - b.start.at);
 }
 
-/** The chapter is over: what nobody told the end of has ended with it, or when the next thing began. */
-function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>): void {
+/**
+ * The chapter is over. Where one step follows the other, what nobody told the end of has ended when the next one began; what
+ * a whole chapter is about, such as a drift, ends with it.
+ */
+function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>, inTurn: boolean): void {
   for (const [index, step] of steps.entries()) {
     if (!step.isOpen) continue;
     const following = steps.slice(index + 1).find((each) => each.start.at >= step.start.at);
     step.isOpen = false;
-    step.inferredEnd = Math.min(end.at, following?.start.at ?? end.at);
+    step.inferredEnd = inTurn ? Math.min(end.at, following?.start.at ?? end.at) : end.at;
+    step.isInferred = inTurn;
     step.outcome = end.outcome === "Failed" ? "Unknown" : end.outcome;
   }
 }
@@ -311,7 +319,7 @@ function sectionOf(step: Step): ChapterSection {
     reason: step.reason,
     message: step.message,
     attempts: step.attempts,
-    ...(step.inferredEnd !== undefined || (step.end?.line.via === "seen" && step.start.line.via === "told") ? { inferred: true } : {}),
+    ...(step.isInferred || (step.end?.line.via === "seen" && step.start.line.via === "told") ? { inferred: true } : {}),
     ...(Object.keys(step.details).length === 0 ? {} : { details: step.details }),
   };
 }

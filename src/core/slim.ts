@@ -1,5 +1,7 @@
 import type { Node, Pod } from "../api/kubernetes.ts";
+import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
+import { lastWriter } from "./changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
 
 /** Of a node what decisions read: not its images, volumes and heartbeats, which are most of its size. Every watch of nodes in one process keeps this. */
@@ -13,6 +15,13 @@ export function slimNode({ apiVersion, kind, metadata, spec, status }: Node): No
     spec: { ...(unschedulable === undefined ? {} : { unschedulable }), ...(taints === undefined ? {} : { taints }) },
     status: { ...(status?.addresses === undefined ? {} : { addresses: status.addresses }), conditions: (status?.conditions ?? []).map(({ lastHeartbeatTime: __, ...condition }: { readonly lastHeartbeatTime?: string } & NonNullable<NonNullable<Node["status"]>["conditions"]>[number]) => condition) },
   };
+}
+
+/** Of a MachineConfig everything, but of who wrote its fields only who did last. Every watch of MachineConfigs in one process keeps this. */
+export function slimMachineConfig(config: MachineConfig): MachineConfig {
+  const writer = lastWriter(config);
+  const { managedFields: _, ...metadata } = config.metadata;
+  return { ...config, metadata: writer === undefined ? metadata : { ...metadata, managedFields: [{ ...(writer.manager === undefined ? {} : { manager: writer.manager }), ...(writer.time === undefined ? {} : { time: writer.time }) }] } };
 }
 
 /** What of a node anything is decided by: not the kubelet's heartbeats. Equal values need no new look. */
