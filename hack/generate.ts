@@ -13,6 +13,7 @@ import { poolAnnotations } from "../src/core/pool-policy.ts";
 import { RolloutMeter } from "../src/core/rollout-meter.ts";
 import { SectionMeter, journalFamilies } from "../src/core/section-meter.ts";
 import { ServiceMeter } from "../src/core/service-meter.ts";
+import { StateMeter } from "../src/core/state-metrics.ts";
 import { lookMeter, storyFamilies } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
 import { version } from "../src/cli/version.ts";
@@ -164,6 +165,8 @@ function metrics(): string {
     `${head}\n${rows(controller)}`,
     "## The daemon\n\nAt `/metrics` on a loopback address of its machine, port 8797.",
     `${head}\n${rows(daemon)}`,
+    "## The state process\n\nAt `/metrics` of its own port, over TLS, to whoever the API server says may `get` that path. None of the figures above comes from it: they are the same whether it runs or not.",
+    `${head}\n${rows(new StateMeter().families(0, [], []))}`,
     "## Alerts\n\n`install/monitoring/alerts.yaml` gives them to the Prometheus operator. Those that name metrics of the daemon (`mcd_`) speak only where something on the machines scrapes these.",
     ...runbooks,
   ].join("\n\n");

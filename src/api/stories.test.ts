@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { healthReasonKey, healthTypes, keepingTypes } from "../core/health.ts";
 import { healthReasons, sectionKeyOf, stories, storyReasons } from "./stories.ts";
 
 const listed = (): ReadonlySet<string> => {
@@ -35,4 +36,10 @@ test("a path with a word of its own belongs to the section of its kind, also whe
   expect(sectionKeyOf("build", "Building", "Attempt/1/user:2")).toBe("Attempt/*");
   expect(sectionKeyOf("node", "Update", "Executed/Drained")).toBe("Executed/Drained");
   expect(sectionKeyOf("node", "Update", "Executed/Elsewhere")).toBeUndefined();
+});
+
+test("conditions of health have the reasons that they can give, and every such condition is in the table", () => {
+  expect(Object.keys(healthReasons).toSorted()).toEqual([...healthTypes, ...keepingTypes].toSorted());
+  // Which part it is stands in the reason; the table has the kind of it.
+  for (const reason of ["SyncRBACFailing", "ChildNodesDown", "NodeFailing", "DrainStalled", "RenderFailing", "NoLeader", "SyncStalled", "Off"]) expect(new Set<string>(Object.values(healthReasons).flat())).toContain(healthReasonKey(reason));
 });

@@ -1,14 +1,11 @@
 import { MachineStateBook, MachineStateChapter, MachineStateJournal } from "../api/index.ts";
 import { bookLabels, journals as journalNames } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
-import { bookObjectName } from "../core/book-keeper.ts";
+import { bookLabelOf, bookObjectName } from "../core/book-keeper.ts";
 import { journalOfNode } from "../core/journal.ts";
 import type { Shelves } from "../core/read-book.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../kube/kube-error.ts";
-
-/** Kubernetes allows this many characters in the value of a label: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */
-const labelLength = 63;
 
 /** Journals of everybody but the machines. */
 const components = [journalNames.operator, journalNames.controller, journalNames.server, journalNames.osBuilder, journalNames.bootstrap];
@@ -19,11 +16,8 @@ export function journalsOf(book: string): readonly string[] | undefined {
   return book.startsWith("node/") ? [journalOfNode(book.slice("node/".length)), ...components] : components;
 }
 
-/** Chapters of one book; a name too long for a label is looked for among all. */
-export function chaptersSelection(book: string): Selection {
-  const value = bookObjectName(book);
-  return value.length <= labelLength ? { labelSelector: `${bookLabels.book}=${value}` } : {};
-}
+/** Chapters of one book. */
+export const chaptersSelection = (book: string): Selection => ({ labelSelector: `${bookLabels.book}=${bookLabelOf(book)}` });
 
 /** The objects of a kind; none where the kind is not installed, or where whoever asks may not read it. */
 async function listed<T extends KubeObject>(kube: KubeClient, resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> {
@@ -64,7 +58,7 @@ const sampledMachines = 50;
 /** What explaining one pool needs of the past: its own book, and the finished updates of some of its machines. */
 export async function readPast(kube: KubeClient, pool: string, machines: readonly string[]): Promise<{ readonly own: Shelves; readonly updates: readonly MachineStateChapter[] }> {
   const every = Math.max(1, Math.ceil(machines.length / sampledMachines));
-  const values = machines.flatMap((name, index) => (index % every === 0 ? [bookObjectName(`node/${name}`)] : [])).filter((value) => value.length <= labelLength);
+  const values = machines.flatMap((name, index) => (index % every === 0 ? [bookLabelOf(`node/${name}`)] : []));
   const [own, updates] = await Promise.all([
     readShelves(kube, `pool/${pool}`),
     values.length === 0 ? [] : listed(kube, MachineStateChapter, { labelSelector: `${bookLabels.chapter}=Update,${bookLabels.book} in (${values.join(",")})` }),

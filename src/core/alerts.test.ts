@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { storyReasons } from "../api/stories.ts";
 import { lookMeter, storyFamilies } from "../controller/run-controller.ts";
 import { alerts, metricsNamedBy } from "./alerts.ts";
 import { factsOf } from "./answers.ts";
@@ -9,6 +10,7 @@ import { clusterMetrics } from "./metrics.ts";
 import { RolloutMeter } from "./rollout-meter.ts";
 import { SectionMeter } from "./section-meter.ts";
 import { ServiceMeter } from "./service-meter.ts";
+import { StateMeter } from "./state-metrics.ts";
 
 const families = [
   ...lookMeter(() => 0).families(),
@@ -16,6 +18,7 @@ const families = [
   ...new RolloutMeter().families(0),
   ...new ServiceMeter().families(0),
   ...storyFamilies({ sections: new SectionMeter() }, 0),
+  ...new StateMeter().families(0, [], []),
   ...daemonMetrics({ state: "Done", reason: "", config: "x", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "a"),
 ];
 const labelsOf = (metric: string) => families.find(({ name }) => name === metric)?.labels;
@@ -43,6 +46,11 @@ describe("alerts", () => {
     const rules = rule.spec.groups.flatMap((group) => group.rules);
     expect(rules.map(({ alert }) => alert)).toEqual(alerts.map(({ name }) => name));
     for (const [index, { annotations }] of rules.entries()) expect(annotations.runbook).toContain(alerts[index]?.remedy);
+  });
+
+  test("on what the closed list of reasons explains says the same as that list", () => {
+    for (const [name, reason] of [["MCODaemonSilent", "DaemonSilent"], ["MCOJoinOverdue", "JoinOverdue"]] as const) expect(alerts.find((alert) => alert.name === name)).toMatchObject({ means: storyReasons[reason].means, remedy: storyReasons[reason].next });
+    expect(alerts.find(({ name }) => name === "MCOStateNotKept")?.remedy).toContain(storyReasons.ChildDown.next);
   });
 
   test("no metric is described twice or without words", () => {

@@ -263,5 +263,11 @@ export function bookObjectName(book: string): string {
   return `${name.slice(0, most - 17)}-${hash.toString(16).padStart(16, "0")}`;
 }
 
+/** Characters that the value of a label may have: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */
+const labelLength = 63;
+
+/** The value of the label by which the chapters of a book are found: of a long name its end. */
+export const bookLabelOf = (book: string): string => bookObjectName(book).slice(-labelLength).replace(/^[^a-z0-9A-Z]+/, "");
+
 /** `node.worker-0.000042`. */
 export const chapterObjectName = (book: string, number: number): string => `${bookObjectName(book)}.${String(number).padStart(6, "0")}`;

@@ -4,6 +4,7 @@ import type { MachineStateJournal } from "../api/machine-state-journal.ts";
 import type { ReadBook, ReadChapter } from "./book-text.ts";
 import { type ClosedChapter, foldBook, linesOfChapter } from "./fold-book.ts";
 import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
+import { lineKey } from "./order-lines.ts";
 
 /** Everything that a reader finds: kept books and chapters, where somebody keeps them, and the journals. */
 export interface Shelves {
@@ -26,7 +27,9 @@ export function readBook({ books, chapters, journals }: Shelves, book: string, n
   const told = journals.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));
   // Of chapters that were thrown away the journals may still have lines.
   const isGone = (line: (typeof told)[number]) => index !== undefined && isKnown(index.through, line) && !open.some(({ chapter, run }) => chapter === line.chapter && (line.run === undefined || line.run === run));
-  const fresh = told.filter((line) => !isGone(line));
+  // What came late stands in another chapter, and once.
+  const late = new Set(kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))));
+  const fresh = told.filter((line) => !isGone(line) && !late.has(lineKey(line)));
   const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
     now,
     // Times of objects are whole seconds: a line within the last one is of the chapter that closed.

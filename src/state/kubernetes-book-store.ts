@@ -2,16 +2,15 @@ import { type Chapter, MachineStateChapter } from "../api/machine-state-chapter.
 import { MachineStateBook } from "../api/machine-state-book.ts";
 import { bookLabels, fieldManagers } from "../api/names.ts";
 import type { BookKind } from "../api/stories.ts";
-import { bookObjectName, chapterObjectName } from "../core/book-keeper.ts";
+import { bookLabelOf, bookObjectName, chapterObjectName } from "../core/book-keeper.ts";
 import { jsonBytes } from "../core/journal.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isExpired, isInvalid } from "../kube/kube-error.ts";
 import { type BookEntry, type BookIndex, type BookStore, type ChapterFilter, type StoreChange, byPlace, chapterClosed, countUp, isAskedFor } from "./book-store.ts";
 
 const owner = fieldManagers.books;
-/** A value of a label is at most so long; longer names are found by the whole list. */
+/** A value of a label is at most so long. */
 const labelLength = 63;
-const labelOf = (book: string) => bookObjectName(book).slice(-labelLength).replace(/^[^a-z0-9A-Z]+/, "");
 
 /** Books as objects of the API server: one for each book, one for each chapter, which goes with its book. */
 export class KubernetesBookStore implements BookStore {
@@ -42,7 +41,7 @@ export class KubernetesBookStore implements BookStore {
     if (uid !== undefined) this.#uids.set(book, uid);
     const labels = {
       [bookLabels.kind]: kindOf(book),
-      [bookLabels.book]: labelOf(book),
+      [bookLabels.book]: bookLabelOf(book),
       [bookLabels.chapter]: chapter.chapter,
       [bookLabels.state]: chapter.state,
       ...(chapter.outcome === undefined ? {} : { [bookLabels.outcome]: chapter.outcome }),
@@ -115,7 +114,7 @@ const kindOf = (book: string) => (book.includes("/") ? book.slice(0, book.indexO
 function selecting({ kind, book, chapter, state }: ChapterFilter): { readonly labelSelector?: string } {
   const wants = [
     ...(kind === undefined ? [] : [`${bookLabels.kind}=${kind}`]),
-    ...(book === undefined ? [] : [`${bookLabels.book}=${labelOf(book)}`]),
+    ...(book === undefined ? [] : [`${bookLabels.book}=${bookLabelOf(book)}`]),
     ...(chapter === undefined ? [] : [`${bookLabels.chapter}=${chapter}`]),
     ...(state === undefined ? [] : [`${bookLabels.state}=${state}`]),
   ];
