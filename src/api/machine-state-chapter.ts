@@ -87,7 +87,7 @@ export const MachineStateChapter = defineResource({
   ],
   columns: [
     { name: "Book", type: "string", jsonPath: ".spec.book", description: "Book that it is in." },
-    { name: "No", type: "integer", jsonPath: ".spec.number", description: "Its number." },
+    { name: "No.", type: "integer", jsonPath: ".spec.number", description: "Its number." },
     { name: "Chapter", type: "string", jsonPath: ".spec.chapter", description: "Which stage of life it tells of." },
     { name: "Started", type: "date", jsonPath: ".spec.startedAt", description: "When it began." },
     { name: "Duration", type: "string", jsonPath: ".spec.duration", description: "How long it took." },

@@ -7,7 +7,7 @@ import { ClusterOperator, MachineConfig, MachineConfigPool, definedResources, ku
 import { type KubeObject, conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
-import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence } from "../../src/operator/manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, stateDeployment } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
 
@@ -51,7 +51,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     for (const pool of ["master", "worker"]) await updated(pool);
     await cluster.until(ClusterOperator, objects.clusterOperator, ({ status }) => conditionOf(status?.conditions, "Available")?.status === "True", "the operator is available");
     const pods = (await cluster.kube.list(kubernetes.Pod, { namespace })).items;
-    expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual([objects.controller, objects.daemon, objects.daemon, objects.operator].sort());
+    expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual([objects.controller, objects.daemon, objects.daemon, objects.operator, objects.state].sort());
     // Components run from the image of the operator's own pod.
     expect([...new Set(pods.flatMap(({ spec }) => spec?.containers.map(({ image }) => image)))]).toEqual([suiteImage(version)]);
   });
@@ -59,7 +59,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
   test("every manifest is understood by the API server to the last field", async () => {
     const inputs = { image: suiteImage(version), version, certificateHash: "", logLevel: "debug" as const };
     const byService = { ...admissionWebhook({ address: undefined, ca: "ca" }), metadata: { name: "by-service" } };
-    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), daemonSet(inputs), admissionService(), byService, ...builtInPools()];
+    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), stateDeployment(inputs, 1), daemonSet(inputs), admissionService(), byService, ...builtInPools()];
     const folders = ["install", "install/crds", "examples"].flatMap((folder) => readdirSync(join(root, folder)).map((file) => join(root, folder, file)));
     const files = folders.filter((file) => file.endsWith(".yaml") && !file.endsWith("kustomization.yaml"));
     const documents = [...files.map((file) => readFileSync(file, "utf8")), ...byOperator.map((manifest) => stringify(manifest))].join("\n---\n");
