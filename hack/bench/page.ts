@@ -1,4 +1,5 @@
 import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
+import type { BookFigures } from "./books.ts";
 import type { Memory, RollOutFigures, UpFigures } from "./cluster.ts";
 import type { ControlPlaneFigures, ControlPlaneRuns } from "./control-plane/roll-out.ts";
 import type { DecisionFigures } from "./decisions.ts";
@@ -33,6 +34,7 @@ export interface Report {
   readonly largest?: Section<LargestFigures>;
   readonly machines?: Section<MachineFigures>;
   readonly apiServer?: Section<ApiServerFigures>;
+  readonly books?: Section<BookFigures>;
   readonly controlPlane?: Section<ControlPlaneRuns>;
   readonly scale?: Section<ControlPlaneRuns>;
 }
@@ -51,7 +53,7 @@ function daemonRange(processes: RollOutFigures["memory"][number]["processes"], o
   return values.length === 0 ? "none" : `${Math.min(...values).toFixed(1)} – ${Math.max(...values).toFixed(1)}`;
 }
 
-function goals({ up, rollOuts, controlPlane, scale }: Report): string {
+function goals({ up, rollOuts, controlPlane, scale, books }: Report): string {
   const rows: (string | number)[][] = [];
   if (rollOuts !== undefined) {
     const { writeToDesiredConfig: wait, memory } = rollOuts.figures;
@@ -71,7 +73,40 @@ function goals({ up, rollOuts, controlPlane, scale }: Report): string {
     const { node, machineConfigNode, drain, bytes } = budgetOf(first);
     rows.push(["requests that write, per machine and update: MachineConfigNode, Node and its target, drain", "≤ 8, 6 + 1, 4", `${machineConfigNode}, ${node}, ${drain}`], ["bodies of all requests, per machine and update", "≤ 40 KiB", `${bytes} KiB`]);
   }
+  if (books !== undefined) {
+    const { nodes, chaptersPerNode, chaptersMiB, writesPerUpdate, idle, readersMs } = books.figures;
+    rows.push(
+      [`\`mco book\` of a node and \`mco explain\` of its pool, ${nodes} machines with ${chaptersPerNode} chapters each, p95`, "< 200 ms", `${readersMs.book.p95} ms, ${readersMs.explain.p95} ms`],
+      ["their chapters", "≤ 20 MiB", `${chaptersMiB} MiB`],
+      ["writes of a chapter, per machine and update", "≤ 2", writesPerUpdate],
+      ["writes of the suite's objects in a cluster where nothing happens", "< 1 a minute", `${idle.writesPerMinute} a minute, ${idle.machines} machines`],
+    );
+  }
   return table(["what", "goal", "measured"], rows);
+}
+
+function bookText({ environment, figures }: Section<BookFigures>): string {
+  const { nodes, chaptersPerNode, linesPerUpdate, foldsLinesPerSecond, readsLinesPerSecond, largestChapterKiB, chaptersMiB, openBooksKiB, idle, readersMs } = figures;
+  return `## The books
+
+${measuredOn(environment)} ${thousands(nodes)} machines with ${chaptersPerNode} updates each, ${linesPerUpdate} lines an update, as the daemon, the node and the drain controller tell them.
+Folding is by processor time, in one thread; its baseline is reading the same lines from JSON. Readers run the commands' own code in one process, connected once, against the embedded
+API server in another, over TLS; their baseline is a list of the Nodes. *Idle* counts changed MachineState objects, MachineConfigNodes, pools and the MachineConfiguration of a cluster
+of ${idle.machines} machines over ${idle.seconds} s.
+
+${table(
+  ["", "measured", "baseline"],
+  [
+    ["lines folded per second", thousands(foldsLinesPerSecond), thousands(readsLinesPerSecond)],
+    ["all chapters", `${chaptersMiB} MiB`, ""],
+    ["the largest chapter", `${largestChapterKiB} KiB`, ""],
+    ["memory of a book with an update under way", `${openBooksKiB} KiB`, ""],
+    ["`mco book node/…`, median / p95", `${readersMs.book.median} / ${readersMs.book.p95} ms`, `${readersMs.baseline.median} / ${readersMs.baseline.p95} ms`],
+    ["`mco explain pool/…`, median / p95", `${readersMs.explain.median} / ${readersMs.explain.p95} ms`, ""],
+    ["`mco timeline pool/…`, median / p95", `${readersMs.timeline.median} / ${readersMs.timeline.p95} ms`, ""],
+    ["writes while nothing happens", `${idle.writesPerMinute} a minute`, ""],
+  ],
+)}`;
 }
 
 /** Writes per machine, by what the budget calls them: the drain's own writes of Nodes count as drain, all of MachineConfigNodes as theirs; the target is one of the Node's, which the budget counts beside. */
@@ -241,13 +276,14 @@ ${table(
 export function page(report: Report): string {
   const parts = [
     "# Benchmarks\n\nWritten by `make bench` from what it measured; the raw figures are in [benchmarks.json](benchmarks.json). No test asserts a figure.",
-    report.up === undefined && report.rollOuts === undefined && report.controlPlane === undefined ? undefined : goals(report),
+    report.up === undefined && report.rollOuts === undefined && report.controlPlane === undefined && report.books === undefined ? undefined : goals(report),
     report.rollOuts === undefined ? undefined : rollOutText(report.rollOuts),
     report.up === undefined ? undefined : upText(report.up),
     report.decisions === undefined ? undefined : decisionText(report.decisions),
     report.largest === undefined ? undefined : largestText(report.largest),
     report.machines === undefined ? undefined : machineText(report.machines),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
+    report.books === undefined ? undefined : bookText(report.books),
     report.controlPlane === undefined ? undefined : controlPlaneText("A roll-out to many machines", report.controlPlane),
     report.scale === undefined ? undefined : controlPlaneText("The same at scale", report.scale),
   ];
