@@ -187,6 +187,18 @@ describe("clocks", () => {
   });
 });
 
+test("a machine that goes to one target twice, the first time without a drain, has a chapter for each time", () => {
+  const first = new StoryTeller("daemon", "worker-0", "boot-0");
+  first.at(-602, { ...update, path: "Requested", mark: "end", reason: "TargetSeen" });
+  for (const path of ["Executed/Cordoned", "Executed/Drained"] as const) first.at(-600, { ...update, path, mark: "skip", reason: "NotRequired" });
+  first.at(-590, { ...update, path: "Updated", mark: "end", reason: "Succeeded" });
+  const second = toldUpdate();
+  expect(chaptersOf([...first.lines, ...second.lines]).map(({ run, state, outcome, startedAt, skew }) => ({ run, state, outcome, startedAt, skew }))).toEqual([
+    { run: update.run, state: "Closed", outcome: "Succeeded", startedAt: "2026-01-02T09:49:58Z", skew: undefined },
+    { run: update.run, state: "Closed", outcome: "Succeeded", startedAt: "2026-01-02T10:00:00Z", skew: undefined },
+  ]);
+});
+
 describe("the life of a component", () => {
   test("is one chapter from a start or a change of health to the next", () => {
     const operator = new StoryTeller("operator", "operator-x", "pod-1");

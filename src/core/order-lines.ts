@@ -54,19 +54,46 @@ export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[]
   return causesFirst(placed);
 }
 
+/**
+ * For each end that one writer told, the beginning that another one told: the last end of a section follows from the last
+ * beginning of it, the one before from the one before. One run may be gone through more than once, and what is oldest may be
+ * missing.
+ */
+function causesOf(placed: readonly PlacedLine[]): ReadonlyMap<PlacedLine, PlacedLine> {
+  const begins = new Map<string, PlacedLine[]>();
+  const ends = new Map<string, Map<string, PlacedLine[]>>();
+  for (const each of placed) {
+    const { chapter, run, path, mark } = each.line;
+    const key = `${chapter}\n${run ?? ""}\n${path}`;
+    if (mark === "begin") begins.set(key, [...(begins.get(key) ?? []), each]);
+    else if (mark === "end" || mark === "fail") {
+      const writers = ends.get(key) ?? new Map<string, PlacedLine[]>();
+      ends.set(key, writers);
+      writers.set(writerKey(each.line), [...(writers.get(writerKey(each.line)) ?? []), each]);
+    }
+  }
+  const causes = new Map<PlacedLine, PlacedLine>();
+  for (const [key, writers] of ends) {
+    for (const [writer, own] of writers) {
+      const others = (begins.get(key) ?? []).filter(({ line }) => writerKey(line) !== writer);
+      for (let back = 1; back <= Math.min(own.length, others.length); back += 1) {
+        const [end, begin] = [own.at(-back), others.at(-back)];
+        if (end !== undefined && begin !== undefined) causes.set(end, begin);
+      }
+    }
+  }
+  return causes;
+}
+
 /** Puts ends that stand before their beginning, which another writer told, behind it. */
 function causesFirst(placed: readonly PlacedLine[]): readonly PlacedLine[] {
-  const sectionKey = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
-  const firstBegin = new Map<string, PlacedLine>();
-  for (const each of placed) if (each.line.mark === "begin" && !firstBegin.has(sectionKey(each.line))) firstBegin.set(sectionKey(each.line), each);
+  const causes = causesOf(placed);
   let moved = false;
   // Whoever has one line moved has said all later ones after it.
   const least = new Map<string, number>();
   const fixed = placed.map((each): PlacedLine => {
-    const begin = firstBegin.get(sectionKey(each.line));
     const writer = writerKey(each.line);
-    const early = begin !== undefined && begin !== each && each.line.mark !== "begin" && writerKey(begin.line) !== writer && each.at < begin.at;
-    const at = Math.max(early ? begin.at : each.at, least.get(writer) ?? each.at);
+    const at = Math.max(each.at, causes.get(each)?.at ?? each.at, least.get(writer) ?? each.at);
     if (at === each.at) return each;
     moved = true;
     least.set(writer, at);

@@ -106,7 +106,7 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
     for (let conflicts = 0; ; conflicts += 1) {
       known ??= await kube.get(MachineStateJournal, { name }, options);
       if (known === undefined) return "absent";
-      const taken = waiting;
+      const taken = [...waiting];
       const change = appendLines(known.spec, taken.map(({ line }) => line));
       const forget = () => {
         const sent = new Set(taken);

@@ -149,6 +149,21 @@ describe("a scribe on a machine", () => {
     expect((await object()).map(({ msg }) => msg)).toEqual(["1", "2"]);
   });
 
+  test("brings a line that comes while an answer is on its way", async () => {
+    const { scribe, trouble, pass, object, kernel } = await scene();
+    trouble.between = (next) => async (request, signal) => {
+      const response = await next(request, signal);
+      await kernel.clock.sleep(3000, signal);
+      return response;
+    };
+    for (let count = 1; count <= 20; count += 1) {
+      scribe.line(line("Updated", String(count)));
+      await pass(700);
+    }
+    await pass(30_000);
+    expect((await object()).map(({ msg }) => msg)).toEqual(Array.from({ length: 20 }, (_, index) => String(index + 1)));
+  });
+
   test("reads again when somebody else has written in between", async () => {
     const { scribe, cluster, pass, act, object } = await scene();
     scribe.line(line("Requested", "1"));

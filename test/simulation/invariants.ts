@@ -1,10 +1,15 @@
 import { type Node, type Pod, kubernetes } from "../../src/api/kubernetes.ts";
 import { MachineConfig } from "../../src/api/machine-config.ts";
 import { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
+import type { JournalLine } from "../../src/api/journal-line.ts";
+import { MachineStateJournal } from "../../src/api/machine-state-journal.ts";
 import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
 import { annotations, labels, nodeStates } from "../../src/api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../../src/api/object.ts";
 import { factsOf, poolFacts } from "../../src/core/answers.ts";
+import { foldBook } from "../../src/core/fold-book.ts";
+import { journalOfNode } from "../../src/core/journal.ts";
+import { linesOnDisk } from "../../src/daemon/machine-books.ts";
 import { nodeConfigOf } from "../../src/core/node-config.ts";
 import { poolOfNode } from "../../src/core/pool-of-node.ts";
 import { poolStatus } from "../../src/core/pool-status.ts";
@@ -30,6 +35,8 @@ export const invariants = {
   16: "no machine of a paused pool is taken",
   18: "once faults stop, every healthy node ends on the newest target and stays there",
   19: "a node that is out of service gets a newer target before any healthy one",
+  21: "a story line that a machine has settled comes to its journal once, in its writer's order, and as it was written down",
+  22: "the story of a machine's last update ends when the update does, and well",
   25: "of a MachineConfigNode no condition is lost, goes back in time, or contradicts the phases that it is made of, in any version",
 } as const;
 
@@ -122,6 +129,7 @@ export class InvariantKeeper {
   readonly configs: Mirror<MachineConfig>;
   readonly pods: Mirror<Pod>;
   readonly machineConfigNodes: Mirror<MachineConfigNode>;
+  readonly journals: Mirror<MachineStateJournal>;
   readonly #kernel: Kernel;
   readonly #machines: ReadonlyMap<string, SimulatedMachine>;
   readonly #unavailableSince = new Map<string, number>();
@@ -131,11 +139,14 @@ export class InvariantKeeper {
   /** When those who choose machines saw less than there was. */
   readonly #blindness: () => readonly Blindness[];
   #countsStand = false;
+  /** Journal → every line that it ever told, by writer, boot and number; and the number of the last one of each writer. */
+  readonly told = new Map<string, Map<string, JournalLine>>();
+  readonly #lastTold = new Map<string, number>();
   /**
    * How many choices, reboots, evictions and claims were looked at, choices in quarantine, in a pause, of a machine that was out of service, statuses that
-   * were worked out anew, versions of conditions: a check that never looks proves nothing.
+   * were worked out anew, versions of conditions, story lines and stories of updates: a check that never looks proves nothing.
    */
-  readonly checks = { choices: 0, reboots: 0, removals: 0, claims: 0, quarantines: 0, pauses: 0, cures: 0, statuses: 0, conditions: 0 };
+  readonly checks = { choices: 0, reboots: 0, removals: 0, claims: 0, quarantines: 0, pauses: 0, cures: 0, statuses: 0, conditions: 0, lines: 0, stories: 0 };
 
   /** How many processes that choose machines there were, so that a change of them is noticed. */
   readonly #controllersSoFar: () => number;
@@ -147,6 +158,7 @@ export class InvariantKeeper {
     this.#controllersSoFar = controllers.soFar;
     this.pools = new Mirror(MachineConfigPool, (before, after) => this.#poolChanged(before, after));
     this.machineConfigNodes = new Mirror(MachineConfigNode, (before, after) => this.#conditionsChanged(before, after));
+    this.journals = new Mirror(MachineStateJournal, (_before, after) => this.#journalChanged(after));
     this.configs = new Mirror(MachineConfig, () => undefined);
     this.pods = new Mirror<Pod>(kubernetes.Pod, (before, after) => this.#podChanged(before, after));
     this.nodes = new Mirror<Node>(kubernetes.Node, (before, after) => this.#nodeChanged(before, after));
@@ -154,7 +166,7 @@ export class InvariantKeeper {
 
   /** Begins to watch, once the kinds are there; again after the server that it watched is gone. */
   follow(kube: KubeClient): void {
-    for (const mirror of [this.pools, this.configs, this.pods, this.machineConfigNodes, this.nodes]) mirror.follow(kube);
+    for (const mirror of [this.pools, this.configs, this.pods, this.machineConfigNodes, this.journals, this.nodes]) mirror.follow(kube);
   }
 
   violated(invariant: keyof typeof invariants, what: string): void {
@@ -199,6 +211,49 @@ export class InvariantKeeper {
   /** 15: from now on until `false` nothing happens to machines, so that no count may move. */
   countsStand(stand: boolean): void {
     this.#countsStand = stand;
+  }
+
+  /** 21: a journal has grown. What leaves the ring is remembered here. */
+  #journalChanged(after: MachineStateJournal | undefined): void {
+    if (after === undefined) return;
+    const { name } = after.metadata;
+    const told = this.told.get(name) ?? new Map<string, JournalLine>();
+    this.told.set(name, told);
+    const now = new Set<string>();
+    for (const line of after.spec.lines) {
+      const writer = `${line.writer.component}/${line.writer.instance}/${line.boot}`;
+      const key = `${writer}/${line.seq}`;
+      if (now.has(key)) this.violated(21, `${name} has ${key} twice`);
+      now.add(key);
+      if (told.has(key)) continue;
+      this.checks.lines += 1;
+      const last = this.#lastTold.get(`${name} ${writer}`) ?? 0;
+      if (line.seq <= last) this.violated(21, `${name}: ${key} comes after ${last}`);
+      this.#lastTold.set(`${name} ${writer}`, line.seq);
+      told.set(key, line);
+    }
+  }
+
+  /** 21 and 22: what machines have written down is what their journals have told, and every story has its end. */
+  async checkStories(): Promise<void> {
+    const all = [...this.told.values()].flatMap((lines) => [...lines.values()]);
+    for (const machine of this.#machines.values()) {
+      const book = `node/${machine.name}`;
+      const told = this.told.get(journalOfNode(machine.name)) ?? new Map<string, JournalLine>();
+      const settled = (await linesOnDisk(machine.host, machine.name, new AbortController().signal)).filter(({ level }) => level === "boundary");
+      for (const line of settled) {
+        const key = `${line.writer.component}/${line.writer.instance}/${line.boot}/${line.seq}`;
+        const has = told.get(key);
+        if (has === undefined) this.violated(21, `${machine.name} has written down ${key} (${line.path} ${line.mark}), and its journal has never told it`);
+        else if (has.path !== line.path || has.mark !== line.mark || has.at !== line.at) this.violated(21, `${key} is ${line.path} ${line.mark} on ${machine.name}, and ${has.path} ${has.mark} in its journal`);
+      }
+      const node = this.nodes.objects.get(machine.name);
+      const last = foldBook(book, all.filter((line) => line.book === book), { now: this.#kernel.clock.now() }).findLast(({ chapter }) => chapter === "Update");
+      if (node === undefined || last === undefined) continue;
+      this.checks.stories += 1;
+      const target = annotation(node, annotations.currentConfig);
+      if (isSettled(node) && (last.run !== target || last.state !== "Closed" || last.outcome !== "Succeeded")) this.violated(22, `${machine.name} has ${target}, and the last update of its book, to ${last.run}, is ${last.state} ${last.outcome ?? ""}: ${last.sections.map(({ path, outcome }) => `${path} ${outcome ?? "goes on"}`).join(", ")}`);
+    }
   }
 
   /** 25: a version of a MachineConfigNode. */

@@ -1,5 +1,6 @@
 import { type Node, kubernetes } from "../../src/api/kubernetes.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
+import { nodeScribe } from "../../src/daemon/machine-books.ts";
 import type { Host } from "../../src/host/host.ts";
 import { type MemoryHost, memoryHost } from "../../src/host/memory/memory-host.ts";
 import { runControllers } from "../../src/kube/controller.ts";
@@ -125,6 +126,10 @@ export class SimulatedMachine {
       if (kernel.chance(crashAtEffect())) this.killDaemon();
     };
     const host = life.wrap(tamper?.(this.host, this) ?? this.host, "host", point);
-    void runControllers([daemonController({ host, nodeName: name })], { ...life.ports, kube, events, coalesceMs: 50 }, life.signal).catch(onFailure);
+    void (async () => {
+      const { scribe, past } = await nodeScribe({ ...life.ports, host, nodeName: name, kube }, life.signal);
+      life.signal.addEventListener("abort", () => scribe.stop(), { once: true });
+      await runControllers([daemonController({ host, nodeName: name, past })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+    })().catch(onFailure);
   }
 }

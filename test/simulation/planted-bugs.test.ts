@@ -169,6 +169,28 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     },
   },
   {
+    invariant: 21,
+    bug: "a daemon does not read what its journal has, and tells everything again",
+    faults: true,
+    plant: {
+      transport: (transport, life) => async (request, signal) => {
+        const response = await transport(request, signal);
+        if (!life.name.startsWith("daemon/") || request.method !== "GET" || !request.target.includes("/machinestatejournals/") || typeof response.body !== "string") return response;
+        return { ...response, body: JSON.stringify({ ...(JSON.parse(response.body) as object), spec: { lines: [], last: [] } }) };
+      },
+    },
+  },
+  {
+    invariant: 21,
+    bug: "a daemon sends what it has not written down",
+    plant: { host: (host) => ({ ...host, books: { ...host.books, append: (boot, lines, how, signal) => host.books.append(boot, lines.map((line) => line.replace('"mark":"end"', '"mark":"note"')), how, signal) } }) },
+  },
+  {
+    invariant: 22,
+    bug: "the end of an update gets lost on its way",
+    plant: { transport: withBody((body) => (body.includes('"path":"Updated"') ? JSON.stringify((JSON.parse(body) as { value?: { path?: string } }[]).filter(({ value }) => value?.path !== "Updated")) : body)) },
+  },
+  {
     invariant: 25,
     bug: "what others wrote to a MachineConfigNode meanwhile is overwritten",
     faults: true,

@@ -50,7 +50,7 @@ export const enoughSeeds = 80;
 const expected = {
   accidents: ["daemon killed", "controller killed", "second controller", "API server restarted", "boot not finalised", "boots not finalised for a while", "power cut"],
   faults: ["conflict", "stale read", "coalesced watch", "stalled watch", "lagging watch", "watch cut", "request lost", "reply lost", "slow message", "leader change"],
-  checks: ["choices", "reboots", "removals", "claims", "quarantines", "pauses", "cures", "statuses", "conditions"],
+  checks: ["choices", "reboots", "removals", "claims", "quarantines", "pauses", "cures", "statuses", "conditions", "lines", "stories"],
 } as const;
 
 /** What a run with faults did not have: a test that never meets its trouble proves nothing. */

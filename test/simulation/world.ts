@@ -1,10 +1,13 @@
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
-import { ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Pod, definedResources, kubernetes, names } from "../../src/api/index.ts";
+import { ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, MachineStateJournal, type Pod, definedResources, kubernetes, names } from "../../src/api/index.ts";
 import { runController } from "../../src/controller/run-controller.ts";
+import { journalOfNode } from "../../src/core/journal.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
+import { componentSending, createJournalWriter } from "../../src/kube/journal-writer.ts";
+import { createStoryScribe } from "../../src/kube/story-scribe.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Host } from "../../src/host/host.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
@@ -144,6 +147,7 @@ export class World {
           metadata: { name: names.objects.controllerConfig, annotations: { [annotations.generatedByVersion]: version } },
           spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: stockImage, releaseImage: "release", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
         } as unknown as ControllerConfig);
+        await this.#makeJournal(names.journals.controller);
         this.keeper.follow(kube);
         for (const role of ["master", "worker"]) await kube.create(MachineConfig, this.#config(`50-${role}`, role, { "/etc/test/base": role }));
       })(),
@@ -153,6 +157,10 @@ export class World {
     for (let index = 0; index < workers; index += 1) await this.#addMachine(`worker-${index}`, { [labels.workerRole]: "", [labels.zone]: `zone-${index % 2}` });
     await this.#startApplication();
     this.startController();
+  }
+
+  #makeJournal(name: string): Promise<MachineStateJournal> {
+    return this.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name }, spec: { lines: [], last: [] } });
   }
 
   #config(name: string, role: string, files: Readonly<Record<string, string>>, kernelArguments: readonly string[] = [], osImageURL?: string): MachineConfig {
@@ -179,6 +187,7 @@ export class World {
     });
     this.machines.set(name, machine);
     await this.act(machine.join());
+    await this.act(this.#makeJournal(journalOfNode(name)));
     const node = await this.act(this.kube.get(kubernetes.Node, { name }));
     await this.act(
       this.kube.create(MachineConfigNode, {
@@ -197,7 +206,11 @@ export class World {
     this.#everController.push(life);
     const kube = this.#client(this.#connect(life), life);
     const events = createEventRecorder({ ...life.ports, kube, component: "machine-config-controller" });
-    void runController({ ...life.ports, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal)
+    const writer = { component: "controller", instance: life.name };
+    const journal = createJournalWriter({ ...life.ports, kube, name: names.journals.controller, owner: names.fieldManagers.journal, rules: componentSending });
+    const scribe = createStoryScribe({ ...life.ports, writer, boot: this.kernel.random.uuid(), journal });
+    life.signal.addEventListener("abort", () => scribe.stop(), { once: true });
+    void runController({ ...life.ports, scribe, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal)
       .catch((error: unknown) => {
         if (life.alive) this.failures.push(error);
       })
@@ -397,6 +410,7 @@ export class World {
     // It is not enough to arrive: everybody stays there.
     await this.pass(5 * 60_000);
     this.keeper.checkEnd();
+    await this.keeper.checkStories();
     this.keeper.checkStatus();
     await this.#disturbNobody();
     this.keeper.checkStatus();

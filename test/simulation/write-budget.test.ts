@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig } from "../../src/api/machine-config.ts";
 import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
-import { annotations, fieldManagers, labels, machineConfigNodeConditions as types } from "../../src/api/names.ts";
+import { annotations, fieldManagers, journals, labels, machineConfigNodeConditions as types } from "../../src/api/names.ts";
 import type { Condition } from "../../src/api/object.ts";
+import { journalOfNode } from "../../src/core/journal.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { World } from "./world.ts";
 
@@ -12,6 +13,8 @@ interface Write {
   readonly kind: string;
   readonly name: string;
   readonly bytes: number;
+  /** Virtual milliseconds. */
+  readonly at: number;
   readonly isTarget: boolean;
 }
 
@@ -30,11 +33,11 @@ async function rollOut(path: string): Promise<Told> {
     plant: {
       transport: (transport) => async (request, signal) => {
         const response = await transport(request, signal);
-        const [, kind = "", name = ""] = /\/(nodes|machineconfignodes|machineconfigpools|events)\/?([^/?]*)/.exec(request.target) ?? [];
+        const [, kind = "", name = ""] = /\/(nodes|machineconfignodes|machineconfigpools|machinestatejournals|events)\/?([^/?]*)/.exec(request.target) ?? [];
         const by = /fieldManager=([^&]*)/.exec(request.target)?.[1] ?? "";
         const body = typeof request.body === "string" ? request.body : "";
         // Leases are renewed by the clock, whatever is updated.
-        if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases")) writes.push({ by, kind, name, bytes: body.length, isTarget: by === fieldManagers.node && body.includes(annotations.desiredConfig) });
+        if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases")) writes.push({ by, kind, name, bytes: body.length, at: world.kernel.now, isTarget: by === fieldManagers.node && body.includes(annotations.desiredConfig) });
         return response;
       },
     },
@@ -89,19 +92,30 @@ describe("an update with drain and reboot", () => {
   test("writes no more to each object than its budget allows, and the target once", () => {
     for (const name of workers) {
       const of = (kind: string, by: RegExp) => told.writes.filter((write) => write.name === name && write.kind === kind && by.test(write.by) && !write.isTarget).length;
-      const counts = { target: told.writes.filter((write) => write.name === name && write.isTarget).length, node: of("nodes", /^(mcd|mcc-node)$/), drain: of("nodes", /^mcc-drain$/), machineConfigNode: of("machineconfignodes", /./) };
+      const counts = { target: told.writes.filter((write) => write.name === name && write.isTarget).length, node: of("nodes", /^(mcd|mcc-node)$/), drain: of("nodes", /^mcc-drain$/), machineConfigNode: of("machineconfignodes", /./), journal: told.writes.filter((write) => write.name === journalOfNode(name)).length };
       expect(counts.target, name).toBe(1);
       expect(counts.node, name).toBeLessThanOrEqual(6);
       expect(counts.drain, name).toBeLessThanOrEqual(4);
       expect(counts.machineConfigNode, name).toBeLessThanOrEqual(8);
+      expect(counts.journal, name).toBeLessThanOrEqual(4);
+      // Chapters are the state process's: one write when they open, one when they close.
+      expect(Object.values(counts).reduce((sum, count) => sum + count, 0) + 2, name).toBeLessThanOrEqual(25);
       // A roll-out that nobody counted would keep every budget.
-      expect(Math.min(counts.node, counts.drain, counts.machineConfigNode), name).toBeGreaterThan(2);
+      expect(Math.min(counts.node, counts.drain, counts.machineConfigNode, counts.journal), name).toBeGreaterThan(1);
     }
   });
 
-  test("sends at most 40 KiB for each machine, all requests of all components together", () => {
-    const bytes = told.writes.reduce((sum, write) => sum + write.bytes, 0);
-    expect(bytes / workers.length / 1024).toBeLessThanOrEqual(40);
+  test("sends at most 40 KiB for each machine, its chapter included; the journal of the controllers is everybody's, and gets one append in ten seconds", () => {
+    const kib = (writes: readonly Write[]) => writes.reduce((sum, { bytes }) => sum + bytes, 0) / 1024;
+    const shared = told.writes.filter(({ name }) => name === journals.controller);
+    const own = told.writes.filter((write) => !shared.includes(write));
+    // Events and the pool too.
+    expect(kib(own) / workers.length).toBeLessThanOrEqual(40);
+    const chapterKib = 12;
+    for (const name of workers) expect(kib(own.filter((write) => write.name === name || write.name === journalOfNode(name))) + chapterKib, name).toBeLessThanOrEqual(40);
+    expect(kib(shared) / workers.length).toBeLessThanOrEqual(5);
+    expect(shared.length).toBeGreaterThan(0);
+    for (const [index, { at }] of shared.entries()) expect(at - (shared[index - 1]?.at ?? -Infinity)).toBeGreaterThanOrEqual(9_000);
   });
 
   test("walks through the conditions in order, and back to rest", () => {
