@@ -142,7 +142,12 @@ class BooksChild implements Child {
           watches: [first, ...rest],
           owns: [],
           start(add, { signal: until }) {
-            for (const book of library.books) add(book);
+            const all = () => {
+              for (const book of library.books) add(book);
+            };
+            all();
+            const stopSettings = context.onSettings(all);
+            until.addEventListener("abort", stopSettings, { once: true });
             if (!keepsCluster) return;
             add(cluster);
             const stop = context.onTold(() => add(cluster));
@@ -151,6 +156,8 @@ class BooksChild implements Child {
           async reconcile(book, { caches, signal: until }) {
             const now = clock.now();
             const seen = look(book, { caches, now, seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }) });
+            // A journal may hold lines of what is long gone, whose book has had its time.
+            if (seen.subject?.is === "gone" && !library.has(book)) return settled();
             library.take(book, [...linesForBook(journalsOf(book, caches), book), ...seen.lines, ...(book === cluster ? context.told() : [])]);
             if (seen.subject?.is === "there") library.present(book, seen.subject.uid);
             if (seen.subject?.is === "gone") library.gone(book);

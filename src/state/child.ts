@@ -23,6 +23,8 @@ export interface ChildContext extends Ports {
   readonly told: () => readonly JournalLine[];
   /** Called when there is something told; returns the way to stop it. */
   readonly onTold: (listener: () => void) => () => void;
+  /** Called when the settings have changed; returns the way to stop it. */
+  readonly onSettings: (listener: () => void) => () => void;
   readonly up: () => void;
   readonly report: (news: ChildNews) => void;
   /** Writes conditions of MachineConfiguration `cluster`. */

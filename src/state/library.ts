@@ -14,7 +14,7 @@ export const indexEveryMs = 600_000;
 /** A book of which nothing is heard is looked at after this time, for what is too old. */
 const restMs = 6 * 3_600_000;
 /** Between the news that a book goes and its going, so that the news is stored first. */
-const farewellMs = 60_000;
+const farewellMs = 5000;
 /** Chapters that an index names. */
 const mostNamed = 20;
 
@@ -172,7 +172,8 @@ export class Library {
     if (shelf.index === undefined && shelf.chapters.size === 0) return { againMs: restMs };
     const pruning = pruneBook([...shelf.chapters.values()].map(({ summary }) => summary), this.#options.retention()[kindOf(book)], clock.now(), shelf.goneAt);
     if (pruning.prune === "book") return this.#farewell(book, shelf, signal);
-    if (pruning.numbers.length > 0) {
+    const dueInMs = this.#dueInMs(shelf);
+    if (pruning.numbers.length > 0 && dueInMs === 0) {
       // The index remembers what was in them before they go.
       for (const number of pruning.numbers) shelf.through = [...merged(shelf.through, shelf.chapters.get(number)?.through ?? [])];
       shelf.prunedThrough = Math.max(shelf.prunedThrough, ...pruning.numbers);
@@ -181,7 +182,12 @@ export class Library {
       await store.prune(book, pruning.numbers, signal);
     }
     const indexInMs = await this.#index(book, shelf, signal);
-    return { againMs: Math.min(restMs, indexInMs, shelf.keeper.nextLook(clock.now()) ?? restMs) };
+    return { againMs: Math.min(restMs, indexInMs, pruning.numbers.length > 0 && dueInMs > 0 ? dueInMs : restMs, shelf.keeper.nextLook(clock.now()) ?? restMs) };
+  }
+
+  /** In how many milliseconds the book's index may be written again; what is thrown away goes with it. */
+  #dueInMs({ indexAt }: Shelf): number {
+    return indexAt === undefined ? 0 : Math.max(0, indexEveryMs - (this.#options.clock.monotonic() - indexAt));
   }
 
   async #write(book: string, shelf: Shelf, change: ChapterChange, signal: AbortSignal): Promise<void> {
@@ -199,10 +205,9 @@ export class Library {
   /** Writes the index where it is due. @returns in how many milliseconds it will be. */
   async #index(book: string, shelf: Shelf, signal: AbortSignal): Promise<number> {
     if (equalValues(shelf.index, this.#indexOf(book, shelf))) return restMs;
-    const { clock } = this.#options;
-    const sinceMs = shelf.indexAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - shelf.indexAt;
+    const dueInMs = this.#dueInMs(shelf);
     // That what it is about came or went cannot be made again from chapters.
-    if (sinceMs < indexEveryMs && shelf.index?.subjectGoneAt === shelf.goneAt) return indexEveryMs - sinceMs;
+    if (dueInMs > 0 && shelf.index?.subjectGoneAt === shelf.goneAt) return dueInMs;
     await this.#writeIndex(book, shelf, signal);
     return restMs;
   }

@@ -75,6 +75,7 @@ export class StateController {
   readonly #told: JournalLine[] = [];
   readonly #toldKeys = new Set<string>();
   readonly #listeners = new Set<() => void>();
+  readonly #settingsListeners = new Set<() => void>();
   #gaps: KeepingGap[] = [];
   #bootstrap: BootstrapFacts = { journal: "missing" };
   #hasBootstrapNews = false;
@@ -139,7 +140,11 @@ export class StateController {
     const settingsOf = new WatchCache({ kube, resource: MachineConfiguration, clock, random, log });
     const watching = [maps.run(term), settingsOf.run(term)];
     const settings = (): StateSettings => stateSettings(maps.get(`${namespace}/${objects.stateConfig}`)?.data);
-    for (const cache of [maps, settingsOf]) cache.onChange(() => this.#wake());
+    settingsOf.onChange(() => this.#wake());
+    maps.onChange(() => {
+      this.#wake();
+      for (const listener of this.#settingsListeners) listener();
+    });
     await Promise.race([Promise.all([maps.synced, settingsOf.synced]), ended(term)]);
     const writer = new ConditionWriter(this.#options, settingsOf);
     let problems = "";
@@ -248,6 +253,10 @@ export class StateController {
         onTold: (listener) => {
           this.#listeners.add(listener);
           return () => this.#listeners.delete(listener);
+        },
+        onSettings: (listener) => {
+          this.#settingsListeners.add(listener);
+          return () => this.#settingsListeners.delete(listener);
         },
         up: () => {
           if (signal.aborted) return;

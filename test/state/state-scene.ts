@@ -30,6 +30,9 @@ export interface Write {
   readonly at: number;
 }
 
+/** For tests of long times: a lease that is renewed now and then. */
+export const patientLease = { leaseSeconds: 3600, renewSeconds: 3000, retrySeconds: 600 } as const;
+
 /** Who writes lines in a test, numbered as a scribe numbers them. */
 export class TestWriter {
   readonly #scene: StateScene;
@@ -149,8 +152,30 @@ export class StateScene {
     return this.kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data }, { owner: "people" });
   }
 
+  /** Makes the other parts of the suite look as they do when all is well, and their leases be renewed. */
+  async well(): Promise<void> {
+    const { kube, kernel } = this;
+    const named = (name: string) => ({ name, namespace, annotations: { [annotations.releaseImageVersion]: "1.0.0" } });
+    for (const name of [objects.operator, objects.controller]) {
+      const made = await kube.create(kubernetes.Deployment, { apiVersion: "apps/v1", kind: "Deployment", metadata: named(name), spec: { replicas: 1, selector: { matchLabels: { a: name } }, template: { metadata: { labels: { a: name } }, spec: { containers: [{ name: "c", image: "i" }] } } } });
+      await kube.patch(kubernetes.Deployment, { name, namespace }, { type: "merge", body: { status: { observedGeneration: made.metadata.generation, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 } } }, { subresource: "status" });
+    }
+    const made = await kube.create(kubernetes.DaemonSet, { apiVersion: "apps/v1", kind: "DaemonSet", metadata: named(objects.daemon), spec: { selector: { matchLabels: { a: "d" } }, template: { metadata: { labels: { a: "d" } }, spec: { containers: [{ name: "c", image: "i" }] } } } });
+    await kube.patch(kubernetes.DaemonSet, { name: objects.daemon, namespace }, { type: "merge", body: { status: { observedGeneration: made.metadata.generation, currentNumberScheduled: 1, numberMisscheduled: 0, desiredNumberScheduled: 1, updatedNumberScheduled: 1, numberReady: 1 } } }, { subresource: "status" });
+    await kube.patch(ClusterOperator, { name: objects.clusterOperator }, { type: "merge", body: { status: { conditions: [{ type: "Degraded", status: "False", reason: "AsExpected", message: "", lastTransitionTime: "2026-01-01T00:00:00Z" }], versions: [{ name: "operator", version: "1.0.0" }] } } }, { subresource: "status" });
+    for (const name of ["master", "worker"]) await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" });
+    for (const name of ["machine-config", objects.controller]) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name, namespace }, spec: { holderIdentity: `${name}_0`, leaseDurationSeconds: 15 } });
+    let turn = 0;
+    const renew = () => {
+      turn += 1;
+      for (const name of ["machine-config", objects.controller]) void kube.patch(kubernetes.Lease, { name, namespace }, { type: "merge", body: { spec: { renewTime: `2026-01-01T00:00:00.${String(turn).padStart(6, "0")}Z` } } });
+      kernel.schedule(10_000, "leases", renew);
+    };
+    renew();
+  }
+
   /** Starts a state process. `kill` ends it as a crash does: nothing more is sent. */
-  start(identity = "state-0"): { readonly stop: () => Promise<void>; readonly kill: () => void; readonly controller: StateController } {
+  start(identity = "state-0", lease: { readonly leaseSeconds: number; readonly renewSeconds: number; readonly retrySeconds: number } = { leaseSeconds: 15, renewSeconds: 10, retrySeconds: 2 }): { readonly stop: () => Promise<void>; readonly kill: () => void; readonly controller: StateController } {
     const stopping = new AbortController();
     let isDead = false;
     const transport = this.cluster.transport;
@@ -167,7 +192,7 @@ export class StateScene {
     });
     const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, scribe: memoryScribe() };
     const events = createEventRecorder({ ...ports, kube, component: "machine-state-controller" });
-    const controller = new StateController({ ...ports, kube, events, identity, version: "1.0.0", plant: (name, own) => this.plant[name]?.(own) ?? own() });
+    const controller = new StateController({ ...ports, kube, events, identity, version: "1.0.0", lease, plant: (name, own) => this.plant[name]?.(own) ?? own() });
     this.controller = controller;
     const running = controller.run(stopping.signal);
     void running.catch(() => undefined);
