@@ -327,10 +327,13 @@ describe("what happened before the cluster", () => {
       },
       says: { status: "False", reason: "BootstrapJournalMissing", message: expect.stringContaining("1 of its 1 lines are of no kind that there is") as string },
     },
-    { title: "without an end", prepare: async (scene: StateScene) => void (await scene.journal("bootstrap"), await bootstrap(scene).tell(...lines.slice(0, 2))), says: { status: "False", reason: "InProgress" } },
+    { title: "without an end", prepare: async (scene: StateScene) => {
+        await scene.journal("bootstrap");
+        await bootstrap(scene).tell(...lines.slice(0, 2));
+      }, says: { status: "False", reason: "InProgress" } },
   ])("is told as not known when its journal is $title, and everything else goes on", async ({ prepare, says }) => {
     const scene = await StateScene.make();
-    await scene.act(async () => void (await prepare(scene)));
+    await scene.act(async () => prepare(scene) as Promise<unknown>);
     const daemon = await scene.act(() => scene.node("worker-0"));
     const { controller } = scene.start();
     await scene.pass(60_000);
@@ -457,7 +460,7 @@ describe("health", () => {
     scene.start();
     await scene.pass(60_000);
     const settings = await scene.act(() => scene.kube.get(MachineConfiguration, { name: "cluster" }));
-    const owned = (manager: string) => (settings?.metadata.managedFields as { manager: string; subresource?: string; fieldsV1?: unknown }[]).filter((entry) => entry.manager === manager && entry.subresource === "status").flatMap(({ fieldsV1 }) => [...JSON.stringify(fieldsV1).matchAll(/k:\{\\"type\\":\\"(\w+)\\"\}/g)].map(([, type]) => type));
+    const owned = (manager: string) => ((settings?.metadata.managedFields ?? []) as { manager: string; subresource?: string; fieldsV1?: unknown }[]).filter((entry) => entry.manager === manager && entry.subresource === "status").flatMap(({ fieldsV1 }) => [...JSON.stringify(fieldsV1).matchAll(/k:\{\\"type\\":\\"(\w+)\\"\}/g)].map(([, type]) => type));
     expect(owned("mco-health").toSorted()).toEqual([...healthTypes].toSorted());
     expect(owned("mco-state").toSorted()).toEqual([...keepingTypes].toSorted());
     expect(conditionOf(settings?.status?.conditions, "BootstrapComplete")?.status).toBe("False");

@@ -28,9 +28,12 @@ export async function run(args: readonly string[]): Promise<number> {
   return runComponent({ component: "state", kubeconfig: values.kubeconfig, reporter: "machine-state-controller" }, async (ports, signal) => {
     const folder = values["metrics-tls"];
     const metrics = folder === undefined ? undefined : await metricsAt(ports.kube, { address: values["metrics-address"], port, folder: podPath(folder) });
-    await new StateController({ ...ports, identity: processIdentity("state"), version, ...(metrics === undefined ? {} : { metrics }) }).run(signal);
+    await new StateController({ ...ports, identity: identity(), version, ...(metrics === undefined ? {} : { metrics }) }).run(signal);
   });
 }
+
+/** A container that is started again in its pod has no other beside it: it takes the lease up at once where the one before left it. */
+const identity = () => (process.env["POD_NAME"] === undefined ? processIdentity("state") : `${process.env["POD_NAME"]}_state`);
 
 async function metricsAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<StateControllerOptions["metrics"]>> {
   const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
