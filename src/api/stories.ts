@@ -152,6 +152,7 @@ export const storyReasons = {
   UpgradeBegan: nothing("The suite goes to another release."),
   UpgradeDone: nothing("Every component and every required pool is at the release."),
   ManifestsRendered: nothing("Manifests of the bootstrap were written."),
+  ManifestsRefused: asks("What the installer has prepared cannot be taken as it is.", "Mend what the message names, and start the bootstrap again."),
   PoolRendered: nothing("A pool's first configuration was rendered."),
   ServerUp: nothing("The config server answers."),
   Served: nothing("A machine was given its configuration."),
@@ -273,7 +274,7 @@ export const stories = {
     Interrupted: { Interrupted: ["BuildInterrupted"] },
   },
   cluster: {
-    Bootstrap: { ManifestsRendered: ["ManifestsRendered"], "ControllerRendered/*": ["PoolRendered", "RenderRefused"], ServerUp: ["ServerUp"], "Served/*": ["Served"], ControlPlaneUp: ["ControlPlaneUp"], HandedOver: ["HandedOver"] },
+    Bootstrap: { ManifestsRendered: ["ManifestsRendered", "ManifestsRefused"], "ControllerRendered/*": ["PoolRendered", "RenderRefused"], ServerUp: ["ServerUp"], "Served/*": ["Served"], ControlPlaneUp: ["ControlPlaneUp"], HandedOver: ["HandedOver"] },
     Install: { Begun: ["InstallBegan"], "Pool/*": ["AllUpdated"], Finished: ["InstallDone"] },
     Upgrade: { Begun: ["UpgradeBegan"], "Pool/*": ["AllUpdated"], Finished: ["UpgradeDone"] },
     Operator: { Start: ["Started", "Stopped"], "Sync/*": ["SyncFailed", "SyncMended"], Degraded: ["SyncFailing", "SyncStalled", "VersionSkew", "NotAvailable", "Recovered"] },

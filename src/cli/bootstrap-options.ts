@@ -2,6 +2,7 @@
 export const bootstrapOptions = {
   "manifest-dir": { type: "string" },
   "dest-dir": { type: "string" },
+  "journal-dir": { type: "string" },
   "release-image": { type: "string" },
   json: { type: "boolean" },
 } as const;

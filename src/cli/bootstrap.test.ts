@@ -11,6 +11,8 @@ import { encodeDataUrl } from "../ignition/data-url.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { silentLogger } from "../ports/logger.ts";
+import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { foldBook } from "../core/fold-book.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import { commands } from "./commands.ts";
 import { version } from "./version.ts";
@@ -49,9 +51,10 @@ function manifests(objects: readonly object[], into = "in"): string {
   return to;
 }
 
-/** Everything below a folder: path → text. */
+/** Everything below a folder but the story of how it came there: path → text. */
 function tree(root: string, below = ""): Record<string, string> {
-  return Object.assign({}, ...readdirSync(join(root, below), { withFileTypes: true }).map((entry) => (entry.isDirectory() ? tree(root, join(below, entry.name)) : { [join(below, entry.name)]: readFileSync(join(root, below, entry.name), "utf8") }))) as Record<string, string>;
+  const entries = readdirSync(join(root, below), { withFileTypes: true }).filter(({ name }) => name !== "journal" && name !== "journals");
+  return Object.assign({}, ...entries.map((entry) => (entry.isDirectory() ? tree(root, join(below, entry.name)) : { [join(below, entry.name)]: readFileSync(join(root, below, entry.name), "utf8") }))) as Record<string, string>;
 }
 
 const files = (contents: Readonly<Record<string, string>>) => ({ config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(contents).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) } } });
@@ -102,7 +105,7 @@ describe("mco controller bootstrap", () => {
     const { code, out } = await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", to);
     expect(code).toBe(0);
     const output = tree(to);
-    expect(out.trim().split("\n").map((path) => path.slice(to.length + 1))).toEqual(Object.keys(output).sort());
+    expect(out.trim().split("\n").map((path) => path.slice(to.length + 1))).toEqual([...Object.keys(output).sort(), "journals/bootstrap.yaml"]);
     const { rendered, pools } = await cluster(everything as readonly KubeObject[]);
     const targets = Object.fromEntries((await pools()).map(({ metadata, spec }) => [metadata.name, spec.configuration?.name]));
     expect(Object.keys(targets).sort()).toEqual(["infra", "master", "worker"]);
@@ -220,6 +223,57 @@ describe("mco operator bootstrap", () => {
     expect(err).toMatch(says);
     expect(code).toBe(1);
     expect(existsSync(join(folder, "out"))).toBe(false);
+  });
+});
+
+describe("what a bootstrap tells", () => {
+  const map = (name: string, data: object) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace }, data });
+  const journalIn = (to: string) => parse(readFileSync(join(to, "journals/bootstrap.yaml"), "utf8"), { version: "1.1" }) as MachineStateJournal;
+
+  test("lies in one folder, and comes to the cluster as one more manifest, from which its first chapter follows", async () => {
+    const journal = join(folder, "story");
+    const ready = [settings, pullSecret, ...members];
+    const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
+    const asked = [map("machine-config-osimageurl", { releaseVersion: version, baseOSContainerImage: "os@sha256:1" }), { ...map("root-ca", { "ca.crt": pem }), metadata: { name: "root-ca", namespace: "kube-system" } }, { ...map("initial-kube-apiserver-server-ca", { "ca-bundle.crt": pem }), metadata: { name: "initial-kube-apiserver-server-ca", namespace: "openshift-config" } }, pullSecret];
+    expect((await mco("operator", "bootstrap", "--manifest-dir", manifests(asked, "first"), "--dest-dir", join(folder, "one"), "--journal-dir", journal)).code).toBe(0);
+    expect((await mco("controller", "bootstrap", "--manifest-dir", manifests([...ready, infra]), "--dest-dir", join(folder, "two"), "--journal-dir", journal)).code).toBe(0);
+    expect(readdirSync(journal).map((name) => name.replace(/-.*/, ""))).toEqual(["controller", "operator"]);
+    const object = journalIn(join(folder, "two"));
+    expect(MachineStateJournal.is(object)).toBe(true);
+    expect(object.metadata.name).toBe("bootstrap");
+    expect(object.spec.lines.map(({ writer, path, reason }) => `${writer.component} ${path} ${reason}`)).toEqual([
+      "operator ManifestsRendered ManifestsRendered",
+      ...["infra", "master", "worker"].map((pool) => `controller ControllerRendered/${pool} PoolRendered`),
+      "controller HandedOver HandedOver",
+    ]);
+    const [chapter, ...others] = foldBook("cluster", object.spec.lines, { now: Date.now() });
+    expect(others).toEqual([]);
+    expect(chapter).toMatchObject({ chapter: "Bootstrap", state: "Closed", outcome: "Succeeded" });
+    // As the cluster takes it.
+    const kernel = new Kernel(4);
+    const { kube } = await kernel.complete(inProcessCluster(kernel), 60_000);
+    expect((await kernel.complete(kube.create(MachineStateJournal, object), 60_000)).spec).toEqual(object.spec);
+  });
+
+  test("is not lost when nothing is made, where somebody named a folder for it", async () => {
+    const journal = join(folder, "story");
+    const { code } = await mco("controller", "bootstrap", "--manifest-dir", manifests([pullSecret]), "--dest-dir", join(folder, "out"), "--journal-dir", journal);
+    expect(code).toBe(1);
+    expect(existsSync(join(folder, "out"))).toBe(false);
+    const [name = ""] = readdirSync(journal);
+    expect(JSON.parse(readFileSync(join(journal, name), "utf8"))).toMatchObject({ path: "ManifestsRendered", mark: "fail", reason: "ManifestsRefused", msg: expect.stringContaining("the folder holds no ControllerConfig") as string, next: { action: "make one with `mco operator bootstrap`" } });
+  });
+
+  test("holds the newest lines where there are more than a journal takes, and says how many there were", async () => {
+    const journal = join(folder, "story");
+    mkdirSync(journal);
+    const line = (seq: number) => ({ v: 1, writer: { component: "server", instance: "bootstrap" }, boot: "b", seq, at: seq, mono: seq, book: "cluster", chapter: "Bootstrap", path: "Served/master", mark: "note", level: "boundary", reason: "Served", msg: "x".repeat(900), via: "told" });
+    writeFileSync(join(journal, "server-b.jsonl"), `${Array.from({ length: 400 }, (_, index) => JSON.stringify(line(index + 1))).join("\n")}\n{"v":1,"cut o`);
+    await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", join(folder, "out"), "--journal-dir", journal);
+    const { spec } = journalIn(join(folder, "out"));
+    expect(JSON.stringify(spec).length).toBeLessThanOrEqual(128 * 1024);
+    expect(spec.lines.at(-1)).toMatchObject({ path: "HandedOver", data: { lines: "403" } });
+    expect(spec.lines.filter(({ path }) => path === "Served/master").map(({ seq }) => seq).at(-1)).toBe(400);
   });
 });
 

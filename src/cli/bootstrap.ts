@@ -1,6 +1,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
+import type { JournalLine } from "../api/journal-line.ts";
+import type { StoryLineIn } from "../api/stories.ts";
+import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/bootstrap-journal.ts";
+import { journalLineIn } from "../core/journal.ts";
+import { createStoryScribe } from "../kube/story-scribe.ts";
+import { jsonLogger, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
+import type { LineStore } from "../ports/scribe.ts";
 import { type BootstrapInput, type BootstrapOptions, type BootstrapProblem, type Bootstrapped } from "../core/bootstrap.ts";
 import { currentGeneratorVersion } from "../controller/run-controller.ts";
 import { builtInPools } from "../operator/manifests.ts";
@@ -13,6 +21,7 @@ import { version } from "./version.ts";
 interface Values {
   readonly "manifest-dir"?: string | undefined;
   readonly "dest-dir"?: string | undefined;
+  readonly "journal-dir"?: string | undefined;
   readonly "release-image"?: string | undefined;
   readonly image?: string | undefined;
   readonly json?: boolean | undefined;
@@ -20,8 +29,11 @@ interface Values {
 
 const suiteImage = `mco.local/machine-config-operator:${version}`;
 
-/** Reads a folder of manifests, lets `make` decide what follows from it, and writes that. Nothing is written when anything is wrong. */
-export function bootstrap(values: Values, make: (inputs: readonly BootstrapInput[], options: BootstrapOptions) => Bootstrapped): number {
+/**
+ * Reads a folder of manifests, lets `make` decide what follows from it, and writes that. Nothing is written when anything is
+ * wrong, but the story of it into a folder that was named for that.
+ */
+export async function bootstrap(component: "operator" | "controller", values: Values, make: (inputs: readonly BootstrapInput[], options: BootstrapOptions) => Bootstrapped): Promise<number> {
   const [from, to] = [values["manifest-dir"], values["dest-dir"]];
   if (from === undefined) throw usageError("--manifest-dir is required: the folder of manifests to read");
   if (to === undefined) throw usageError("--dest-dir is required: the folder to write to");
@@ -49,26 +61,54 @@ export function bootstrap(values: Values, make: (inputs: readonly BootstrapInput
     }
     return [{ object: stored, place: at }];
   });
+  const journalFolder = values["journal-dir"] ?? join(to, "journal");
+  const scribe = createStoryScribe({ clock: systemClock, log: jsonLogger({ component, level: "warn" }), writer: { component, instance: hostname(), version }, boot: systemRandom.uuid(), store: folderStore(journalFolder, component) });
+  const tell = async (lines: readonly StoryLineIn<"cluster">[]) => {
+    for (const line of lines) scribe.line({ book: "cluster", ...line });
+    await scribe.settle();
+  };
   const made: Bootstrapped = problems.length > 0 ? { verdict: "refused", problems } : make(inputs, { version, generatorVersion: currentGeneratorVersion, image: values.image ?? suiteImage, builtInPools: builtInPools(), ...(values["release-image"] === undefined ? {} : { releaseImage: values["release-image"] }) });
   const say = (object: object) => process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
+  if (made.verdict === "made" || values["journal-dir"] !== undefined) await tell(bootstrapLines(component, made));
   if (made.verdict === "refused") {
     if (values.json === true) say({ verdict: made.verdict, problems: made.problems, notes });
     else process.stderr.write(`${[...made.problems.map((problem) => `error: ${sentence(problem)}`), ...notes.map((note) => `warning: ${note}`)].join("\n")}\n`);
     return exitCodes.failed;
   }
-  for (const { path, object } of made.files) {
+  const files = [...made.files];
+  // The controller comes last: it takes everything to the cluster that was told before.
+  if (component === "controller") {
+    await tell([handOverLine(await linesIn(journalFolder))]);
+    files.push(bootstrapJournal(await linesIn(journalFolder)));
+  }
+  for (const { path, object } of files) {
     const file = join(to, path);
     mkdirSync(dirname(file), { recursive: true });
     // Rendered configurations hold pull secrets and keys.
     writeFileSync(file, stringify(object, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false, sortMapEntries: true }), { mode: 0o600 });
   }
   const all = [...notes, ...made.notes];
-  if (values.json === true) say({ verdict: made.verdict, files: made.files.map(({ path }) => path), notes: all });
+  if (values.json === true) say({ verdict: made.verdict, files: files.map(({ path }) => path), journal: journalFolder, notes: all });
   else {
-    process.stdout.write(made.files.map(({ path }) => `${join(to, path)}\n`).join(""));
+    process.stdout.write(files.map(({ path }) => `${join(to, path)}\n`).join(""));
     if (all.length > 0) process.stderr.write(`${all.map((note) => `warning: ${note}`).join("\n")}\n`);
   }
   return exitCodes.ok;
+}
+
+/** Keeps lines in one file of a folder, whoever writes there beside it. */
+const folderStore = (folder: string, component: string): LineStore => ({
+  async append(boot, lines) {
+    await systemFiles.makeDirectory(folder);
+    await systemFiles.append(join(folder, `${component}-${boot}.jsonl`), lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
+  },
+});
+
+/** All lines that bootstrap runs have left in a folder. */
+async function linesIn(folder: string): Promise<readonly JournalLine[]> {
+  const names = (await systemFiles.list(folder)).filter((name) => name.endsWith(".jsonl"));
+  const texts = await Promise.all(names.map((name) => systemFiles.readText(join(folder, name))));
+  return texts.flatMap((text) => (text ?? "").split("\n").flatMap((line) => journalLineIn(line) ?? []));
 }
 
 const sentence = ({ place, path, reason, remedy }: BootstrapProblem) => `${place === "" ? "" : `${place}: `}${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;

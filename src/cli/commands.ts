@@ -98,16 +98,16 @@ export const commands: Readonly<Record<string, Command>> = {
   version: { kind: "people", usage: "[--json]", summary: "Say which version this is, and what it is proven on", load: () => import("./commands/version.ts") },
   operator: {
     kind: "process",
-    usage: "start [--kubeconfig F] [--image IMAGE] | bootstrap --manifest-dir D --dest-dir E [--image IMAGE] [--release-image IMAGE] [--json]",
+    usage: "start [--kubeconfig F] [--image IMAGE] | bootstrap --manifest-dir D --dest-dir E [--journal-dir J] [--image IMAGE] [--release-image IMAGE] [--json]",
     summary: "Installs and keeps everything else; bootstrap: writes ControllerConfig and pools before there is a cluster",
-    details: `--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
+    details: `--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--journal-dir J  folder of story lines, one for all runs of a bootstrap (E/journal); named, it also hears of what was wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
     load: () => import("./commands/operator.ts"),
   },
   controller: {
     kind: "process",
-    usage: "start [--kubeconfig F] | bootstrap --manifest-dir D --dest-dir E [--json]",
+    usage: "start [--kubeconfig F] | bootstrap --manifest-dir D --dest-dir E [--journal-dir J] [--json]",
     summary: "Renders pools, rolls out, drains; bootstrap: renders before there is a cluster",
-    details: `--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
+    details: `--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--journal-dir J  folder of story lines, one for all runs of a bootstrap (E/journal); named, it also hears of what was wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
     load: () => import("./commands/controller.ts"),
   },
   state: {

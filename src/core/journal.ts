@@ -86,6 +86,17 @@ export function shortened(line: JournalLine, limit: number): JournalLine {
   return bare;
 }
 
+/** A line of a file of story lines; `undefined` where it is none, as one that was cut off. */
+export function journalLineIn(text: string): JournalLine | undefined {
+  try {
+    const line = JSON.parse(text) as Partial<JournalLine> | null;
+    const isWhole = line?.v === 1 && typeof line.boot === "string" && typeof line.book === "string" && typeof line.seq === "number" && typeof line.at === "number" && typeof line.writer?.component === "string";
+    return isWhole ? (line as JournalLine) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 const isSame = (a: Pick<JournalMark, "component" | "instance" | "boot">, b: Pick<JournalMark, "component" | "instance" | "boot">) => a.component === b.component && a.instance === b.instance && a.boot === b.boot;
 export const markOf = ({ writer, boot, seq }: Pick<JournalLine, "writer" | "boot" | "seq">): JournalMark => ({ component: writer.component, instance: writer.instance, boot, seq });
 

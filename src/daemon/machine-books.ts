@@ -1,6 +1,6 @@
 import type { JournalLine } from "../api/journal-line.ts";
 import { fieldManagers } from "../api/names.ts";
-import { type LineNumber, journalOfNode, ringLimits } from "../core/journal.ts";
+import { type LineNumber, journalLineIn, journalOfNode, ringLimits } from "../core/journal.ts";
 import type { Host } from "../host/host.ts";
 import { type JournalWriter, createJournalWriter, nodeSending } from "../kube/journal-writer.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
@@ -24,7 +24,7 @@ export async function linesOnDisk(host: Host, nodeName: string | undefined, sign
   const boots = (await host.books.read(signal)).map(({ lines }) => {
     const read = new Map<string, JournalLine>();
     for (const text of lines) {
-      const line = lineIn(text);
+      const line = journalLineIn(text);
       if (line !== undefined) read.set(`${line.writer.component} ${line.boot} ${line.seq} ${line.sub ?? 0}`, line);
     }
     return [...read.values()];
@@ -33,16 +33,6 @@ export async function linesOnDisk(host: Host, nodeName: string | undefined, sign
     .sort((a, b) => (a[0]?.at ?? 0) - (b[0]?.at ?? 0))
     .flat()
     .map((line) => (nodeName === undefined || line.book !== ownBook ? line : { ...line, book: `node/${nodeName}`, writer: { ...line.writer, instance: nodeName, node: nodeName } }));
-}
-
-function lineIn(text: string): JournalLine | undefined {
-  try {
-    const line = JSON.parse(text) as Partial<JournalLine> | null;
-    const whole = line?.v === 1 && typeof line.boot === "string" && typeof line.book === "string" && typeof line.seq === "number" && typeof line.at === "number" && typeof line.writer?.component === "string";
-    return whole ? (line as JournalLine) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The number that the last line of a writer has in a boot. */

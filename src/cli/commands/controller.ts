@@ -31,7 +31,7 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   // Loaded when asked for: what runs for years must not carry it.
-  if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap(values, (await import("../../core/bootstrap.ts")).bootstrapController);
+  if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap("controller", values, (await import("../../core/bootstrap.ts")).bootstrapController);
   if (positionals[0] !== "start") throw usageError("the controller knows two verbs: start and bootstrap");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);
   const lease = { ...seconds(values["lease-seconds"], "leaseSeconds"), ...seconds(values["renew-seconds"], "renewSeconds"), ...seconds(values["retry-seconds"], "retrySeconds") };
