@@ -9,7 +9,7 @@ import { type Facts, clusterMayUpgrade, factsOf, nodePosition, nodeWait, poolIsA
 import { StoryTeller } from "../../test/books/story-teller.ts";
 import type { JournalLine } from "../api/journal-line.ts";
 import { foldBook } from "./fold-book.ts";
-import { pastOf } from "./past.ts";
+import { pastOf, noPast } from "./past.ts";
 import { readBook } from "./read-book.ts";
 import { explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "./explain.ts";
 
@@ -176,6 +176,13 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
     const text = explanationText(explainPool(clusterOf(given ?? { nodes: [node("a")] }), "worker", pastFrom(lines, keeps)) ?? expect.fail());
     expect(text).toContain(cause);
     expect(text.slice(Math.max(text.indexOf("What happens next:"), 0))).toContain(next);
+  });
+
+  test("a machine that was served and has not joined is named, with what to do", () => {
+    const overdue = [{ requester: "10.0.0.7", pool: "worker", config: "rendered-worker-2", servedAt: Date.parse("2030-01-01T10:00:00Z") }];
+    const text = explanationText(explainPool(clusterOf({ nodes: [node("a")] }), "worker", { ...noPast, overdue }) ?? expect.fail());
+    expect(text).toContain("Served and not joined:\n  the machine 10.0.0.7 was given rendered-worker-2 at 2030-01-01T10:00:00Z and has not joined since");
+    expect(text.slice(text.indexOf("What to do:"))).toContain("Look at the machine's console");
   });
 
   test("an image that was built after all is no trouble any more, nor one that goes first and is through", () => {

@@ -8,6 +8,7 @@ import { lastWriterText } from "./changed-sources.ts";
 import { describeDiff } from "./describe-diff.ts";
 import { diffConfigs } from "./diff-configs.ts";
 import { type ReadChapter, chapterLine } from "./book-text.ts";
+import { overdueText } from "./judge-joins.ts";
 import { type Estimate, type Past, estimateMachine, estimateText, newestOf, noPast, spreads, whoChanged } from "./past.ts";
 import { durationText } from "./fold-book.ts";
 import { type Mover, type PoolProgress, poolBlockers } from "./pool-progress.ts";
@@ -79,11 +80,12 @@ function storyOf(past: Past): { readonly sections: Explanation["sections"]; read
   const canary = rollOut?.state === "Open" ? rollOut.sections.findLast(({ path, endedAt }) => path === "Canary" && endedAt === undefined) : undefined;
   const since = (text: string, at: string) => `${text === "" ? "" : `${text}, `}since ${at}`;
   const building = build?.state === "Open" ? [since(build.message ?? "", build.startedAt)] : [];
+  const overdue = past.overdue ?? [];
   const failed = build?.state === "Closed" && build.outcome === "Failed" ? [since(build.message ?? "", build.endedAt ?? build.startedAt)] : [];
   return {
-    sections: [...section("Image being built", building), ...section("Image cannot be built", failed), ...section("One machine goes first", canary === undefined ? [] : [since(canary.message ?? "", canary.startedAt)])],
+    sections: [...section("Image being built", building), ...section("Image cannot be built", failed), ...section("One machine goes first", canary === undefined ? [] : [since(canary.message ?? "", canary.startedAt)]), ...section("Served and not joined", overdue.map(overdueText))],
     next: [...(building.length === 0 ? [] : ["machines get the image when it is built"]), ...(canary === undefined ? [] : ["the other machines get the target when the first has proven itself"])],
-    todo: failed.length === 0 ? [] : [build?.next ?? reasonText("BuildFailed").next],
+    todo: [...(failed.length === 0 ? [] : [build?.next ?? reasonText("BuildFailed").next]), ...(overdue.length === 0 ? [] : [reasonText("JoinOverdue").next])],
   };
 }
 

@@ -88,7 +88,7 @@ export function judgeJoins(served: readonly ServedMachine[], nodes: readonly Joi
 /** When a machine that waits is overdue, in milliseconds from now; `undefined`: none waits. */
 export function nextOverdueMs(joins: readonly Join[], now: number): number | undefined {
   const waiting = joins.flatMap(({ is, servedAt }) => (is === "waiting" ? [servedAt + joinOverdueMs - now] : []));
-  return waiting.length === 0 ? undefined : Math.max(0, ...[Math.min(...waiting)]);
+  return waiting.length === 0 ? undefined : Math.max(0, Math.min(...waiting));
 }
 
 /** In a sentence, for people. */

@@ -3,6 +3,7 @@ import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { Chapter } from "../api/machine-state-chapter.ts";
 import { changedSources } from "./changed-sources.ts";
 import { durationText } from "./fold-book.ts";
+import type { ServedMachine } from "./judge-joins.ts";
 import { clockText } from "./moment-text.ts";
 import type { Phase } from "./phase.ts";
 
@@ -25,6 +26,8 @@ export interface Past {
   readonly updates: readonly PastUpdate[];
   /** The pool's own chapters, oldest first: roll-outs, builds, what stood in their way. */
   readonly story: readonly Chapter[];
+  /** Machines that were given a configuration of the pool to join with and have not joined in time. */
+  readonly overdue?: readonly ServedMachine[];
 }
 
 /** The past of nothing: whoever has no chapters estimates nothing. */

@@ -19,6 +19,7 @@ export class StateMeter {
   readonly #closed = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
   readonly #foreign = new Map<string, number>();
   readonly #lag = new Map<string, number>();
+  readonly #overdue = new Map<string, number>();
 
   closed({ book, chapter, outcome = "Unknown", reason = "", pool = "" }: Pick<Chapter, "book" | "chapter" | "outcome" | "reason" | "pool">): void {
     const labels = { book_kind: bookKindOf(book) ?? "", chapter, outcome, reason, pool };
@@ -30,6 +31,11 @@ export class StateMeter {
 
   foreign(component: string, lines: number): void {
     this.#foreign.set(component, (this.#foreign.get(component) ?? 0) + lines);
+  }
+
+  /** Machines of a pool that were served and have not joined in time. */
+  overdue(pool: string, machines: number): void {
+    this.#overdue.set(pool, machines);
   }
 
   heard(component: string, lagMs: number): void {
@@ -59,6 +65,7 @@ export class StateMeter {
       { name: "mco_library_bytes", help: "Their size as JSON.", type: "gauge", labels: ["kind", "state"], samples: [...bytes.values()] },
       { name: "mco_journal_lag_seconds", help: "How old the newest line of a writer was when it was last read.", type: "gauge", labels: ["component"], samples: byComponent(this.#lag) },
       { name: "mco_journal_foreign_lines_total", help: "Lines of journals that told of what their writer has no part in, and were left out.", type: "counter", labels: ["component"], samples: byComponent(this.#foreign) },
+      { name: "mco_join_overdue", help: "Machines that were given a configuration of the pool to join with and have not joined in time.", type: "gauge", labels: ["pool"], samples: [...this.#overdue].map(([pool, value]) => ({ labels: { pool }, value })) },
       {
         name: "mco_health",
         help: "What the conditions of MachineConfiguration cluster say of the suite's parts: 1 True, 0 False, -1 Unknown.",

@@ -4,9 +4,11 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
 import { journals } from "../api/names.ts";
-import { type BookKind, bookKindOf, sectionKeyOf } from "../api/stories.ts";
+import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/stories.ts";
 import type { BootstrapFacts } from "../core/health.ts";
 import { journalOfNode, lineOf, linesForBook } from "../core/journal.ts";
+import { joinedNode, judgeJoins, nextOverdueMs, overdueLine, overdueText, servedMachines } from "../core/judge-joins.ts";
+import { poolOfNode } from "../core/pool-of-node.ts";
 import { type NodeSeen, seeNode } from "../core/seen-lines.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
 import type { StateChild } from "../core/state-settings.ts";
@@ -31,12 +33,16 @@ interface Shelves {
   /** The book that says so when lines of a journal are lost; `undefined`: another child sees to it. */
   readonly missedIn: (journal: string) => string | undefined;
   readonly others: readonly Watch[];
+  /** Books that lines of others concern. */
+  readonly alsoConcerned?: (lines: readonly JournalLine[]) => readonly string[];
   /** What is seen of a book's subject, when somebody looks at the book. */
   readonly look: (book: string, world: World) => Seen;
 }
 
 interface World {
   readonly caches: Caches;
+  readonly events: ChildContext["events"];
+  readonly report: ChildContext["report"];
   readonly now: number;
   /** Makes lines of what is seen. */
   readonly seen: (line: Parameters<typeof lineOf>[0], at: number) => JournalLine;
@@ -118,6 +124,7 @@ class BooksChild implements Child {
           if (book !== undefined) library.miss(book, missed, `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`);
           const books = new Set(lines.map((line) => line.book).filter((name) => kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined));
           if (book !== undefined) books.add(book);
+          for (const other of this.#shelves.alsoConcerned?.(lines) ?? []) books.add(other);
           if (keepsCluster && change.key === journals.bootstrap) books.add(cluster);
           return [...books];
         },
@@ -155,7 +162,7 @@ class BooksChild implements Child {
           },
           async reconcile(book, { caches, signal: until }) {
             const now = clock.now();
-            const seen = look(book, { caches, now, seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }) });
+            const seen = look(book, { caches, now, events: context.events, report: context.report, seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }) });
             // A journal may hold lines of what is long gone, whose book has had its time.
             if (seen.subject?.is === "gone" && !library.has(book)) return settled();
             library.take(book, [...linesForBook(journalsOf(book, caches), book), ...seen.lines, ...(book === cluster ? context.told() : [])]);
@@ -213,18 +220,53 @@ export function nodesChild(startedAt: number): Child {
   });
 }
 
+/** Pools that nodes belong to. */
+const poolsOf = (nodes: readonly (Node | undefined)[], caches: Caches): readonly string[] =>
+  nodes.flatMap((node) => {
+    const membership = node === undefined ? undefined : poolOfNode(node, caches.of(MachineConfigPool).list());
+    return membership?.verdict === "member" ? [membership.pool] : [];
+  });
+
 /** Books of pools, and that of the cluster. */
 export function poolsChild(): Child {
+  /** Machines that did not join and were told of as events. */
+  const missed = new Set<string>();
   return new BooksChild({
     name: "pools",
     kinds: ["pool", "cluster"],
     journals: [journals.controller, journals.operator, journals.server, journals.osBuilder, journals.bootstrap],
     missedIn: (journal) => (journal.startsWith(journals.nodePrefix) ? undefined : cluster),
-    others: [watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]) })],
-    look(book, { caches }) {
+    others: [
+      watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]) }),
+      // Who joins ends somebody's wait.
+      watching({ resource: kubernetes.Node, keep: slimNode, concerns: ({ before, after }, caches) => (before === undefined || after === undefined || !equalValues(before.status?.addresses, after.status?.addresses) ? poolsOf([before, after], caches).map((pool) => `pool/${pool}`) : []) }),
+    ],
+    alsoConcerned: (lines) => [...new Set(servedMachines(lines).map(({ pool }) => `pool/${pool}`))],
+    look(book, { caches, now, seen, events, report }) {
       if (book === cluster) return { subject: undefined, lines: [] };
-      const pool = caches.of(MachineConfigPool).get(nameIn(book));
-      return { subject: pool === undefined ? { is: "gone" } : { is: "there", uid: pool.metadata.uid }, pool: nameIn(book), lines: [] };
+      const name = nameIn(book);
+      const pool = caches.of(MachineConfigPool).get(name);
+      if (pool === undefined) return { subject: { is: "gone" }, pool: name, lines: [] };
+      const served = servedMachines(caches.of(MachineStateJournal, named(journals.server)).get(journals.server)?.spec.lines ?? []).filter((machine) => machine.pool === name);
+      const nodes = served.length === 0 ? [] : caches.of(kubernetes.Node).list().flatMap((node) => (poolsOf([node], caches).includes(name) ? [joinedNode(node, name)] : []));
+      const joins = judgeJoins(served, nodes, now);
+      const overdue = joins.filter(({ is }) => is === "overdue");
+      report({ is: "overdue", pool: name, machines: overdue.length });
+      for (const join of overdue) {
+        const { run = "" } = overdueLine(join).line;
+        if (!missed.has(`${name} ${run}`)) events.event(pool, { type: "Warning", reason: "JoinOverdue", message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}` });
+        missed.add(`${name} ${run}`);
+      }
+      const againMs = nextOverdueMs(joins, now);
+      return {
+        subject: { is: "there", uid: pool.metadata.uid },
+        pool: name,
+        lines: overdue.map((join) => {
+          const { line, at } = overdueLine(join);
+          return seen({ ...line, book: `pool/${name}` }, at);
+        }),
+        ...(againMs === undefined ? {} : { againMs }),
+      };
     },
   });
 }

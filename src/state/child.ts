@@ -35,6 +35,7 @@ export type ChildNews =
   | { readonly is: "closed"; readonly chapter: Chapter }
   | { readonly is: "gap"; readonly of: string; readonly message: string }
   | { readonly is: "foreign"; readonly component: string; readonly lines: number }
+  | { readonly is: "overdue"; readonly pool: string; readonly machines: number }
   | { readonly is: "heard"; readonly component: string; readonly lagMs: number }
   | { readonly is: "bootstrap"; readonly facts: BootstrapFacts }
   /** A book that cannot be written, or that can again (`why` is absent). */

@@ -318,6 +318,8 @@ export class StateController {
         return this.#gap({ of: news.of, message: news.message, at: this.#options.clock.now() });
       case "foreign":
         return this.#meter.foreign(news.component, news.lines);
+      case "overdue":
+        return this.#meter.overdue(news.pool, news.machines);
       case "heard":
         return this.#meter.heard(news.component, news.lagMs);
       case "bootstrap":

@@ -1,9 +1,10 @@
 import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, kubernetes } from "../../api/index.ts";
-import { namespace, objects } from "../../api/names.ts";
+import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/object.ts";
 import { type Facts, factsOf } from "../../core/answers.ts";
 import { type Explanation, explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "../../core/explain.ts";
 import type { ReadChapter } from "../../core/book-text.ts";
+import { joinedNode, judgeJoins, servedMachines } from "../../core/judge-joins.ts";
 import { type Past, noPast, pastOf } from "../../core/past.ts";
 import { readBook } from "../../core/read-book.ts";
 import { type Retention, retentionOf } from "../../core/retained-configs.ts";
@@ -76,7 +77,10 @@ async function readBefore(kube: KubeClient, facts: Facts, { kind, name }: Subjec
     if (pool === undefined) return noPast;
     const machines = [...facts.members.members(pool).all()].map((member) => member.name).sort();
     const { own, updates } = await readPast(kube, pool, machines);
-    return pastOf(pool, updates.map(({ spec }) => spec), readBook(own, `pool/${pool}`, facts.now).chapters);
+    const nodes = machines.flatMap((machine) => facts.members.node(machine)?.node ?? []).map((node) => joinedNode(node, pool));
+    const served = servedMachines(own.journals.filter(({ metadata }) => metadata.name === journals.server).flatMap(({ spec }) => spec.lines)).filter((machine) => machine.pool === pool);
+    const overdue = judgeJoins(served, nodes, facts.now).filter(({ is }) => is === "overdue");
+    return { ...pastOf(pool, updates.map(({ spec }) => spec), readBook(own, `pool/${pool}`, facts.now).chapters), ...(overdue.length === 0 ? {} : { overdue }) };
   };
   const chaptersOfNode = async () => (membership === undefined ? [] : readBook(await readShelves(kube, `node/${name}`), `node/${name}`, facts.now).chapters);
   const [past, chapters] = await Promise.all([pastOfPool(), chaptersOfNode()]);
