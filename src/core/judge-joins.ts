@@ -78,7 +78,8 @@ export function judgeJoins(served: readonly ServedMachine[], nodes: readonly Joi
     .map((machine): Join => {
       const known = byAddress.get(machine.requester);
       if (known !== undefined) return { ...machine, is: "joined", node: known.name };
-      const index = young.findIndex(({ pool, createdAt }) => pool === machine.pool && createdAt >= machine.servedAt && createdAt - machine.servedAt < joinOverdueMs);
+      // Times of objects are whole seconds.
+      const index = young.findIndex(({ pool, createdAt }) => pool === machine.pool && createdAt + 999 >= machine.servedAt && createdAt - machine.servedAt < joinOverdueMs);
       const [node] = index < 0 ? [] : young.splice(index, 1);
       if (node !== undefined) return { ...machine, is: "probable", node: node.name };
       return { ...machine, is: now - machine.servedAt < joinOverdueMs ? "waiting" : "overdue" };
