@@ -221,12 +221,14 @@ describe("with chapters", () => {
     }
   });
 
-  test("a pool says what changed, by whom and when: as its roll-out was told, and as the API server keeps it", () => {
+  test("a pool says what changed, by whom and when: as the API server keeps it, or else as its roll-out was told", () => {
     const member = { apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfig", metadata: { name: "99-worker-a", managedFields: [{ manager: "kubectl-edit", operation: "Update", time: "2030-01-01T11:30:00Z" }] }, spec: {} } as unknown as MachineConfig;
     const controller = new StoryTeller("controller", "c", "pod-1");
     controller.at(0, { book: "pool/worker", chapter: "Rollout", run: new_, path: "Begun", mark: "begin", reason: "TargetChanged", data: { cause: "99-worker-a changed", by: "kubectl-edit" } });
     const facts = clusterOf({ nodes: [node("a", { has: old })], machineConfigs: [rendered(old, 0o600), rendered(new_, 0o644), member] });
-    expect(explainPool(facts, "worker", pastFrom(controller.lines, true))?.sections.find(({ title }) => title === "Changed")?.lines).toEqual(["99-worker-a changed, by kubectl-edit", "99-worker-a: changed by kubectl-edit at 2030-01-01T11:30:00Z"]);
+    expect(explainPool(facts, "worker", pastFrom(controller.lines, true))?.sections.find(({ title }) => title === "Changed")?.lines).toEqual(["99-worker-a: changed by kubectl-edit at 2030-01-01T11:30:00Z"]);
+    const gone = clusterOf({ nodes: [node("a", { has: old })], machineConfigs: [rendered(old, 0o600), rendered(new_, 0o644)] });
+    expect(explainPool(gone, "worker", pastFrom(controller.lines, true))?.sections.find(({ title }) => title === "Changed")?.lines).toEqual(["99-worker-a changed, by kubectl-edit"]);
     expect(explanationText(explainMachineConfig(facts, "99-worker-a") ?? expect.fail())).toContain("Written:\n  by kubectl-edit at 2030-01-01T11:30:00Z");
   });
 

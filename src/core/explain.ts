@@ -61,7 +61,7 @@ const forPrograms = ({ likely, earliest, latest, of }: Estimate) => ({ likely: t
 function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): readonly string[] {
   if (eta === undefined) return [];
   const { whole, sections } = spreads(past);
-  const longest = [...sections].sort(([, a], [, b]) => b.medianMs - a.medianMs).slice(0, 3);
+  const longest = [...sections].filter(([, { medianMs }]) => medianMs >= 1000).sort(([, a], [, b]) => b.medianMs - a.medianMs).slice(0, 3);
   const took = (spread: { readonly medianMs: number; readonly p10Ms: number; readonly p90Ms: number }) => `${durationText(spread.medianMs)} (${durationText(spread.p10Ms)} to ${durationText(spread.p90Ms)})`;
   return [
     ...(eta.whole === undefined ? [] : [`the roll-out: ${estimateText(eta.whole, now)}${eta.without.length === 0 ? "" : `; not counting ${listed(eta.without)}`}`]),
@@ -109,13 +109,14 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
   const story = storyOf(past);
   const rollOut = newestOf(past, "Rollout");
   const cause = rollOut?.run === progress.target && rollOut.cause !== undefined ? [`${rollOut.cause.text}${rollOut.cause.by === undefined ? "" : `, by ${rollOut.cause.by}`}`] : [];
+  const changed = whoChanged(pool, facts.machineConfig);
   return {
     subject: `pool/${name}`,
     ...from(answer),
     headline: headlines[progress.verdict](name, progress),
     sections: [
       ...section("Target", progress.target === "" ? [] : [`${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`, ...changes.map((change) => `  ${change}`)]),
-      ...section("Changed", [...cause, ...whoChanged(pool, facts.machineConfig)]),
+      ...section("Changed", changed.length > 0 ? changed : cause),
       ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
       ...story.sections,
       ...section("Done", progress.verdict === "Done" || progress.done === 0 ? [] : [listed([...about.members.all()].flatMap((member) => (about.members.isUpdated(member.name) ? [member.name] : [])).sort(), progress.done)]),

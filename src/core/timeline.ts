@@ -76,7 +76,10 @@ function barsOf(chapter: Chapter): readonly Bar[] {
     .filter(({ outcome, path }) => outcome !== "NotRequired" && outcome !== "Skipped" && !(isRollOut && !/^(Canary|Paused|Blocked)/.test(path)))
     .map(({ path, startedAt, endedAt, outcome }): Bar => ({ class: barClassOf(chapter.chapter, path, outcome), from: Date.parse(startedAt), to: endedAt === undefined ? ended : Date.parse(endedAt) }));
   // What is in between is drawn below the sections, so that a gap shows as one.
-  return [whole(isRollOut ? "rollout" : sections.length === 0 ? "other" : "wait"), ...sections];
+  // What took no time and has no class of its own is no news.
+  const bars = sections.filter((bar) => bar.class !== "other" || bar.to === undefined || bar.to > bar.from);
+  if (bars.length === 0 && !isRollOut && ended === began) return [];
+  return [whole(isRollOut ? "rollout" : sections.length === 0 ? "other" : "wait"), ...bars];
 }
 
 const stateOf = (chapter: Chapter | undefined): string => (chapter === undefined ? "" : chapter.state === "Open" ? `${chapter.chapter}, under way` : chapter.state === "Abandoned" ? `${chapter.chapter}, abandoned` : `${chapter.chapter} ${chapter.outcome ?? "Unknown"} in ${durationText(chapter.durationMs ?? 0)}`);
