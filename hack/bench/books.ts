@@ -13,6 +13,7 @@ import { showBook } from "../../src/cli/commands/book.ts";
 import { explainSubjects, subjectOf } from "../../src/cli/commands/explain.ts";
 import { showTimeline } from "../../src/cli/commands/timeline.ts";
 import type { Io } from "../../src/cli/io.ts";
+import { readShelves } from "../../src/cli/read-shelves.ts";
 import { BookKeeper, bookLabelOf, bookObjectName, chapterObjectName, settleMs } from "../../src/core/book-keeper.ts";
 import { foldBook } from "../../src/core/fold-book.ts";
 import { appendLines, jsonBytes } from "../../src/core/journal.ts";
@@ -114,7 +115,7 @@ async function readers({ nodes, reads }: Load, stories: readonly (readonly Journ
     try {
       await fill(kube, nodes, stories);
       const now = morning + 6 * 3_600_000;
-      const book = await timed(reads, () => showBook(kube, silent, `node/worker-${Math.floor(nodes / 2)}`, { now }));
+      const book = await timed(reads, () => showBook((book_) => readShelves(kube, book_), silent, `node/worker-${Math.floor(nodes / 2)}`, { now }));
       const explain = await timed(reads, () => explainSubjects(kube, silent, [subjectOf("pool/worker")], {}));
       const timeline = await timed(Math.max(3, Math.ceil(reads / 10)), () => showTimeline(kube, silent, "pool/worker", { now }));
       const baseline = await timed(reads, () => kube.list(kubernetes.Node));

@@ -1,4 +1,7 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { StoryTeller, morning, toldUpdate } from "../../test/books/story-teller.ts";
 import { MachineConfig, MachineConfigPool, MachineStateBook, MachineStateChapter, MachineStateJournal, definedResources, kubernetes } from "../api/index.ts";
 import { annotations, bookLabels, labels } from "../api/names.ts";
@@ -11,11 +14,12 @@ import { foldBook } from "../core/fold-book.ts";
 import { appendLines } from "../core/journal.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import { followBook, listBooks, run as runBook, showBook } from "./commands/book.ts";
 import { explainSubjects, subjectOf } from "./commands/explain.ts";
 import { durationOf, run as runTimeline, showTimeline } from "./commands/timeline.ts";
 import type { Io } from "./io.ts";
+import { readFolder, readShelves } from "./read-shelves.ts";
 
 const rendered = `rendered-worker-${"b".repeat(32)}`;
 const book = "node/worker-0";
@@ -35,6 +39,7 @@ async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
   return kube;
 }
 
+const on = (kube: KubeClient) => (book_?: string) => readShelves(kube, book_);
 const resourceOf = (object: KubeObject): Resource<KubeObject> => (object.kind === "Node" ? kubernetes.Node : definedResources.find(({ kind }) => kind === object.kind)) as unknown as Resource<KubeObject>;
 
 function io(screen?: Io["screen"]): Io & { readonly text: () => string; readonly complaints: () => string } {
@@ -69,7 +74,7 @@ describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "wi
 
   test("mco book reads a node's chapters, and what the journals hold beyond them", async () => {
     const print = io();
-    expect(await showBook(kube, print, book, { now })).toBe(0);
+    expect(await showBook(on(kube), print, book, { now })).toBe(0);
     expect(print.text()).toContain(`#${number} Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded`);
     expect(print.text()).toContain("PodsBlocked: default/web-1 is held by the budget default/web");
     expect(print.text()).toContain(`#${number + 1} Drift  since 2026-01-02 10:15:00Z, 5m00s so far: under way`);
@@ -78,7 +83,7 @@ describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "wi
 
   test("mco book --json gives the chapters as they are kept, each with its sections", async () => {
     const print = io();
-    expect(await showBook(kube, print, book, { json: true, chapter: number })).toBe(0);
+    expect(await showBook(on(kube), print, book, { json: true, chapter: number })).toBe(0);
     const read = JSON.parse(print.text()) as { apiVersion: string; kind: string; chapters: { kept: boolean; outcome: string; sections: { startedAt: string; endedAt: string }[] }[] };
     expect(read).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Book", chapters: [{ kept: keeps, outcome: "Succeeded" }] });
     expect(read.chapters[0]?.sections.length).toBeGreaterThanOrEqual(6);
@@ -87,18 +92,18 @@ describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "wi
 
   test("mco book without a name lists the books, and one that is not there is answered with those that are", async () => {
     const print = io();
-    expect(await listBooks(kube, print, { json: false })).toBe(0);
+    expect(await listBooks(on(kube), print, { json: false })).toBe(0);
     expect(print.text()).toMatch(keeps ? /^node\/worker-0 {2}1 chapter, Idle\n$/ : /^node\/worker-0 {2}only in journals\n$/);
-    expect(await showBook(kube, print, "node/worker-9", {})).toBe(1);
+    expect(await showBook(on(kube), print, "node/worker-9", {})).toBe(1);
     expect(print.complaints()).toBe('mco book: there is no book "node/worker-9"; there are node/worker-0\n');
   });
 
   test("mco book says of a chapter that is not there which there are, or that it is no longer kept", async () => {
     const print = io();
-    expect(await showBook(kube, print, book, { chapter: 99 })).toBe(1);
+    expect(await showBook(on(kube), print, book, { chapter: 99 })).toBe(1);
     expect(print.complaints()).toContain(`has no chapter 99; there are ${number}, ${number + 1}`);
     if (!keeps) return;
-    expect(await showBook(kube, print, book, { chapter: 3 })).toBe(1);
+    expect(await showBook(on(kube), print, book, { chapter: 3 })).toBe(1);
     expect(print.complaints()).toContain("has no chapter 3: it is no longer kept");
   });
 
@@ -146,6 +151,19 @@ describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "wi
   });
 });
 
+test("mco book --from reads the files that a machine or a bootstrap left, and passes over what a power cut left of a line", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-book-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const lines = told.lines.map((line) => JSON.stringify(line));
+  writeFileSync(join(folder, "journal-boot-1.jsonl"), `${lines.slice(0, 9).join("\n")}\n`);
+  writeFileSync(join(folder, "journal-boot-2.jsonl"), `${lines.slice(9).join("\n")}\n${lines[0]?.slice(0, 40) ?? ""}`);
+  writeFileSync(join(folder, "notes.txt"), "not a line");
+  const shelves = await readFolder(systemFiles, folder);
+  const print = io();
+  expect(await showBook(() => Promise.resolve(shelves), print, book, { now })).toBe(0);
+  expect(print.text()).toContain("#1 Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded");
+});
+
 test("words that are no book are told what books are called", async () => {
   for (const words of [["worker-0"], ["planet/earth"], ["node/"], ["--follow"], ["node/a", "node/b"], ["node/a", "--chapter", "0"]]) await expect(runBook(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
   for (const words of [[], ["planet/earth"], ["pool/worker", "--since", "soon"], ["pool/a", "pool/b"]]) await expect(runTimeline(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
@@ -159,6 +177,6 @@ test("a server that has none of the kinds has no books", async () => {
   const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
   const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
   const print = io();
-  expect(await listBooks(kube, print, { json: false })).toBe(0);
+  expect(await listBooks(on(kube), print, { json: false })).toBe(0);
   expect(print.text()).toContain("There is no book yet");
 });

@@ -42,9 +42,9 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   book: {
     kind: "people",
-    usage: "[node/NAME | pool/NAME | build/NAME | cluster]  [--chapter N] [--follow] [--json] [--dir DIR | --kubeconfig F]",
+    usage: "[node/NAME | pool/NAME | build/NAME | cluster]  [--chapter N] [--follow] [--json] [--dir DIR | --kubeconfig F | --from FOLDER]",
     summary: "Read a life story in chapters: what happened, how long each step took, how it ended, why, and what to do",
-    details: `--chapter N    one chapter, with every line and detail\n--follow       print what is told from now on as well, until interrupted\n--json         the chapters as they are kept; with --follow then a line of JSON for each line\n${directory}\n${kube}\n\nWithout a name: the books that there are. Chapters come from where they are kept and, beyond that, from the journals of\nwho wrote them, so that the recent past can be read while nobody keeps books.\nexit code: 0 read, 1 there is no such book or chapter`,
+    details: `--chapter N    one chapter, with every line and detail\n--follow       print what is told from now on as well, until interrupted\n--json         the chapters as they are kept; with --follow then a line of JSON for each line\n--from FOLDER  files of story lines (*.jsonl) in place of a cluster: /var/lib/machine-config-daemon/books of a machine\n${directory}\n${kube}\n\nWithout a name: the books that there are. Chapters come from where they are kept and, beyond that, from the journals of\nwho wrote them, so that the recent past can be read while nobody keeps books.\nexit code: 0 read, 1 there is no such book or chapter`,
     load: () => import("./commands/book.ts"),
   },
   timeline: {

@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { MachineStateBook, MachineStateChapter, MachineStateJournal } from "../api/index.ts";
+import type { JournalLine } from "../api/journal-line.ts";
 import { bookLabels, journals as journalNames } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
 import { bookLabelOf, bookObjectName } from "../core/book-keeper.ts";
@@ -6,6 +8,7 @@ import { journalOfNode } from "../core/journal.ts";
 import type { Shelves } from "../core/read-book.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../kube/kube-error.ts";
+import type { Files } from "../ports/files.ts";
 
 /** Journals of everybody but the machines. */
 const components = [journalNames.operator, journalNames.controller, journalNames.server, journalNames.osBuilder, journalNames.bootstrap];
@@ -50,6 +53,23 @@ export async function readShelves(kube: KubeClient, book?: string): Promise<Shel
     names === undefined ? listed(kube, MachineStateJournal) : Promise.all(names.map((name) => one(MachineStateJournal, name))).then((found) => found.flat()),
   ]);
   return { books, chapters, journals };
+}
+
+/** What lies in a folder of story lines, `*.jsonl`, as machines and bootstrap runs write them. What is no whole line counts for nothing. */
+export async function readFolder(files: Pick<Files, "list" | "readText">, folder: string): Promise<Shelves> {
+  const names = (await files.list(folder)).filter((name) => name.endsWith(".jsonl")).sort();
+  const texts = await Promise.all(names.map((name) => files.readText(join(folder, name))));
+  const lines = texts.flatMap((text) => (text ?? "").split("\n").flatMap(lineIn));
+  return { books: [], chapters: [], journals: [{ metadata: { name: "files" }, spec: { lines, last: [] } }] };
+}
+
+function lineIn(text: string): readonly JournalLine[] {
+  try {
+    const line = JSON.parse(text) as Partial<JournalLine> | null;
+    return line?.v === 1 && typeof line.book === "string" && typeof line.boot === "string" && typeof line.seq === "number" && typeof line.at === "number" && line.writer !== undefined ? [line as JournalLine] : [];
+  } catch {
+    return [];
+  }
 }
 
 /** Finished updates of this many machines say what one takes, as well as those of all do. */

@@ -4,31 +4,38 @@ import { bookKindOf, bookKinds } from "../../api/stories.ts";
 import { bookText, booksText, lineText } from "../../core/book-text.ts";
 import { admittedLines } from "../../core/journal.ts";
 import { lineKey } from "../../core/order-lines.ts";
-import { booksOn, readBook } from "../../core/read-book.ts";
+import { type Shelves, booksOn, readBook } from "../../core/read-book.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import { silentLogger } from "../../ports/logger.ts";
-import { systemClock, systemRandom } from "../../ports/node/index.ts";
+import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
-import { journalsOf, readShelves } from "../read-shelves.ts";
+import { journalsOf, readFolder, readShelves } from "../read-shelves.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, follow: { type: "boolean", short: "f" }, chapter: { type: "string" } }, { positionals: true });
+  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, from: { type: "string" }, follow: { type: "boolean", short: "f" }, chapter: { type: "string" } }, { positionals: true });
   if (positionals.length > 1) throw usageError("one book at a time");
   const [book] = positionals;
   if (book !== undefined && bookKindOf(book) === undefined) throw usageError(`"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`);
   if (book === undefined && (values.follow === true || values.chapter !== undefined)) throw usageError("say which book");
   const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
+  const json = values.json === true;
+  const io = processIo();
+  if (values.from !== undefined) {
+    if (values.follow === true) throw usageError("--from reads what is there: it cannot be followed");
+    const shelves = await readFolder(systemFiles, values.from);
+    const find: FindShelves = () => Promise.resolve(shelves);
+    return book === undefined ? listBooks(find, io, { json }) : showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json });
+  }
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "book" });
   try {
-    const io = processIo();
-    const json = values.json === true;
-    if (book === undefined) return await listBooks(kube, io, { json });
+    const find: FindShelves = (name) => readShelves(kube, name);
+    if (book === undefined) return await listBooks(find, io, { json });
     const follows = values.follow === true;
-    const code = await showBook(kube, io, book, { ...(chapter === undefined ? {} : { chapter }), json, follows });
+    const code = await showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json, follows });
     if (!follows || code !== exitCodes.ok) return code;
     const stopping = new AbortController();
     for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stopping.abort(new Error(name)));
@@ -39,9 +46,12 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
+/** Finds what is kept and told of one book, or of all. */
+type FindShelves = (book?: string) => Promise<Shelves>;
+
 /** Prints the books that there are. @returns the exit code. */
-export async function listBooks(kube: KubeClient, io: Io, { json }: { readonly json: boolean }): Promise<number> {
-  const shelves = await readShelves(kube);
+export async function listBooks(find: FindShelves, io: Io, { json }: { readonly json: boolean }): Promise<number> {
+  const shelves = await find();
   const index = new Map(shelves.books.map(({ spec }) => [spec.book, spec]));
   const books = booksOn(shelves).map((book) => ({ book, health: index.get(book)?.health ?? "", chapters: shelves.chapters.filter(({ spec }) => spec.book === book).length }));
   io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
@@ -49,12 +59,12 @@ export async function listBooks(kube: KubeClient, io: Io, { json }: { readonly j
 }
 
 /** Prints one book or a chapter of it. @returns the exit code. */
-export async function showBook(kube: KubeClient, io: Io, book: string, { chapter, json = false, follows = false, now = systemClock.now() }: { readonly chapter?: number; readonly json?: boolean; readonly follows?: boolean; readonly now?: number }): Promise<number> {
-  const shelves = await readShelves(kube, book);
+export async function showBook(find: FindShelves, io: Io, book: string, { chapter, json = false, follows = false, now = systemClock.now() }: { readonly chapter?: number; readonly json?: boolean; readonly follows?: boolean; readonly now?: number }): Promise<number> {
+  const shelves = await find(book);
   const read = readBook(shelves, book, now);
   // Somebody who follows may be there before the first line is.
   if (read.chapters.length === 0 && shelves.books.length === 0 && !follows) {
-    const others = booksOn(await readShelves(kube)).filter((name) => bookKindOf(name) === bookKindOf(book));
+    const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
     io.err(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`);
     return exitCodes.failed;
   }
