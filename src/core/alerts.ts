@@ -113,7 +113,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: "MCOJoinOverdue",
-    expression: 'increase(mco_chapters_total{book_kind="pool",chapter="Join",reason="JoinOverdue"}[1h]) > 0',
+    expression: "mco_join_overdue > 0",
     severity: "warning",
     summary: `A machine of pool ${ofPool} was given its configuration and has not joined.`,
     ...told("JoinOverdue"),
