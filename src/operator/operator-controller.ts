@@ -332,9 +332,10 @@ export function operatorController(options: OperatorOptions): Controller {
     const { kube, clock, signal } = context;
     if (journalsListedAt === undefined || clock.monotonic() - journalsListedAt >= reapplyMs) {
       const accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-      const { items } = (await kube.request({ method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } }, { signal })) as { readonly items: readonly Pick<KubeObject, "metadata">[] };
+      const { items } = (await kube.request({ method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } }, { signal })) as { readonly items: readonly Pick<KubeObject, "metadata">[] | null };
       journalsThere.clear();
-      for (const { metadata } of items) journalsThere.add(metadata.name);
+      // Of none Kubernetes says null.
+      for (const { metadata } of items ?? []) journalsThere.add(metadata.name);
       journalsListedAt = clock.monotonic();
       for (const { metadata } of cluster.pools()) for (const { name } of cluster.members(metadata.name).all()) journalsWanted.add(name);
     }

@@ -62,5 +62,5 @@ describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) =>
 
 test.skipIf(used.length === 0)("nobody but the suite's accounts lives in its namespace", () => {
   expect([...new Set(used.map(({ account }) => account))].sort()).toEqual([...accounts].sort());
-  expect(accounts).toEqual([names.objects.operator, names.objects.controller, names.objects.daemon]);
+  expect(accounts).toEqual([names.objects.operator, names.objects.controller, names.objects.daemon, names.objects.state]);
 });

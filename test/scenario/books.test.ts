@@ -125,9 +125,14 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     // What journals hold is read without it.
     await expect.poll(async () => (await cluster.mco(["book", `node/${worker}`, "--json"])).stdout, { timeout: 30_000 }).toContain(target);
     expect((await chaptersOf(`node/${worker}`)).some(({ run }) => run === target)).toBe(false);
+    // A node without a machine: its daemon never comes up, and nobody can be blamed for that but its kubelet.
+    await cluster.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "ghost", labels: { [names.labels.os]: "linux" } } });
+    await cluster.until(kubernetes.DaemonSet, objects.daemon, ({ status }) => status?.desiredNumberScheduled === 3 && status.numberReady === 2, "a daemon is wanted there", { namespace });
     await settings({ mode: "on", "retention.node.chapters": "1", "retention.pool.days-after-end": "0" });
     isWhole(await updateOf(worker, target));
     await untilCondition("StateKeeping", ({ reason }) => reason === "AsExpected");
+    await untilCondition("DaemonsHealthy", ({ status, message }) => status === "True" && message.startsWith("1 of 3 copies of machine-config-daemon are not available"));
+    await cluster.kube.delete(kubernetes.Node, { name: "ghost" });
     await expect.poll(async () => (await chaptersOf(`node/${worker}`)).filter(({ state, outcome }) => state === "Closed" && outcome === "Succeeded").length, { timeout: 30_000 }).toBeLessThanOrEqual(2);
     const index = await cluster.until(MachineStateBook, "node.worker-0", ({ spec }) => spec.prunedThrough > 0, "older chapters were thrown away");
     expect(index.spec.counters["chapters"]).toBeGreaterThan(2);
