@@ -6,6 +6,7 @@ import { type Condition, conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import { healthTypes, keepingTypes } from "../../src/core/health.ts";
+import { appendLines, lineOf } from "../../src/core/journal.ts";
 import { stateMetrics } from "../../src/operator/manifests.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
 
@@ -138,6 +139,15 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     expect(index.spec.counters["chapters"]).toBeGreaterThan(2);
   });
 
+  test("a machine that was served and has not joined is told of on its pool, also where somebody else serves", async () => {
+    const at = Date.now() - 40 * 60_000;
+    const line = lineOf({ book: "cluster", chapter: "Server", path: "Served/worker", mark: "note", level: "boundary", reason: "Served", message: "served", data: { requester: "10.99.0.7", config: second } }, { writer: { component: "server", instance: "a-writer-of-tests" }, boot: "boot", number: { seq: 1 }, at, mono: 1 });
+    const journal = await cluster.kube.get(MachineStateJournal, { name: journals.server });
+    await cluster.kube.patch(MachineStateJournal, { name: journals.server }, { type: "json", operations: appendLines(journal?.spec, [line])?.operations ?? [] });
+    await expect.poll(async () => (await cluster.kube.list(kubernetes.Event)).items.filter(({ reason, involvedObject }) => reason === "JoinOverdue" && involvedObject.name === "worker").map(({ message }) => message), { timeout: 30_000 }).toEqual([expect.stringContaining("10.99.0.7")]);
+    expect((await cluster.mco(["explain", "pool/worker"])).stdout).toContain("the machine 10.99.0.7 was given");
+  });
+
   test("who may read figures gets them from the state process over TLS, and nobody else", async () => {
     await cluster.kubectl(["create", "clusterrole", "reads-figures", "--verb=get", "--non-resource-url=/metrics"]);
     await cluster.kubectl(["create", "serviceaccount", "reader", "-n", "default"]);
@@ -149,6 +159,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     const { status, text } = await scrape(await tokenOf("reader"));
     expect(status, text).toBe(200);
     expect(text).toMatch(/mco_health\{component="StateKeeping"\} 1/);
+    expect(text).toContain('mco_join_overdue{pool="worker"} 1');
     expect(text).toMatch(/mco_library_chapters\{kind="node",state="Closed"\} \d+/);
     expect((await scrape(await tokenOf("default"))).status).toBe(403);
   });
