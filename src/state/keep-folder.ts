@@ -1,7 +1,7 @@
 import type { JournalLine } from "../api/journal-line.ts";
-import { bookKinds, bookKindOf } from "../api/stories.ts";
+import { bookKinds } from "../api/stories.ts";
 import { defaultRetention } from "../core/book-retention.ts";
-import { lineOf } from "../core/journal.ts";
+import { journalLineIn, lineOf } from "../core/journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -54,7 +54,7 @@ export async function keepFolder({ files, clock, log, from, to, version, everyMs
       // A line that is still being written is read when it is whole.
       const whole = text.slice(0, text.lastIndexOf("\n") + 1);
       for (const line of whole.slice(read.get(name) ?? 0).split("\n")) {
-        const parsed = lineIn(line);
+        const parsed = journalLineIn(line);
         if (parsed !== undefined) fresh.push(parsed);
         else if (line !== "") log.warn({ file: name }, "a line that cannot be read is left out");
       }
@@ -68,16 +68,5 @@ export async function keepFolder({ files, clock, log, from, to, version, everyMs
     if (everyMs === undefined || signal.aborted) return count;
     await clock.sleep(everyMs, signal).catch(() => undefined);
     if (signal.aborted) return count;
-  }
-}
-
-/** `undefined`: this is no story line. */
-function lineIn(text: string): JournalLine | undefined {
-  try {
-    const line = JSON.parse(text) as Partial<JournalLine>;
-    const isWhole = typeof line.book === "string" && bookKindOf(line.book) !== undefined && typeof line.chapter === "string" && typeof line.path === "string" && typeof line.at === "number" && typeof line.seq === "number" && typeof line.writer?.component === "string";
-    return isWhole ? (line as JournalLine) : undefined;
-  } catch {
-    return undefined;
   }
 }
