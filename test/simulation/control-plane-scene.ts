@@ -5,7 +5,7 @@ import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
 import { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
 import { annotations, labels, namespace, notYetSet, objects } from "../../src/api/names.ts";
 import { conditionOf } from "../../src/api/object.ts";
-import { runController } from "../../src/controller/run-controller.ts";
+import { type ControllerOptions, runController } from "../../src/controller/run-controller.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
@@ -101,12 +101,12 @@ export class Scene {
   }
 
   /** Starts the controllers; a second start is a second process, which leads once the first is stopped. */
-  start(identity = "test"): AbortController {
+  start(identity = "test", more: Partial<Pick<ControllerOptions, "admission">> = {}): AbortController {
     const stopping = new AbortController();
     const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));
     const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, scribe: this.scribe };
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" });
-    void runController({ ...ports, kube, events, identity, version }, stopping.signal);
+    void runController({ ...ports, kube, events, identity, version, ...more }, stopping.signal);
     return stopping;
   }
 
@@ -134,10 +134,10 @@ export class Scene {
 }
 
 /** A worker pool with machines that have its first configuration. */
-export async function settledPool(machines: readonly string[]): Promise<{ scene: Scene; first: string; process: AbortController }> {
+export async function settledPool(machines: readonly string[], more: Parameters<Scene["start"]>[1] = {}): Promise<{ scene: Scene; first: string; process: AbortController }> {
   const scene = await Scene.make();
   await scene.act(() => scene.config("50-worker", "worker", { "/etc/a": "1" }));
-  const process = scene.start();
+  const process = scene.start("test", more);
   await scene.pass(5000);
   const { target: first } = await scene.poolStatus("worker");
   for (const name of machines) await scene.act(() => scene.node(name, "worker", { [annotations.currentConfig]: first, [annotations.desiredConfig]: first, [annotations.state]: "Done" }));
