@@ -139,6 +139,41 @@ describe("the story of an update", () => {
   });
 });
 
+test("an API server that is away while the system is staged gets the newest state in one write when it is back, and every line with the time at which it was written", async () => {
+  const scene = await settled();
+  let isAway = false;
+  const stagingMs = 20 * 60_000;
+  scene.tamper = (host) => ({
+    ...host,
+    os: {
+      ...host.os,
+      async stage(deployment, from, until) {
+        isAway = true;
+        await scene.kernel.clock.sleep(stagingMs, until);
+        await host.os.stage(deployment, from, until);
+        isAway = false;
+      },
+    },
+  });
+  scene.intercept = (next) => (request, until) => (isAway ? Promise.reject(new Error("connection refused")) : next(request, until));
+  scene.kill();
+  scene.start();
+  await scene.config("rendered-2", reboots);
+  await scene.desire("rendered-2");
+  await scene.kernel.run({ until: () => isAway, maxMs: 600_000 });
+  const asked = scene.requests.length;
+  await scene.kernel.run({ until: () => scene.reboots.length > 0, maxMs: 3_600_000 });
+  // While it was away whoever wanted to write was turned away; then the state as it is now, and nothing of what was in between.
+  const patches = scene.requests.slice(asked).filter(({ what }) => what.startsWith("PATCH") && what.includes("machineconfignodes"));
+  expect(patches.length).toBe(1);
+  expect(await scene.condition("AppliedOSImage")).toMatch(/^True/);
+  await scene.untilDone("rendered-2");
+  const staging = (await scene.journal()).filter(({ path }) => path === "Executed/OS");
+  expect(staging.map(({ mark, reason }) => `${mark} ${reason}`)).toEqual(["begin Staging", "end Staged"]);
+  expect((staging[1]?.at ?? 0) - (staging[0]?.at ?? 0)).toBe(stagingMs);
+  expect(await updatesOf(scene)).toEqual([["rendered-2", "Closed", "Succeeded"]]);
+});
+
 describe("other chapters of a machine", () => {
   test("drift begins, and ends when it is undone or when somebody asks for the configuration again", async () => {
     const scene = await settled();
