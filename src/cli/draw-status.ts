@@ -44,6 +44,11 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
     const word = operator.degraded ? paint("degraded", "red") : operator.available ? paint("available", "green") : paint("starting", "yellow");
     lines.push(`operator  ${word}  ${paint(clip(operator.message, options.width - 24), "dim")}`);
   }
+  // That nobody handed a bootstrap over is how it is for ever, and no trouble.
+  const parts = status.parts.filter(({ part }) => part !== "BootstrapComplete");
+  const troubled = parts.filter(({ is }) => is !== "True");
+  if (parts.length > 0 && troubled.length === 0) lines.push(`suite     ${paint("well", "green")}       ${paint(parts.map(({ part }) => part).join(", "), "dim")}`);
+  for (const { part, is, reason, message } of troubled) lines.push(`suite     ${paint(`${part}: ${reason}`, is === "False" ? "red" : "yellow")}  ${paint(clip(message, Math.max(20, options.width - part.length - reason.length - 16)), "dim")}`);
   for (const pool of status.pools) {
     const word = pool.degraded ? paint("degraded", "red") : pool.paused ? paint("paused", "cyan") : pool.updated ? paint("updated", "green") : pool.updating ? paint("updating", "yellow") : paint("waiting", "cyan");
     const done = pool.machines === 0 ? 0 : Math.round((10 * pool.updatedMachines) / pool.machines);

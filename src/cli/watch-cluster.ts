@@ -1,4 +1,4 @@
-import { ClusterOperator, MachineConfigNode, MachineConfigPool, kubernetes } from "../api/index.ts";
+import { ClusterOperator, MachineConfigNode, MachineConfigPool, MachineConfiguration, kubernetes } from "../api/index.ts";
 import { type ClusterStatus, clusterStatus } from "../core/cluster-status.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
@@ -22,6 +22,7 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
     nodes: new WatchCache({ ...options, resource: kubernetes.Node }),
     machineConfigNodes: new WatchCache({ ...options, resource: MachineConfigNode }),
     clusterOperators: new WatchCache({ ...options, resource: ClusterOperator }),
+    machineConfigurations: new WatchCache({ ...options, resource: MachineConfiguration, optional: true }),
   };
   let pending = false;
   const look = () => {
@@ -30,7 +31,7 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
     systemClock.after(settleMs, () => {
       pending = false;
       if (stopping.signal.aborted) return;
-      const status = clusterStatus({ pools: caches.pools.list(), nodes: caches.nodes.list(), machineConfigNodes: caches.machineConfigNodes.list(), clusterOperators: caches.clusterOperators.list() });
+      const status = clusterStatus({ pools: caches.pools.list(), nodes: caches.nodes.list(), machineConfigNodes: caches.machineConfigNodes.list(), clusterOperators: caches.clusterOperators.list(), machineConfigurations: caches.machineConfigurations.list() });
       if (onChange(status) === "stop") stopping.abort(new Error("seen enough"));
     });
   };
@@ -45,13 +46,14 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
 /** One look at the cluster. */
 export async function lookAtCluster(kube: KubeClient): Promise<ClusterStatus> {
   const none = { items: [] };
-  const [pools, nodes, machineConfigNodes, clusterOperators] = await Promise.all([
+  const [pools, nodes, machineConfigNodes, clusterOperators, machineConfigurations] = await Promise.all([
     kube.list(MachineConfigPool).catch(notServed),
     kube.list(kubernetes.Node),
     kube.list(MachineConfigNode).catch(notServed),
     kube.list(ClusterOperator).catch(notServed),
+    kube.list(MachineConfiguration).catch(notServed),
   ]);
-  return clusterStatus({ pools: pools.items, nodes: nodes.items, machineConfigNodes: machineConfigNodes.items, clusterOperators: clusterOperators.items });
+  return clusterStatus({ pools: pools.items, nodes: nodes.items, machineConfigNodes: machineConfigNodes.items, clusterOperators: clusterOperators.items, machineConfigurations: machineConfigurations.items });
 
   function notServed(error: unknown): { items: [] } {
     if ((error as { httpStatus?: number }).httpStatus === 404) return none as { items: [] };

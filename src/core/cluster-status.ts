@@ -2,8 +2,10 @@ import type { ClusterOperator } from "../api/cluster-operator.ts";
 import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, machineConfigNodeConditions as types, objects } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
+import { healthReasons } from "../api/stories.ts";
 import { type Phase, isReady, phaseOf } from "./phase.ts";
 import { poolOfNode } from "./pool-of-node.ts";
 
@@ -36,7 +38,18 @@ export interface PoolStatus {
   readonly message: string;
 }
 
+/** How a part of the suite is, as the state process says. */
+export interface PartStatus {
+  /** `Operator`, `Controller`, `Daemons`, `Server`, `Builder`, `StateKeeping`, `BootstrapComplete`. */
+  readonly part: string;
+  readonly is: "True" | "False" | "Unknown";
+  readonly reason: string;
+  readonly message: string;
+}
+
 export interface ClusterStatus {
+  /** Empty where nobody looks after them. */
+  readonly parts: readonly PartStatus[];
   readonly operator: { readonly version: string; readonly available: boolean; readonly progressing: boolean; readonly degraded: boolean; readonly message: string } | undefined;
   readonly pools: readonly PoolStatus[];
   readonly nodes: readonly NodeStatus[];
@@ -47,6 +60,17 @@ export interface ClusterFacts {
   readonly nodes: readonly Node[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly clusterOperators: readonly ClusterOperator[];
+  readonly machineConfigurations?: readonly MachineConfiguration[];
+}
+
+function partsOf(machineConfigurations: readonly MachineConfiguration[]): readonly PartStatus[] {
+  const conditions = (machineConfigurations.find(({ metadata }) => metadata.name === objects.machineConfiguration)?.status?.conditions ?? []) as readonly { readonly type: string; readonly status: string; readonly reason?: string; readonly message?: string }[];
+  return Object.keys(healthReasons).flatMap((type): readonly PartStatus[] => {
+    const condition = conditions.find((each) => each.type === type);
+    if (condition === undefined || type === "UpdateProgressing") return [];
+    const is = condition.status === "True" || condition.status === "False" ? condition.status : "Unknown";
+    return [{ part: type.replace(/Healthy$/, ""), is, reason: condition.reason ?? "", message: condition.message ?? "" }];
+  });
 }
 
 /** Everything that a person wants to see of a cluster at one look, from live objects. */
@@ -108,6 +132,7 @@ export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const operator = facts.clusterOperators.find(({ metadata }) => metadata.name === objects.clusterOperator);
   const operatorIs = (type: string) => operator?.status?.conditions?.find((condition) => condition.type === type);
   return {
+    parts: partsOf(facts.machineConfigurations ?? []),
     operator:
       operator === undefined
         ? undefined

@@ -22,6 +22,7 @@ export async function run(args: readonly string[]): Promise<number> {
     configServer: { url: addresses === undefined ? "" : `https://${addresses.configServer}:${ports.configServer}` },
     registry: { url: addresses === undefined ? "" : `https://${addresses.registry}:${ports.registry}` },
     operator: status.operator,
+    parts: status.parts,
     pools: status.pools,
     nodes: status.nodes,
   });
