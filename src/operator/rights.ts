@@ -139,8 +139,8 @@ const state: Rights = {
     rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
     rule(configGroup, ["clusteroperators"], ["list", "watch"], [objects.clusterOperator]),
     rule("", ["nodes"], ["list", "watch"]),
-    // A machine that was served and does not join is told of where nobody else would see it.
-    rule("", ["events"], apply),
+    // A machine that was served and does not join is told of where nobody else would see it, once.
+    rule("", ["events"], ["create"]),
     // Who may read the metrics, the API server says.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
