@@ -63,6 +63,18 @@ describe("one update", () => {
     expect(told.look(end + 5000)).toMatchObject([{ do: "close", isNew: true, chapter: { sections: expect.arrayContaining([expect.objectContaining({ path: "Requested" })]) as unknown } }]);
   });
 
+  test("waits for the daemon's own last words when its end is only seen", () => {
+    const { daemon, controller } = toldUpdate();
+    const end = morning + 124_000;
+    const onlooker = new StoryTeller("state", "nodes", "pod-9");
+    const over = { ...onlooker.at(124, { ...update, path: "Updated", mark: "end", reason: "Succeeded" }), via: "seen" as const };
+    const keeper = new BookKeeper(book);
+    keeper.take([...controller.lines, ...daemon.lines.slice(0, 8), over], end);
+    expect(keeper.look(end)).toMatchObject([{ do: "open" }]);
+    keeper.take(daemon.lines, end + 1000);
+    expect(keeper.look(end + 1000)).toMatchObject([{ do: "close", chapter: { confidence: "Told", sections: expect.arrayContaining([expect.objectContaining({ path: "Resumed" })]) as unknown } }]);
+  });
+
   test("is not opened again by a line that comes when it is closed", () => {
     const { daemon, controller } = toldUpdate();
     const shelf = new Shelf();

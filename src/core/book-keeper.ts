@@ -194,7 +194,8 @@ export class BookKeeper {
     if (now - this.#heardAt >= settleMs) return true;
     const has = (path: string, ...marks: readonly string[]) => draft.lines.some(({ line }) => line.via === "told" && line.path === path && marks.includes(line.mark));
     const wasCordoned = has("Executed/Cordoned", "begin", "end");
-    return has("Requested", "begin") && (!wasCordoned || (has("Executed/Cordoned", "end", "skip") && has("Complete/Uncordoned", "end", "skip")));
+    // That it is over may be seen before those tell it who were there.
+    return has("Updated", "end", "fail", "skip") && has("Requested", "begin") && (!wasCordoned || (has("Executed/Cordoned", "end", "skip") && has("Complete/Uncordoned", "end", "skip")));
   }
 
   #announce(chapter: Pick<Chapter, "chapter" | "run">, announced: Announced): void {
