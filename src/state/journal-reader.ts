@@ -1,6 +1,6 @@
 import type { JournalLine, JournalMark } from "../api/journal-line.ts";
 import type { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { admittedLines, isKnown } from "../core/journal.ts";
+import { admittedLines, bookOfJournal, isKnown } from "../core/journal.ts";
 import type { Change } from "../kube/watch-cache.ts";
 
 /** What is new in a journal. */
@@ -35,11 +35,15 @@ export class JournalReader {
     // At the first look everything is new: what is in books already, their keepers know.
     const fresh = isFirst ? after.spec.lines : after.spec.lines.filter((line) => !isKnown(marks, line));
     const { lines, foreign } = admittedLines({ metadata: after.metadata, spec: { ...after.spec, lines: fresh } });
-    return { lines, foreign, missed: this.#missed(after, marks, isFirst) };
+    return { lines, foreign, missed: this.#missed(after, marks, isFirst && bookOfJournal(key) === undefined) };
   }
 
-  /** Lines between what is known of a writer and its oldest line that is there. */
-  #missed({ spec }: MachineStateJournal, marks: readonly JournalMark[], isFirst: boolean): number {
+  /**
+   * Lines between what is known of a writer and its oldest line that is there.
+   *
+   * @param isShared its lines are in books that others keep as well, so that what is known of it is not all that was read.
+   */
+  #missed({ spec }: MachineStateJournal, marks: readonly JournalMark[], isShared: boolean): number {
     const oldest = new Map<string, JournalLine>();
     for (const line of spec.lines) {
       const writer = `${line.writer.component}/${line.writer.instance}/${line.boot}`;
@@ -50,7 +54,7 @@ export class JournalReader {
       const mark = marks.find(({ component, instance, boot }) => component === line.writer.component && instance === line.writer.instance && boot === line.boot);
       const lost = line.seq - (mark?.seq ?? 0) - 1;
       // Who was there when the oldest line was written has read those before it.
-      if (lost > 0 && (!isFirst || line.at > this.#aliveAt)) missed += lost;
+      if (lost > 0 && (!isShared || line.at > this.#aliveAt)) missed += lost;
     }
     return missed;
   }

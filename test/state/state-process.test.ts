@@ -162,6 +162,26 @@ describe("what was missed", () => {
   });
 });
 
+test("lines of an open chapter that a killed process had read and that left the journal since are a gap", async () => {
+  const scene = await StateScene.make();
+  const daemon = await scene.act(() => scene.node("worker-0"));
+  const first = scene.start("state-1");
+  await scene.pass(30_000);
+  const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
+  await scene.act(() => daemon.tell(...begun));
+  await scene.pass(5000);
+  await scene.act(() => daemon.tell(...rest.slice(0, 5)));
+  await scene.pass(5000);
+  first.kill();
+  await scene.act(() => scene.kube.patch(MachineStateJournal, { name: "node-worker-0" }, { type: "json", operations: [1, 2, 3, 4, 5, 6].map(() => ({ op: "remove" as const, path: "/spec/lines/0" })) }));
+  scene.start("state-2");
+  await scene.pass(60_000);
+  await scene.act(() => daemon.tell(...rest.slice(5)));
+  await scene.pass(60_000);
+  expect(await scene.chapters("node/worker-0")).toMatchObject([{ state: "Closed", outcome: "Succeeded", missed: 3 }]);
+  expect((await scene.chapters("cluster")).filter(({ reason }) => reason === "Gap")).toHaveLength(1);
+});
+
 describe("a child", () => {
   /** The child, but that it breaks whenever it has run for a while. */
   const brittle = (own: Child, afterMs: number, scene: StateScene): Child => ({
