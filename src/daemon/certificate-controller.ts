@@ -1,11 +1,13 @@
 import { ControllerConfig } from "../api/controller-config.ts";
 import { McoError } from "../api/errors.ts";
 import { kubernetes } from "../api/kubernetes.ts";
+import type { StoryLineIn } from "../api/stories.ts";
 import { hostPaths, namespace, objects } from "../api/names.ts";
 import { withAuthorities } from "../core/kubeconfig-authorities.ts";
 import { type MachineFile, certificatePaths, machineCertificates } from "../core/machine-certificates.ts";
 import type { Host, HostEntry, HostWrite } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
 import { readConfig } from "./read-config.ts";
@@ -34,6 +36,12 @@ const carries = (config: ControllerConfig | undefined) => JSON.stringify(config 
  * that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
  */
 export function certificateController({ host, nodeName }: CertificateOptions): Controller {
+  /** The failure that was told of last; `undefined` since it worked. */
+  let failure: string | undefined;
+  const tell = ({ scribe }: Pick<Context, "scribe">, line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & { readonly reason: "CertificatesWritten" | "CertificatesFailed" }) => {
+    if (nodeName !== undefined) scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
+  };
+
   return {
     name: "certificates",
     watches: [
@@ -47,38 +55,51 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
     owns: ["Host/certificates"],
 
     async reconcile(name, context): Promise<Outcome> {
-      const { signal, log } = context;
-      const config = context.caches.of(ControllerConfig).get(name);
-      // Nothing is taken away because nobody says what is to be there.
-      if (config === undefined || config.metadata.deletionTimestamp !== undefined) return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
-      const { files, problems } = machineCertificates(config.spec);
-      const managed = await pathsOfConfigs(host, signal);
-      const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
-      const recorded = await readRecord(host, signal);
-      // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
-      const kept = new Set([...own.map(({ path }) => path), ...recorded.filter((path) => problems.some((problem) => problem.path === path))]);
-      const stale = recorded.filter((path) => !kept.has(path) && !managed.has(path));
-
-      const writes: HostWrite[] = [];
-      for (const file of own) {
-        const write = writeOf(file, await host.files.read(file.path, signal));
-        if (write !== undefined) writes.push(write);
+      try {
+        const outcome = await look(name, context);
+        failure = undefined;
+        return outcome;
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        if (!context.signal.aborted && !isPassing(error) && failure !== message) tell(context, { mark: "fail", reason: "CertificatesFailed", message });
+        failure = message;
+        throw error;
       }
-      const record = [...kept].sort();
-      // First the record: whoever is killed in between knows the next time what it may take away.
-      if (!same([...new Set([...record, ...recorded])].sort(), recorded)) await storeRecord(host, [...new Set([...record, ...recorded])].sort(), signal);
-      if (writes.length > 0) await host.files.write(writes, signal);
-      for (const path of stale) await host.files.remove(path, signal);
-      if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
-      if (writes.length + stale.length > 0) {
-        log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
-        if (nodeName !== undefined) context.scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", mark: "end", level: "boundary", reason: "CertificatesWritten", message: `${writes.length} files of certificates were written, ${stale.length} removed`, data: { written: writes.map(({ path }) => path).join(" "), ...(stale.length === 0 ? {} : { removed: stale.join(" ") }) } });
-      }
-      await believeServer(host, context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"], managed, context);
-      if (problems.length > 0) log.warn({ problems: problems.map(({ message }) => message) }, "certificates of the cluster that cannot be written");
-      return settled(sweepSeconds);
     },
   };
+
+  async function look(name: string, context: Context): Promise<Outcome> {
+    const { signal, log } = context;
+    const config = context.caches.of(ControllerConfig).get(name);
+    // Nothing is taken away because nobody says what is to be there.
+    if (config === undefined || config.metadata.deletionTimestamp !== undefined) return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
+    const { files, problems } = machineCertificates(config.spec);
+    const managed = await pathsOfConfigs(host, signal);
+    const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
+    const recorded = await readRecord(host, signal);
+    // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
+    const kept = new Set([...own.map(({ path }) => path), ...recorded.filter((path) => problems.some((problem) => problem.path === path))]);
+    const stale = recorded.filter((path) => !kept.has(path) && !managed.has(path));
+
+    const writes: HostWrite[] = [];
+    for (const file of own) {
+      const write = writeOf(file, await host.files.read(file.path, signal));
+      if (write !== undefined) writes.push(write);
+    }
+    const record = [...kept].sort();
+    // First the record: whoever is killed in between knows the next time what it may take away.
+    if (!same([...new Set([...record, ...recorded])].sort(), recorded)) await storeRecord(host, [...new Set([...record, ...recorded])].sort(), signal);
+    if (writes.length > 0) await host.files.write(writes, signal);
+    for (const path of stale) await host.files.remove(path, signal);
+    if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
+    if (writes.length + stale.length > 0) {
+      log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
+      tell(context, { mark: "end", reason: "CertificatesWritten", message: `${writes.length} files of certificates were written, ${stale.length} removed`, data: { written: writes.map(({ path }) => path).join(" "), ...(stale.length === 0 ? {} : { removed: stale.join(" ") }) } });
+    }
+    await believeServer(host, context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"], managed, context);
+    if (problems.length > 0) log.warn({ problems: problems.map(({ message }) => message) }, "certificates of the cluster that cannot be written");
+    return settled(sweepSeconds);
+  }
 }
 
 /**

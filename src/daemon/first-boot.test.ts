@@ -57,7 +57,9 @@ describe("a first boot", () => {
 
   test("stages image, arguments, packages and kernel in one deployment, and reboots once", async () => {
     const host = await ignited(served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }));
-    expect(await completeFirstBoot(options(host), signal)).toMatchObject({ verdict: "rebooting" });
+    const scribe = memoryScribe();
+    expect(await completeFirstBoot({ ...options(host), scribe }, signal)).toMatchObject({ verdict: "rebooting" });
+    expect(scribe.lines.map(({ path, mark, message }) => `${path} ${mark} ${message}`)).toEqual(["EncapsulatedConfigRead end rendered-worker-1", "OSUpdated begin os@2", "OSUpdated end os@2", "Extensions end usbguard", "Kargs end 1 kernel arguments", expect.stringMatching(/^Reboot begin /)]);
     expect(host.reboots).toHaveLength(1);
     expect(await isThere(host, hostPaths.encapsulated)).toBe(false);
     await host.boot({ orderly: true });
@@ -93,8 +95,11 @@ describe("a first boot", () => {
       },
     };
     const before = now;
-    expect(await keepCompletingFirstBoot(options(flaky), signal)).toMatchObject({ verdict: "rebooting" });
+    const scribe = memoryScribe();
+    expect(await keepCompletingFirstBoot({ ...options(flaky), scribe }, signal)).toMatchObject({ verdict: "rebooting" });
     expect(now - before).toBe(180_000);
+    // The same failure is told once.
+    expect(scribe.lines.filter(({ mark }) => mark === "fail").map(({ path, message }) => [path, message])).toEqual([["OSUpdated", "no route to the registry"]]);
   });
 
   test("refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it", async () => {

@@ -72,8 +72,15 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
     log.info({ step: step.do }, "first boot");
     // The marker goes before the machine does: from here on the ledger knows what is left.
     if (step.do === "reboot") await finish();
+    if (step.do === "stageOs") tell({ ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
     await performStep(step, site, signal);
-    if (step.do === "stageOs") tell({ ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: step.deployment.image });
+    if (step.do === "stageOs") {
+      const { image, kernelArguments, packages } = step.deployment;
+      tell({ ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });
+      if (packages.length > 0) tell({ ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
+      const added = kernelArguments.filter((word) => !observed.booted.kernelArguments.includes(word)).length;
+      if (added > 0) tell({ ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
+    }
     if (step.do === "reboot") {
       tell({ ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
       await scribe.settle(signal);
@@ -96,11 +103,16 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
 
 /** As {@link completeFirstBoot}, again and again until it comes to an end: nobody else could try it on a machine that has not joined. */
 export async function keepCompletingFirstBoot(options: Parameters<typeof completeFirstBoot>[0], signal: AbortSignal): Promise<FirstBoot> {
+  let told = "";
   for (;;) {
     try {
       return await completeFirstBoot(options, signal);
     } catch (error) {
       if (signal.aborted) throw error;
+      const message = error instanceof Error ? error.message : String(error);
+      // The same failure again is one line; whoever waits for the machine sees it in the log.
+      if (message !== told) options.scribe.line({ book: "node/self", chapter: "Firstboot", path: "OSUpdated", mark: "fail", level: "boundary", reason: "StageFailed", message });
+      told = message;
       options.log.error({ error }, "the first boot is not complete; trying again in a minute");
       await options.clock.sleep(retryMs, signal);
     }

@@ -8,7 +8,7 @@ export type CancelTimer = () => void;
 export interface Clock {
   /** Wall time in milliseconds since the epoch. May jump. */
   now(): number;
-  /** Milliseconds since an arbitrary start. Never goes back. */
+  /** Milliseconds since a start that is the same for all processes of one boot of the machine. Never goes back. */
   monotonic(): number;
   /** Calls `run` once, `milliseconds` from now. */
   after(milliseconds: number, run: () => void): CancelTimer;

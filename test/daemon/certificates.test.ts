@@ -67,16 +67,17 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
       },
     },
   };
-  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+  const scribe = memoryScribe();
+  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe };
   const stopping = new AbortController();
-  void runControllers([certificateController({ host: watched })], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+  void runControllers([certificateController({ host: watched, nodeName: "worker-0" })], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
   const name = objects.controllerConfig;
   const say = async (spec: Partial<ControllerConfig["spec"]>) => {
     const base = { clusterDNSIP: "", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: "", releaseImage: "", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" as const };
     await kernel.complete(kube.apply(ControllerConfig, { metadata: { name }, spec: { ...base, ...spec } }, { owner: "test", force: true }), 60_000);
     await kernel.run({ until: () => false, maxMs: 60_000 });
   };
-  return { kernel, host, kube, writes, removed, restarts, say, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }), failNext: (effects: number) => (failAt = effects), stop: () => stopping.abort(new Error("the test is over")) };
+  return { kernel, host, kube, scribe, writes, removed, restarts, say, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }), failNext: (effects: number) => (failAt = effects), stop: () => stopping.abort(new Error("the test is over")) };
 }
 
 test("a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time", async () => {
@@ -91,6 +92,19 @@ test("a machine has the cluster's authorities soon after they change, each file 
   expect(writes.splice(0)).toEqual([hostPaths.kubeletCa]);
   await say({ kubeAPIServerServingCAData: base64(two), imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }], clusterDNSIP: "10.0.0.11" });
   expect(writes).toEqual([]);
+  stop();
+});
+
+test("the book of the machine tells once of what was written, and of what could not be", async () => {
+  const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
+  const { scribe, say, pass, failNext, stop } = await start();
+  await say({ kubeAPIServerServingCAData: base64(one) });
+  await pass(1_800_000);
+  failNext(1);
+  await say({ kubeAPIServerServingCAData: base64(two) });
+  await pass(1_800_000);
+  expect(scribe.lines.map(({ book, chapter, mark, reason }) => `${book} ${chapter} ${mark} ${reason}`)).toEqual(["end CertificatesWritten", "fail CertificatesFailed", "end CertificatesWritten"].map((word) => `node/worker-0 Certificates ${word}`));
+  expect(scribe.lines[0]?.data).toEqual({ written: hostPaths.kubeletCa });
   stop();
 });
 

@@ -217,7 +217,7 @@ describe("other chapters of a machine", () => {
     const chapters = await scene.chapters();
     const firstBoot = chapters.find(({ chapter }) => chapter === "Firstboot");
     expect(firstBoot).toMatchObject({ state: "Closed", outcome: "Succeeded" });
-    expect(firstBoot?.sections.map(({ path }) => path)).toEqual(["EncapsulatedConfigRead", "OSUpdated", "Reboot", "Registered", "DaemonUp", "AnnotationsInitialised", "Validated"]);
+    expect(firstBoot?.sections.map(({ path }) => path)).toEqual(["EncapsulatedConfigRead", "OSUpdated", "Kargs", "Reboot", "Registered", "DaemonUp", "AnnotationsInitialised", "Validated"]);
     expect(Date.parse(firstBoot?.startedAt ?? "")).toBeLessThanOrEqual(began);
     expect(chapters.find(({ chapter }) => chapter === "Join")).toMatchObject({ state: "Closed", outcome: "Succeeded" });
     const lines = await scene.journal();
