@@ -309,7 +309,9 @@ export class Keeper {
       if (before !== undefined && before.boot === line.boot && before.writer.component === line.writer.component && line.seq !== before.seq + 1) this.violated("books", `${name(line)} follows ${name(before)}`);
     }
     const last = settled ? foldBook(book, journal, { now }).findLast(({ chapter }) => chapter === "Update") : undefined;
-    if (last !== undefined && (last.state !== "Closed" || last.outcome !== "Succeeded")) this.violated("books", `the last update, to ${last.run}, is ${last.state} and ${last.outcome}: ${journal.map(({ path, mark, reason }) => `${path} ${mark} ${reason}`).join(", ")}`);
+    // One that was taken back before anything was done is superseded by what the machine has.
+    const isWell = last?.outcome === "Succeeded" || (last?.outcome === "Superseded" && last.run !== annotation(this.#rig.node, annotations.currentConfig));
+    if (last !== undefined && (last.state !== "Closed" || !isWell)) this.violated("books", `the last update, to ${last.run}, is ${last.state} and ${last.outcome}: ${journal.map(({ path, mark, reason }) => `${path} ${mark} ${reason}`).join(", ")}`);
   }
 
   /** The end of a run: everything has settled, or did not in time. */
