@@ -47,6 +47,20 @@ spec:
   paused: ${paused}
 `;
 
+const books = "machineconfiguration.openshift.io/v1alpha1";
+const book = { apiVersion: books, kind: "MachineStateBook", metadata: { name: "node.worker-0", labels: { "book-kind": "node" } }, spec: { book: "node/worker-0", kind: "node", subject: { kind: "Node", name: "worker-0" }, chapters: [], counters: { chapters: 2 }, health: "Drift", lastNumber: 2, prunedThrough: 0, through: [] } };
+const chapter = (number: number, kind: string, state: "Open" | "Closed") => ({
+  apiVersion: books,
+  kind: "MachineStateChapter",
+  metadata: { name: `node.worker-0.${String(number).padStart(6, "0")}`, labels: { "book-kind": "node", book: "node.worker-0", chapter: kind, state } },
+  spec: {
+    book: "node/worker-0", number, chapter: kind, run: kind === "Update" ? "rendered-worker-b" : "", startedAt: "2020-01-02T10:00:00Z", state, reason: kind === "Update" ? "Succeeded" : "ConfigDrift", message: "", confidence: "Told",
+    ...(state === "Closed" ? { endedAt: "2020-01-02T10:02:04Z", durationMs: 124_000, duration: "2m04s", outcome: "Succeeded" } : {}),
+    sections: [{ path: kind === "Update" ? "Updated" : "Detected", startedAt: "2020-01-02T10:00:00Z", attempts: 1 }],
+    entries: [], dropped: 0, through: [],
+  },
+});
+
 const pod = (name: string, more = "", labels = "app: web") => `apiVersion: v1
 kind: Pod
 metadata:
@@ -186,6 +200,28 @@ export const sessions: readonly Session[] = [
       run("get controllerconfig machine-config-controller"),
       run("delete kubeletconfig,containerruntimeconfig --all"),
       run("delete machineconfignode node-a"),
+    ],
+  },
+  {
+    name: "books",
+    title: "books and chapters: columns, labels, and a closed chapter that nobody can change",
+    steps: [
+      file("create", JSON.stringify(book)),
+      file("create", JSON.stringify(chapter(1, "Drift", "Open"))),
+      file("create", JSON.stringify(chapter(2, "Update", "Closed"))),
+      run("get machinestatebooks"),
+      run("get machinestatechapters"),
+      run("get machinestatechapters -l book=node.worker-0,chapter=Update"),
+      run("get machinestatechapter node.worker-0.000002 -o yaml"),
+      words("patch", "machinestatechapter", "node.worker-0.000001", "--type=merge", "-p", '{"spec":{"message":"still there"}}'),
+      words("patch", "machinestatechapter", "node.worker-0.000001", "--type=merge", "-p", '{"spec":{"number":3}}'),
+      words("patch", "machinestatechapter", "node.worker-0.000002", "--type=merge", "-p", '{"spec":{"outcome":"Failed"}}'),
+      words("patch", "machinestatechapter", "node.worker-0.000002", "--type=merge", "-p", '{"spec":{"state":"Open"}}'),
+      words("patch", "machinestatebook", "node.worker-0", "--type=merge", "-p", '{"spec":{"lastNumber":1}}'),
+      run("create -f -", { input: JSON.stringify({ ...chapter(3, "Update", "Closed"), spec: { ...chapter(3, "Update", "Closed").spec, outcome: "Splendid" } }) }),
+      run("explain machinestatechapter.spec.sections"),
+      run("delete machinestatechapters -l book=node.worker-0"),
+      run("delete machinestatebook node.worker-0"),
     ],
   },
   {
