@@ -103,6 +103,8 @@ export function nodeController(): Controller {
   /** One line for each machine in the book of its pool; its own chapter has the rest. */
   function tellStanding(name: string, before: Standing | undefined, after: Standing | undefined): void {
     if (before === undefined || after === undefined || before.pool !== after.pool || before.target !== after.target || before.is === after.is || after.target === "" || after.is === "other") return;
+    // When every machine has had the target, what happens to one of them is no part of that any more.
+    if (cluster.pool(after.pool)?.status?.configuration?.name === after.target) return;
     const here = { book: `pool/${after.pool}`, chapter: "Rollout", run: after.target, path: `Node/${name}`, level: "boundary", data: { chapter: `node/${name} Update ${after.target}` } } as const;
     if (after.is === "updated") scribe?.line({ ...here, mark: "end", reason: "NodeUpdated", message: `${name} has ${after.target}` });
     else scribe?.line({ ...here, mark: "fail", reason: "NodeFailed", message: `${name} cannot go on without help: ${cluster.node(name)?.facts.says ?? ""}` });

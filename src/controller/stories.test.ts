@@ -61,13 +61,20 @@ describe("what controllers tell of a roll-out", () => {
     expect(told("pool/worker")).toEqual(["Render Refused begin RenderRefused", "Render Refused end Recovered"]);
   });
 
-  test("a machine that fails, and the pool with it", async () => {
+  test("a machine that fails on its way, and the pool with it", async () => {
     const { scene } = await settledPool(["w0"]);
+    await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "1" }));
+    await scene.pass(2000);
     const told = listen(scene);
     await scene.act(() => scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "a disk is full" }));
     await scene.pass(2000);
-    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Done", [annotations.reason]: "" }));
+    await scene.act(() => scene.finish("w0"));
+    await scene.act(() => scene.annotate("w0", { [annotations.reason]: "" }));
     await scene.pass(2000);
-    expect(told("pool/worker")).toEqual(["Rollout Node/w0 fail NodeFailed", "Degraded Degraded begin MachinesDegraded", "Rollout Node/w0 end NodeUpdated", "Degraded Ended end Recovered"]);
+    expect(told("pool/worker")).toEqual(["Rollout Node/w0 fail NodeFailed", "Degraded Degraded begin MachinesDegraded", "Rollout Node/w0 end NodeUpdated", "Degraded Ended end Recovered", "Rollout Finished end AllUpdated"]);
+    // Once all have the target, a machine that fails is a matter of its own.
+    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "a disk is full" }));
+    await scene.pass(2000);
+    expect(told("pool/worker").slice(5)).toEqual(["Degraded Degraded begin MachinesDegraded"]);
   });
 });
