@@ -194,6 +194,13 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
   return manifest as unknown as KubeObject;
 }
 
+/** How the state process is found by whoever reads its figures, by a name that its certificate holds. */
+export function stateService(): KubeObject {
+  const selector = { "k8s-app": objects.state };
+  const manifest = { apiVersion: "v1", kind: "Service", metadata: { name: objects.state, namespace, labels: selector }, spec: { selector, ports: [{ name: "metrics", port: 443, targetPort: stateMetrics.port, protocol: "TCP" }] } };
+  return manifest as unknown as KubeObject;
+}
+
 /** How the API server of a cluster finds the controller by a name that its certificate holds. */
 export function admissionService(): KubeObject {
   const selector = { "k8s-app": objects.controller };

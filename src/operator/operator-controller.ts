@@ -28,7 +28,7 @@ import { isAlreadyExists, isConflict, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
 import { observeGuardNeeds, observePullSecret, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics } from "./manifests.ts";
+import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
 
@@ -476,7 +476,7 @@ export function operatorController(options: OperatorOptions): Controller {
     // Machines that are reached on loopback are all one machine, which has no network of Services.
     const { hostIP } = running.status;
     const isOneMachine = hostIP.startsWith("127.") || hostIP === "::1";
-    if (!isOneMachine) await keep(kubernetes.Service, admissionService(), context);
+    if (!isOneMachine) for (const service of [admissionService(), stateService()]) await keep(kubernetes.Service, service, context);
     await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: isOneMachine ? hostIP : undefined, ca: atob(ca) }), context);
     return done("Admission");
   }

@@ -69,7 +69,7 @@ const operator: Rights = {
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
     rule("", ["serviceaccounts"], apply, components),
-    rule("", ["services"], apply, [objects.controller]),
+    rule("", ["services"], apply, [objects.controller, objects.state]),
     rule(rbac, ["roles"], [...apply, "bind", "escalate"], components),
     rule(rbac, ["rolebindings"], apply, components),
     rule("", ["configmaps"], apply, [objects.kubeconfigData]),

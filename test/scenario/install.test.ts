@@ -7,7 +7,7 @@ import { ClusterOperator, MachineConfig, MachineConfigPool, definedResources, ku
 import { type KubeObject, conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
-import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, stateDeployment } from "../../src/operator/manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, stateDeployment, stateMetrics, stateService } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
 
@@ -59,7 +59,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
   test("every manifest is understood by the API server to the last field", async () => {
     const inputs = { image: suiteImage(version), version, certificateHash: "", logLevel: "debug" as const };
     const byService = { ...admissionWebhook({ address: undefined, ca: "ca" }), metadata: { name: "by-service" } };
-    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), stateDeployment(inputs, 1), daemonSet(inputs), admissionService(), byService, ...builtInPools()];
+    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), stateDeployment(inputs, 1), daemonSet(inputs), admissionService(), stateService(), byService, ...builtInPools()];
     const folders = ["install", "install/crds", "examples"].flatMap((folder) => readdirSync(join(root, folder)).map((file) => join(root, folder, file)));
     const files = folders.filter((file) => file.endsWith(".yaml") && !file.endsWith("kustomization.yaml"));
     const documents = [...files.map((file) => readFileSync(file, "utf8")), ...byOperator.map((manifest) => stringify(manifest))].join("\n---\n");
@@ -96,7 +96,12 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     const alerts = readFileSync(join(root, "install/monitoring/alerts.yaml"), "utf8");
     const named = [...alerts.matchAll(/expr: .*?\b(mc[oc]_[a-z_]+)/g)].map(([, name]) => name);
     expect(named.length).toBeGreaterThan(3);
-    for (const name of named) expect(text).toContain(`# TYPE ${name} `);
+    // Some are of the process that keeps the books.
+    const [state] = (await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.state}` })).items;
+    const own = await cluster.kube.get(kubernetes.Secret, { name: stateMetrics.secret, namespace });
+    const told = await get(`https://${state?.status?.hostIP}:${stateMetrics.port}/metrics`, atob(own?.data?.["ca.crt"] ?? ""), reader);
+    expect(told.status, told.text).toBe(200);
+    for (const name of named) expect(`${text}${told.text}`).toContain(`# TYPE ${name} `);
     await kubectl(`delete -k ${join(root, "install/monitoring")}`);
     // So that nothing of the suite's name is left for the next test.
     expect(await kubectl("get clusterrole,clusterrolebinding -o name")).not.toContain("metrics-reader");
@@ -115,8 +120,8 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     await expect.poll(async () => (await cluster.kube.list(kubernetes.Pod)).items.length, { timeout: 30_000 }).toBe(0);
     const ours = async () => [
       ...(await cluster.kube.list(kubernetes.CustomResourceDefinition)).items.filter(({ metadata }) => metadata.name.endsWith(names.group)),
-      ...(await cluster.kube.list(kubernetes.ClusterRole)).items.filter(({ metadata }) => metadata.name.startsWith("machine-config")),
-      ...(await cluster.kube.list(kubernetes.ClusterRoleBinding)).items.filter(({ metadata }) => metadata.name.startsWith("machine-config")),
+      ...(await cluster.kube.list(kubernetes.ClusterRole)).items.filter(({ metadata }) => metadata.name.startsWith("machine-config") || metadata.name.startsWith("machine-state")),
+      ...(await cluster.kube.list(kubernetes.ClusterRoleBinding)).items.filter(({ metadata }) => metadata.name.startsWith("machine-config") || metadata.name.startsWith("machine-state")),
       ...(await cluster.kube.list(kubernetes.ValidatingWebhookConfiguration)).items,
       ...(await cluster.kube.list(kubernetes.ValidatingAdmissionPolicy)).items,
     ];
