@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, MachineStateBook, MachineStateChapter, MachineStateJournal, kubernetes, names } from "../../src/api/index.ts";
 import type { Chapter } from "../../src/api/machine-state-chapter.ts";
 import { type Condition, conditionOf } from "../../src/api/object.ts";
+import type { StoryLine } from "../../src/api/stories.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import { healthTypes, keepingTypes } from "../../src/core/health.ts";
@@ -114,7 +115,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     }
   });
 
-  test("with the state process switched off a roll-out goes its way; switched on again, the chapters appear, and retention holds", async () => {
+  test("with the state process switched off a roll-out goes its way; switched on again, the chapters appear, that of the bootstrap too, and retention holds", async () => {
     await settings({ mode: "off" });
     await expect.poll(statePod, { timeout: 30_000 }).toEqual([]);
     for (const type of [...healthTypes, ...keepingTypes]) await untilCondition(type, ({ status, reason }) => status === "Unknown" && reason === "Off");
@@ -126,12 +127,28 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     // What journals hold is read without it.
     await expect.poll(async () => (await cluster.mco(["book", `node/${worker}`, "--json"])).stdout, { timeout: 30_000 }).toContain(target);
     expect((await chaptersOf(`node/${worker}`)).some(({ run }) => run === target)).toBe(false);
+    // As a bootstrap hands it over; nobody else writes there.
+    const at = Date.now() - 3_600_000;
+    const told: readonly StoryLine[] = [
+      { book: "cluster", chapter: "Bootstrap", path: "ManifestsRendered", mark: "end", level: "boundary", reason: "ManifestsRendered", message: "12 manifests" },
+      { book: "cluster", chapter: "Bootstrap", path: "ControllerRendered/master", mark: "end", level: "boundary", reason: "PoolRendered", message: "rendered-master-0" },
+      { book: "cluster", chapter: "Bootstrap", path: "Served/master", mark: "end", level: "boundary", reason: "Served", message: "master-0 was given its configuration", data: { node: "master-0" } },
+      { book: "node/master-0", chapter: "Bootstrap", path: "Served", mark: "end", level: "boundary", reason: "Served", message: "it was given its configuration" },
+      { book: "cluster", chapter: "Bootstrap", path: "HandedOver", mark: "end", level: "boundary", reason: "HandedOver", message: "the cluster is up" },
+    ];
+    const lines = told.map((line, index) => lineOf(line, { writer: { component: "controller", instance: "bootstrap" }, boot: "before", number: { seq: index + 1 }, at: at + index * 1000, mono: index * 1000 }));
+    await cluster.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: MachineStateJournal.kind, metadata: { name: journals.bootstrap }, spec: { lines, last: [{ component: "controller", instance: "bootstrap", boot: "before", seq: lines.length }] } });
     // A node without a machine: its daemon never comes up, and nobody can be blamed for that but its kubelet.
     await cluster.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "ghost", labels: { [names.labels.os]: "linux" } } });
     await cluster.until(kubernetes.DaemonSet, objects.daemon, ({ status }) => status?.desiredNumberScheduled === 3 && status.numberReady === 2, "a daemon is wanted there", { namespace });
     await settings({ mode: "on", "retention.node.chapters": "1", "retention.pool.days-after-end": "0" });
     isWhole(await updateOf(worker, target));
     await untilCondition("StateKeeping", ({ reason }) => reason === "AsExpected");
+    await untilCondition("BootstrapComplete", ({ status }) => status === "True");
+    const bootstraps = (await chaptersOf("cluster")).filter(({ chapter }) => chapter === "Bootstrap");
+    expect(bootstraps).toMatchObject([{ state: "Closed", outcome: "Succeeded", startedAt: `${new Date(at).toISOString().slice(0, 19)}Z` }]);
+    expect(bootstraps[0]?.sections.map(({ path }) => path)).toEqual(["ManifestsRendered", "ControllerRendered/master", "Served/master", "HandedOver"]);
+    await expect.poll(async () => (await chaptersOf("node/master-0")).map(({ chapter }) => chapter), { timeout: 30_000 }).toContain("Bootstrap");
     await untilCondition("DaemonsHealthy", ({ status, message }) => status === "True" && message.startsWith("1 of 3 copies of machine-config-daemon are not available"));
     await cluster.kube.delete(kubernetes.Node, { name: "ghost" });
     await expect.poll(async () => (await chaptersOf(`node/${worker}`)).filter(({ state, outcome }) => state === "Closed" && outcome === "Succeeded").length, { timeout: 30_000 }).toBeLessThanOrEqual(2);
