@@ -199,6 +199,15 @@ test("a machine that goes to one target twice, the first time without a drain, h
   ]);
 });
 
+test("a machine that goes to one target twice, under two controllers, has a chapter for each time", () => {
+  const daemon = new StoryTeller("daemon", "worker-0");
+  const first = toldUpdate({ daemon });
+  const second = toldUpdate({ daemon, startSeconds: 200, boot: "boot-3", controller: new StoryTeller("controller", "machine-config-controller-y", "pod-2") });
+  expect(chaptersOf([...first.lines, ...second.lines]).map(({ state, outcome, startedAt, skew, sections }) => ({ state, outcome, startedAt, skew, open: sections.filter(({ endedAt }) => endedAt === undefined) }))).toEqual(
+    ["2026-01-02T10:00:00Z", "2026-01-02T10:03:20Z"].map((startedAt) => ({ state: "Closed", outcome: "Succeeded", startedAt, skew: undefined, open: [] })),
+  );
+});
+
 describe("the life of a component", () => {
   test("is one chapter from a start or a change of health to the next", () => {
     const operator = new StoryTeller("operator", "operator-x", "pod-1");

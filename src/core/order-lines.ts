@@ -54,32 +54,32 @@ export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[]
   return causesFirst(placed);
 }
 
+/** Clocks are not further apart than this, in milliseconds: what is, happened at another time. */
+const mostSkewMs = 600_000;
+
 /**
- * For each end that one writer told, the beginning that another one told: the last end of a section follows from the last
- * beginning of it, the one before from the one before. One run may be gone through more than once, and what is oldest may be
- * missing.
+ * Ends that one writer told and that stand before their beginning, which another one told, with that beginning: the next one
+ * after them, where nothing else began before and nothing else ends it. One run may be gone through more than once, its ends
+ * may be told by several writers, and what is oldest may be missing.
  */
 function causesOf(placed: readonly PlacedLine[]): ReadonlyMap<PlacedLine, PlacedLine> {
-  const begins = new Map<string, PlacedLine[]>();
-  const ends = new Map<string, Map<string, PlacedLine[]>>();
+  const sections = new Map<string, { readonly begins: PlacedLine[]; readonly ends: PlacedLine[] }>();
   for (const each of placed) {
     const { chapter, run, path, mark } = each.line;
+    if (mark !== "begin" && mark !== "end" && mark !== "fail") continue;
     const key = `${chapter}\n${run ?? ""}\n${path}`;
-    if (mark === "begin") begins.set(key, [...(begins.get(key) ?? []), each]);
-    else if (mark === "end" || mark === "fail") {
-      const writers = ends.get(key) ?? new Map<string, PlacedLine[]>();
-      ends.set(key, writers);
-      writers.set(writerKey(each.line), [...(writers.get(writerKey(each.line)) ?? []), each]);
-    }
+    const section = sections.get(key) ?? { begins: [], ends: [] };
+    sections.set(key, section);
+    (mark === "begin" ? section.begins : section.ends).push(each);
   }
   const causes = new Map<PlacedLine, PlacedLine>();
-  for (const [key, writers] of ends) {
-    for (const [writer, own] of writers) {
-      const others = (begins.get(key) ?? []).filter(({ line }) => writerKey(line) !== writer);
-      for (let back = 1; back <= Math.min(own.length, others.length); back += 1) {
-        const [end, begin] = [own.at(-back), others.at(-back)];
-        if (end !== undefined && begin !== undefined) causes.set(end, begin);
-      }
+  for (const { begins, ends } of sections.values()) {
+    for (const [index, end] of ends.entries()) {
+      const begin = begins.find(({ at, line }) => at > end.at && writerKey(line) !== writerKey(end.line));
+      if (begin === undefined || begin.at - end.at > mostSkewMs) continue;
+      const isOfAnother = begins.filter(({ at }) => at <= end.at).length > index;
+      const isEnded = ends.some(({ at }) => at >= begin.at);
+      if (!isOfAnother && !isEnded) causes.set(end, begin);
     }
   }
   return causes;

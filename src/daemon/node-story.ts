@@ -60,6 +60,9 @@ export interface NodeStory {
   validated(message: string, isNew: boolean): void;
 }
 
+/** Begun, maybe again: what it failed of last stays known, so that the same failure is not told again. */
+const begun = (before: Section | undefined, boot: string, at: number): Section => ({ state: "open", boot, at, ...(before?.failure === undefined ? {} : { failure: before.failure }) });
+
 /** Sections that a daemon can be interrupted in. */
 const interruptible = new Set<string>(Object.entries(stories.node.Update).flatMap(([path, reasons]) => ((reasons as readonly string[]).includes("Interrupted") ? [path] : [])));
 
@@ -84,7 +87,7 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
           return;
         }
         if (run?.name !== name) run = { name, sections: new Map(), began: at, isInherited: true };
-        if (mark === "begin") run.sections.set(path, { state: "open", boot: of, at });
+        if (mark === "begin") run.sections.set(path, begun(run.sections.get(path), of, at));
         else if (mark === "end" || mark === "skip") run.sections.set(path, { ...(run.sections.get(path) ?? { boot: of, at }), state: "ended" });
         else if (mark === "fail") run.sections.set(path, { ...(run.sections.get(path) ?? { boot: of, at }), state: "failed", failure: msg });
         else if (mark === "retry") run.sections.delete(path);
@@ -145,7 +148,7 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
       const section = run?.sections.get(path);
       if (run === undefined || section?.state === "open") return;
       tell(path, "begin", reason, message, { ...more, ...(section?.state === "failed" ? { level: "progress" } : {}) });
-      run.sections.set(path, { state: "open", boot, at: clock.now(), ...(section?.failure === undefined ? {} : { failure: section.failure }) });
+      run.sections.set(path, begun(section, boot, clock.now()));
     },
     note(path, reason, message, more) {
       tell(path, "note", reason, message, more);

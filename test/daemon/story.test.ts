@@ -90,6 +90,18 @@ describe("the story of an update", () => {
     expect(interruptions).toBeGreaterThanOrEqual(effects / 2 - 3);
   });
 
+  test("whose shutdown fails twice in the same way says so once, though another daemon sees it each time", async () => {
+    const scene = await settled();
+    await scene.host.failToFinalise?.("no space left");
+    await scene.config("rendered-2", reboots);
+    await scene.desire("rendered-2");
+    await scene.kernel.run({ until: () => scene.reboots.length === 2, maxMs: 3_600_000 });
+    await scene.host.failToFinalise?.("no space left");
+    await scene.untilDone("rendered-2");
+    expect(scene.reboots.length).toBe(3);
+    expect((await scene.journal()).filter(({ path, run }) => path === "PostAction/Rebooted" && run === "rendered-2").map(({ mark, reason }) => `${mark} ${reason}`)).toEqual(["begin RebootRequested", "fail FinaliseFailed", "end Rebooted"]);
+  });
+
   test("is superseded by that of a newer target, which begins with nothing of the old one", async () => {
     const scene = await settled();
     await scene.act(() => scene.kube.create(kubernetes.PodDisruptionBudget, { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "held", namespace: "default" }, spec: { minAvailable: 1, selector: { matchLabels: { app: "held" } } } }));

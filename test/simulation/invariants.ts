@@ -37,6 +37,7 @@ export const invariants = {
   19: "a node that is out of service gets a newer target before any healthy one",
   21: "a story line that a machine has settled comes to its journal once, in its writer's order, and as it was written down",
   22: "the story of a machine's last update ends when the update does, and well",
+  23: "of an update nothing is told twice, however often a daemon looks and whatever starts it again",
   25: "of a MachineConfigNode no condition is lost, goes back in time, or contradicts the phases that it is made of, in any version",
 } as const;
 
@@ -247,6 +248,7 @@ export class InvariantKeeper {
         if (has === undefined) this.violated(21, `${machine.name} has written down ${key} (${line.path} ${line.mark}), and its journal has never told it`);
         else if (has.path !== line.path || has.mark !== line.mark || has.at !== line.at) this.violated(21, `${key} is ${line.path} ${line.mark} on ${machine.name}, and ${has.path} ${has.mark} in its journal`);
       }
+      this.#checkRepetitions(machine.name, settled);
       const node = this.nodes.objects.get(machine.name);
       const last = foldBook(book, all.filter((line) => line.book === book), { now: this.#kernel.clock.now() }).findLast(({ chapter }) => chapter === "Update");
       if (node === undefined || last === undefined) continue;
@@ -255,6 +257,21 @@ export class InvariantKeeper {
       // One that was taken back before anything was done is superseded by what the machine has.
       const isWell = (last.run === target && last.outcome === "Succeeded") || (last.run !== target && last.outcome === "Superseded");
       if (isSettled(node) && (last.state !== "Closed" || !isWell)) this.violated(22, `${machine.name} has ${target}, and the last update of its book, to ${last.run}, is ${last.state} ${last.outcome ?? ""}: ${last.sections.map(({ path, outcome }) => `${path} ${outcome ?? "goes on"}`).join(", ")}`);
+    }
+  }
+
+  /** 23: within one update a section begins again only after it has ended or was interrupted, and the other way round. */
+  #checkRepetitions(machine: string, lines: readonly JournalLine[]): void {
+    let run = "";
+    const last = new Map<string, string>();
+    for (const line of lines.filter(({ chapter }) => chapter === "Update")) {
+      if (line.run !== run) last.clear();
+      run = line.run ?? "";
+      // It may be interrupted again and again.
+      if (line.mark !== "note" && line.mark !== "retry" && last.get(line.path) === line.mark) this.violated(23, `${machine} tells ${line.path} ${line.mark} of ${run} again: ${line.msg}`);
+      last.set(line.path, line.mark);
+      // What the next one of the same name tells is told of another one.
+      if (line.path === "Updated") last.clear();
     }
   }
 

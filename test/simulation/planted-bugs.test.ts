@@ -191,6 +191,12 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     plant: { transport: withBody((body) => (body.includes('"path":"Updated"') ? JSON.stringify((JSON.parse(body) as { value?: { path?: string } }[]).filter(({ value }) => value?.path !== "Updated")) : body)) },
   },
   {
+    invariant: 23,
+    bug: "a daemon that comes back does not know what was told",
+    faults: true,
+    plant: { host: (host) => ({ ...host, books: { ...host.books, read: async (signal) => (await host.books.read(signal)).map(({ boot, lines }) => ({ boot, lines: lines.map((line) => line.replace('"chapter":"Update"', '"chapter":"PoolMove"')) })) } }) },
+  },
+  {
     invariant: 25,
     bug: "what others wrote to a MachineConfigNode meanwhile is overwritten",
     faults: true,
