@@ -76,7 +76,7 @@ export interface HealthFacts {
 /** A word as the middle of a reason: `machine-config` → `MachineConfig`. */
 const camel = (text: string) => text.replaceAll(/(^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, __, letter: string) => letter.toUpperCase());
 
-const clip = (text: string) => (text.length <= messageLength ? text : `${text.slice(0, messageLength - 1)}…`);
+const clip = (text: string, length: number = messageLength) => (text.length <= length ? text : `${text.slice(0, length - 1)}…`);
 const some = (names: readonly string[]) => `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;
 
 type Verdict = Omit<Told, "type">;
@@ -94,9 +94,14 @@ export function healthConditions(facts: HealthFacts): readonly Told<HealthType>[
   return healthTypes.map((type) => {
     const isFresh = heardAt !== undefined && now - heardAt <= staleMs;
     const verdict = isFresh ? judge[type](facts) : unknown("NotKnown", heardAt === undefined ? "not everything has been read yet" : `nothing was heard of the API server since ${timestampOf(heardAt)}`);
-    return { type, ...verdict, message: clip(verdict.message) };
+    const chapter = verdict.status === "False" ? chapterOf[type] : undefined;
+    const more = chapter === undefined ? "" : `; the chapter ${chapter} of the cluster's book tells how it came to that`;
+    return { type, ...verdict, message: `${clip(verdict.message, messageLength - more.length)}${more}` };
   });
 }
+
+/** Chapter of the cluster's book that tells of a component. */
+const chapterOf: Partial<Readonly<Record<HealthType, string>>> = { OperatorHealthy: "Operator", ControllerHealthy: "Controller", DaemonsHealthy: "Daemons", ServerHealthy: "Server", BuilderHealthy: "OsBuilder" };
 
 /** Whether copies of a component are there; `undefined`: they are. */
 function missing({ cluster, version }: HealthFacts, name: string, component: ComponentFacts | undefined): Verdict | undefined {
