@@ -13,11 +13,8 @@ import type { Files } from "../ports/files.ts";
 /** Journals of everybody but the machines. */
 const components = [journalNames.operator, journalNames.controller, journalNames.server, journalNames.osBuilder, journalNames.bootstrap];
 
-/** Names of the journals that may tell of a book; `undefined`: any of them. */
-export function journalsOf(book: string): readonly string[] | undefined {
-  if (!book.includes("/")) return undefined;
-  return book.startsWith("node/") ? [journalOfNode(book.slice("node/".length)), ...components] : components;
-}
+/** Names of the journals that may tell of a book: those of the components, and of a machine its own. */
+export const journalsOf = (book: string): readonly string[] => [...(book.startsWith("node/") ? [journalOfNode(book.slice("node/".length))] : []), ...components];
 
 /** Chapters of one book. */
 export const chaptersSelection = (book: string): Selection => ({ labelSelector: `${bookLabels.book}=${bookLabelOf(book)}` });
@@ -46,11 +43,10 @@ export async function readShelves(kube: KubeClient, book?: string): Promise<Shel
       throw error;
     }
   };
-  const names = book === undefined ? undefined : journalsOf(book);
   const [books, chapters, journals] = await Promise.all([
     book === undefined ? listed(kube, MachineStateBook) : one(MachineStateBook, bookObjectName(book)),
     listed(kube, MachineStateChapter, book === undefined ? {} : chaptersSelection(book)),
-    names === undefined ? listed(kube, MachineStateJournal) : Promise.all(names.map((name) => one(MachineStateJournal, name))).then((found) => found.flat()),
+    book === undefined ? listed(kube, MachineStateJournal) : Promise.all(journalsOf(book).map((name) => one(MachineStateJournal, name))).then((found) => found.flat()),
   ]);
   return { books, chapters, journals };
 }

@@ -81,8 +81,7 @@ export async function showBook(find: FindShelves, io: Io, book: string, { chapte
 
 /** Prints lines as they reach the journals, each once, until `signal` aborts. */
 export async function followBook(kube: KubeClient, io: Io, book: string, { json = false, started = () => undefined }: { readonly json?: boolean; /** Called once: every later line is printed. */ readonly started?: () => void }, signal: AbortSignal): Promise<void> {
-  const names = journalsOf(book);
-  const selections: readonly Selection[] = names === undefined ? [{}] : names.map((name) => ({ fieldSelector: `metadata.name=${name}` }));
+  const selections: readonly Selection[] = journalsOf(book).map((name) => ({ fieldSelector: `metadata.name=${name}` }));
   const seen = new Set<string>();
   const caches = selections.map((selection) => new WatchCache({ kube, resource: MachineStateJournal, selection, clock: systemClock, random: systemRandom, log: silentLogger, optional: true }));
   const print = (lines: readonly JournalLine[]) => {
