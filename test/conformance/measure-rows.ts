@@ -64,6 +64,7 @@ export const measured: readonly Section[] = [
       better("P1", "sim cure", "A machine that is out of service gets the newest target with the first healthy ones.", seeds, planted("invariant 19: *")),
       ours("sim end", "Once faults stop, every machine ends on the newest target and stays there.", seeds, planted("invariant 18: *")),
       ours("sim lines", "A story line that a machine has settled comes to its journal once, in its writer's order, and as it was written down.", seeds, planted("invariant 21: *")),
+      ours("sim twice", "Of an update nothing is told twice, however often a daemon looks and whatever starts it again.", seeds, planted("invariant 23: *")),
       ours("sim stories", "The story of a machine's last update ends when the update does, and well.", seeds, planted("invariant 22: *")),
       ours("sim same", "The same seed gives the same run, event for event.", inFile("test/simulation/determinism.test.ts")("the same seed gives the same run, event for event, and another seed another one")),
     ],

@@ -298,7 +298,7 @@ export class Keeper {
     const [onDisk, inJournal] = [disk.map(name), journal.map(name)];
     if (new Set(inJournal).size < inJournal.length) this.violated("books", `the journal has a line twice: ${inJournal.join(", ")}`);
     // The ring forgets old lines, and so does whoever reads the disk back: what both can have must be the same.
-    const boots = new Set(all.map(({ boot }) => boot));
+    const boots = new Set([...all.map(({ boot }) => boot), (await subject.host.os.status(never)).bootId]);
     const comparable = journal.filter(({ boot }) => boots.has(boot)).map(name);
     const expected = journal.length < ringLimits.lines ? onDisk : onDisk.slice(-comparable.length);
     if (expected.join() !== comparable.join()) this.violated("books", `the disk holds ${expected.join(", ")}, the journal ${comparable.join(", ")}`);
