@@ -416,7 +416,7 @@ async function say(name: string, reports: readonly PhaseReport[], { kube, clock,
         const conditions = withPhases(before, reports, clock.now());
         return conditions === before ? undefined : { status: { conditions: [...conditions], observedGeneration: Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1) } };
       },
-      { subresource: "status", owner: fieldManagers.drain, signal },
+      { subresource: "status", owner: fieldManagers.drain, signal, byItem: true },
     );
   } catch (error) {
     if (!signal.aborted) log.warn({ error }, "MachineConfigNode not written");

@@ -123,7 +123,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       // Nobody else writes what is ours: what we have just said need not be read to know that it stands there.
       if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined) return "told";
       try {
-        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, { subresource: "status", owner: fieldManagers.daemon });
+        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, { subresource: "status", owner: fieldManagers.daemon, byItem: true });
         seen = object === undefined ? undefined : { object, at: clock.monotonic() };
         return "told";
       } catch (error) {

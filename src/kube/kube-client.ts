@@ -4,6 +4,7 @@ import type { Pod } from "../api/kubernetes.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { Random } from "../ports/random.ts";
+import { itemPatch } from "./item-patch.ts";
 import { KubeError, type KubeStatus, isBusy, isConflict, isExpired, retryAfterMs, unlessNotFound } from "./kube-error.ts";
 
 export interface ObjectKey {
@@ -351,7 +352,8 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 /**
  * Reads an object, lets `change` say what it should be, and writes the difference on the condition that nobody wrote in
  * between; on a conflict it reads again. `change` returns `undefined` when nothing is to be written.
- * For status lists that several writers share; everything else is server-side apply.
+ * For status lists that several writers share; everything else is server-side apply. `byItem`: only items of a list that
+ * say something else are sent, which is for kinds that are not Kubernetes' own.
  *
  * @returns the object as it is afterwards, or `undefined` when there is none.
  */
@@ -360,7 +362,7 @@ export async function updateObject<T extends KubeObject>(
   resource: Resource<T>,
   key: ObjectKey,
   change: (object: T) => Partial<T> | undefined,
-  options: { readonly subresource?: "status"; readonly owner?: string; readonly signal?: AbortSignal; readonly cached?: T; readonly attempts?: number } = {},
+  options: { readonly subresource?: "status"; readonly owner?: string; readonly signal?: AbortSignal; readonly cached?: T; readonly attempts?: number; readonly byItem?: boolean } = {},
 ): Promise<T | undefined> {
   let object = options.cached ?? (await kube.get(resource, key, options));
   for (let attempt = 1; ; attempt += 1) {
@@ -368,8 +370,9 @@ export async function updateObject<T extends KubeObject>(
     const changed = change(object);
     if (changed === undefined) return object;
     const body = { ...changed, metadata: { ...(changed as { metadata?: object }).metadata, resourceVersion: object.metadata.resourceVersion } };
+    const patch: Patch = options.byItem === true ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) } : { type: "merge", body };
     try {
-      return await kube.patch(resource, key, { type: "merge", body }, options);
+      return await kube.patch(resource, key, patch, options);
     } catch (error) {
       if (!isConflict(error) || attempt >= (options.attempts ?? 8)) throw error;
       object = await kube.get(resource, key, options);

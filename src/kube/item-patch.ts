@@ -1,0 +1,31 @@
+import { equalValues } from "../ignition/canonical.ts";
+import type { Patch } from "./kube-client.ts";
+
+type Operations = Extract<Patch, { readonly type: "json" }>["operations"];
+type Fields = Readonly<Record<string, unknown>>;
+
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+const escaped = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1");
+
+/**
+ * The JSON patch (RFC 6902) that gives an object the fields of `changed`, on the condition that it is still the version that
+ * was read. Fields that `changed` does not name stay, and `null` takes one away. A list of as many items as before is patched
+ * item by item: of a list of conditions only those are sent that say something else.
+ */
+export function itemPatch(object: { readonly metadata: { readonly resourceVersion?: string } }, changed: Fields): Operations {
+  return [{ op: "replace", path: "/metadata/resourceVersion", value: object.metadata.resourceVersion }, ...fieldsPatch(object, changed, "")];
+}
+
+function fieldsPatch(before: Fields, changed: Fields, at: string): Operations {
+  return Object.entries(changed).flatMap(([key, value]): Operations => {
+    const path = `${at}/${escaped(key)}`;
+    const old = before[key];
+    if (value === undefined) return [];
+    if (value === null) return old === undefined ? [] : [{ op: "remove", path }];
+    if (old === undefined) return [{ op: "add", path, value }];
+    if (equalValues(old, value)) return [];
+    if (isFields(old) && isFields(value)) return fieldsPatch(old, value, path);
+    if (Array.isArray(old) && Array.isArray(value) && old.length === value.length) return value.flatMap((item: unknown, index): Operations => (equalValues(old[index], item) ? [] : [{ op: "replace", path: `${path}/${index}`, value: item }]));
+    return [{ op: "replace", path, value }];
+  });
+}
