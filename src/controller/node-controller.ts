@@ -298,7 +298,14 @@ export function nodeController(): Controller {
       }
       given.push(chosen);
       log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
-      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}`, data: { from: node.metadata.annotations?.[annotations.currentConfig] ?? "", to: target, pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
+      const has = node.metadata.annotations ?? {};
+      const taken = has[annotations.desiredConfig] ?? "";
+      if (has[annotations.currentConfig] === target) {
+        // It has that already: what it was to go to was taken back.
+        if (taken !== "" && taken !== target) scribe.line({ book: `node/${chosen}`, chapter: "Update", run: taken, path: "Updated", mark: "end", level: "boundary", outcome: "Superseded", reason: "Superseded", message: `${taken} was taken back, and ${chosen} stays on ${target}` });
+        return;
+      }
+      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}`, data: { from: has[annotations.currentConfig] ?? "", to: target, pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
     });
     given.sort();
     if (given.length === 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${given[0] ?? ""} to MachineConfig ${target}` });

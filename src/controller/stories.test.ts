@@ -51,6 +51,19 @@ describe("what controllers tell of a roll-out", () => {
     expect(told("pool/worker")).toEqual([render, "Rollout Begun begin TargetChanged", render, "Rollout Begun begin TargetChanged", "Paused Paused begin PoolPaused", "Paused Ended end PoolResumed", "Rollout Begun begin TargetChanged"]);
   });
 
+  test("a target that is taken back before the machine took it on ends as superseded, and the old one does not begin again", async () => {
+    const { scene, first } = await settledPool(["w0"]);
+    const told = listen(scene);
+    await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "1" }));
+    await scene.pass(2000);
+    await scene.act(() => scene.kube.delete(MachineConfig, { name: "60-motd" }));
+    await scene.pass(2000);
+    expect((await scene.desired("worker"))["w0"]).toBe(first);
+    expect(told("node/w0")).toEqual(["Update Requested begin TargetSet", "Update Updated end Superseded"]);
+    const lines = scene.scribe.lines.map((line, index) => lineOf(line, { writer: { component: "controller", instance: "c" }, boot: "b", number: { seq: index + 1 }, at: 1_767_225_600_000 + index, mono: index }));
+    expect(foldBook("node/w0", lines, { now: 1_767_225_700_000 })).toMatchObject([{ chapter: "Update", state: "Closed", outcome: "Superseded" }]);
+  });
+
   test("a pool that cannot be rendered, once, and that it can again", async () => {
     const { scene } = await settledPool(["w0"]);
     const told = listen(scene);

@@ -2,7 +2,7 @@ import type { JournalLine, JournalMark } from "../api/journal-line.ts";
 import type { MachineStateBook } from "../api/machine-state-book.ts";
 import type { Chapter } from "../api/machine-state-chapter.ts";
 import { bookKindOf } from "../api/stories.ts";
-import { type ChapterDraft, type ChapterRecord, type ClosedChapter, chapterOf, draftsOf, linesOfChapter } from "./fold-book.ts";
+import { type ChapterDraft, type ChapterRecord, type ClosedChapter, chapterOf, draftsOf, isRepetition, linesOfChapter } from "./fold-book.ts";
 import { isKnown, marksOf } from "./journal.ts";
 import { lineKey } from "./order-lines.ts";
 
@@ -169,9 +169,9 @@ export class BookKeeper {
 
   #drafts(): readonly { readonly draft: ChapterDraft; readonly known: Announced | undefined }[] {
     const drafts = draftsOf(this.book, this.#lines, this.#closed);
-    // What was seen of something that is over, and told of by those who were there.
+    // What was seen of something that is over, and told of by those who were there; and what was told of its end again.
     const placed = new Set(drafts.flatMap(({ lines }) => lines.map(({ line }) => line)));
-    this.#forget(this.#lines.filter((line) => line.via === "seen" && !placed.has(line)));
+    this.#forget(this.#lines.filter((line) => (line.via === "seen" || isRepetition(line)) && !placed.has(line)));
     if (drafts.length === 0 && this.#lines.length > mostWaiting) {
       this.#forget(this.#lines.slice(0, this.#lines.length - mostWaiting));
     }

@@ -98,6 +98,7 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
     const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
     if (draft !== undefined && (draft.run !== run || (turns && draft.lines.length > 0))) {
       if (draft.run !== run && (!mayOpen || (before !== undefined && at < before.at))) {
+        if (isRepetition(line)) continue;
         // Of a run that is over, though another is under way.
         draft.lines.push({ ...placed, late: before?.name ?? nameOfRun({ chapter: line.chapter, run }) });
         continue;
@@ -107,7 +108,7 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
     }
     if (draft === undefined) {
       const belated = before !== undefined && (!mayOpen || at <= before.at);
-      if (belated && line.via === "seen") continue;
+      if (belated && (line.via === "seen" || isRepetition(line))) continue;
       if (belated) {
         const home = [...open.values()].at(-1);
         (home?.lines ?? waiting).push({ ...placed, late: before.name });
@@ -122,6 +123,9 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
   made.at(-1)?.lines.push(...waiting);
   return made;
 }
+
+/** That something was superseded, controllers and the machine may both tell: once it is over, the second has nothing to add. */
+export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean => reason === "Superseded" && mark === "end";
 
 const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail" || mark === "skip";
 const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;

@@ -254,8 +254,8 @@ export class InvariantKeeper {
       if (node === undefined || last === undefined) continue;
       this.checks.stories += 1;
       const target = annotation(node, annotations.currentConfig);
-      // One that was taken back before anything was done is superseded by what the machine has.
-      const isWell = (last.run === target && last.outcome === "Succeeded") || (last.run !== target && last.outcome === "Superseded");
+      // One that was taken back before anything was done is superseded by what the machine has; so is one that it went back from.
+      const isWell = (last.run === target && last.outcome === "Succeeded") || (last.run !== target && (last.outcome === "Superseded" || last.outcome === "RolledBack"));
       if (isSettled(node) && (last.state !== "Closed" || !isWell)) this.violated(22, `${machine.name} has ${target}, and the last update of its book, to ${last.run}, is ${last.state} ${last.outcome ?? ""}: ${last.sections.map(({ path, outcome }) => `${path} ${outcome ?? "goes on"}`).join(", ")}`);
     }
   }
