@@ -200,16 +200,15 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     invariant: 25,
     bug: "what others wrote to a MachineConfigNode meanwhile is overwritten",
     faults: true,
-    plant: { transport: (transport) => (request, signal) => transport(request.target.includes("/machineconfignodes/") && request.target.includes("/status") && typeof request.body === "string" ? { ...request, body: request.body.replace(/,?"metadata":\{"resourceVersion":"\d+"\}/, "") } : request, signal) },
+    plant: { transport: (transport) => (request, signal) => transport(request.target.includes("/machineconfignodes/") && request.target.includes("/status") && typeof request.body === "string" ? { ...request, body: request.body.replace(/\{"op":"replace","path":"\/metadata\/resourceVersion","value":"\d+"\},?/, "") } : request, signal) },
   },
   {
     invariant: 25,
     bug: "a daemon writes a phase and not what it is part of",
     plant: {
       transport: withBody((body) => {
-        if (!body.includes('"conditions"')) return body;
-        const status = (JSON.parse(body) as { status?: { conditions: { type: string }[] } }).status;
-        return status === undefined ? body : JSON.stringify({ ...(JSON.parse(body) as object), status: { ...status, conditions: status.conditions.map((condition) => (condition.type === "UpdateExecuted" ? { ...condition, status: "False" } : condition)) } });
+        if (!body.startsWith("[") || !body.includes('"/status/conditions/')) return body;
+        return JSON.stringify((JSON.parse(body) as { value?: { type?: string } }[]).map((operation) => (operation.value?.type === "UpdateExecuted" ? { ...operation, value: { ...operation.value, status: "False" } } : operation)));
       }),
     },
   },
