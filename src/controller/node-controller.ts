@@ -340,6 +340,7 @@ export function nodeController(): Controller {
     let completed: string | undefined;
     let began = false;
     let turns: readonly StoryLineIn<"pool">[] = [];
+    const because = (of: MachineConfigPool) => causeOf(changedSources(of, (config) => caches.of(MachineConfig).get(config)));
     await updateObject(
       kube,
       MachineConfigPool,
@@ -354,7 +355,7 @@ export function nodeController(): Controller {
         if (equalValues(status, object.status)) return undefined;
         if (status.configuration?.name !== object.status?.configuration?.name) completed = status.configuration?.name;
         began = startsRollout(object.status, status);
-        turns = poolTurns(object, status, causeOf(changedSources(object, (config) => caches.of(MachineConfig).get(config))));
+        turns = poolTurns(object, status, () => because(object));
         return { status };
       },
       { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
@@ -362,7 +363,7 @@ export function nodeController(): Controller {
     // A roll-out that a new target meets in its middle begins anew.
     const { target } = facts.members;
     const isAnother = storied.has(name) && storied.get(name) !== target && target !== "" && !turns.some(({ chapter }) => chapter === "Rollout") && facts.members.updated < facts.members.size;
-    if (isAnother && pool.status?.configuration?.name !== target) turns = [...turns, rolloutBegins(pool, causeOf(changedSources(pool, (config) => caches.of(MachineConfig).get(config))))];
+    if (isAnother && pool.status?.configuration?.name !== target) turns = [...turns, rolloutBegins(pool, because(pool))];
     storied.set(name, target);
     for (const line of turns) scribe.line({ book: `pool/${name}`, ...line });
     if (began) events.event(pool, { type: "Normal", reason: "Updating", message: `Pool ${pool.metadata.name} is updating to MachineConfig ${facts.members.target}` });

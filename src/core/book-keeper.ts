@@ -75,11 +75,6 @@ export class BookKeeper {
     }
   }
 
-  /** How many lines are not in a closed chapter. */
-  get size(): number {
-    return this.#lines.length;
-  }
-
   get lastNumber(): number {
     return this.#lastNumber;
   }
@@ -123,11 +118,6 @@ export class BookKeeper {
       if (known === undefined) return [{ do: "open", chapter: { ...record, number: next() }, isNew: true }];
       return known.state === record.state ? [] : [{ do: "turn", chapter: { ...record, number: known.number }, isNew: false }];
     });
-  }
-
-  /** Chapters as they are now, also what was not written: those that are not closed. */
-  current(now: number, pool?: string): readonly ChapterRecord[] {
-    return this.#drafts().map(({ draft }) => this.#record(draft, now, pool));
   }
 
   /** In so many milliseconds a look may find something to write though nothing was heard; `undefined`: no such moment is known. */

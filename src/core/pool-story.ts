@@ -18,9 +18,9 @@ const sayingOf = (status: PoolStatusFields | undefined, type: string): Said | un
  *
  * @param pool as it was before.
  * @param after its new status.
- * @param cause what changed its target, and by whom, as data of a line.
+ * @param causeOf what changed its target, and by whom, as data of a line; asked only where a roll-out begins.
  */
-export function poolTurns(pool: MachineConfigPool, after: PoolStatusFields, cause: Readonly<Record<string, string>> = {}): readonly StoryLineIn<"pool">[] {
+export function poolTurns(pool: MachineConfigPool, after: PoolStatusFields, causeOf: () => Readonly<Record<string, string>> = () => ({})): readonly StoryLineIn<"pool">[] {
   const before = pool.status;
   const target = pool.spec.configuration?.name ?? "";
   const from = before?.configuration?.name ?? "";
@@ -35,7 +35,7 @@ export function poolTurns(pool: MachineConfigPool, after: PoolStatusFields, caus
   if (paused.was && !paused.is) lines.push({ ...boundary, chapter: "Paused", path: "Ended", mark: "end", reason: "PoolResumed", message: `the pool goes on to ${target}` });
   if (blocked.was && !blocked.is) lines.push({ ...boundary, chapter: "Blocked", path: "Ended", mark: "end", reason: "QuarantineLifted", message: `the pool goes on to ${target}` });
   // One whose machines have the target already only looks so: a machine of it fails, or is new.
-  if (startsRollout(before, after) && target !== from) lines.push(rolloutBegins(pool, cause));
+  if (startsRollout(before, after) && target !== from) lines.push(rolloutBegins(pool, causeOf()));
   if (paused.is && !paused.was) lines.push({ ...boundary, chapter: "Paused", path: "Paused", mark: "begin", reason: "PoolPaused", message: saysUpdating });
   if (blocked.is && !blocked.was) lines.push({ ...boundary, chapter: "Blocked", path: "Blocked", mark: "begin", reason: "TargetQuarantined", message: saysUpdating });
   if (failing.is && !failing.was) lines.push({ ...boundary, chapter: "Degraded", path: "Degraded", mark: "begin", reason: "MachinesDegraded", message: sayingOf(after, types.nodeDegraded)?.message ?? "" });
