@@ -24,9 +24,9 @@ node_modules/.installed: package.json package-lock.json
 setup: node_modules/.installed ## install what the other targets need (packages only, into node_modules/)
 
 .PHONY: up
-up: setup ## start a cluster on this machine, roll the examples out, and show it live (Ctrl-C stops it; CONTROL_PLANE=kubernetes: on real Kubernetes)
+up: setup ## start a cluster on this machine, roll the examples out, and show it live (Ctrl-C stops it; CONTROL_PLANE=kubernetes: on real Kubernetes; IMAGE_MODE=1: with images built on the cluster)
 	@if [ "$(CONTROL_PLANE)" = kubernetes ]; then hack/kubernetes build; fi
-	@bin/mco up --api-server $(CONTROL_PLANE) --dir $(DIR) --workers $(WORKERS) --control-plane $(CONTROL_PLANE_NODES) --apply examples
+	@bin/mco up --api-server $(CONTROL_PLANE) --dir $(DIR) --workers $(WORKERS) --control-plane $(CONTROL_PLANE_NODES) $(if $(IMAGE_MODE),--image-mode,--apply examples)
 
 .PHONY: down
 down: setup ## stop the cluster of DIR
@@ -40,6 +40,10 @@ test: setup ## run every test but the long ones (under 10 minutes on 2 cores)
 test-kubernetes: setup ## run contract, differential, session, fault and scenario tests on a real Kubernetes control plane
 	@hack/kubernetes build || true
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
+
+.PHONY: simulation
+simulation: setup ## 300 seeds of the simulation (`make test`: the first 60; about 5 minutes)
+	@SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/simulation/seeds $(ARGS)
 
 .PHONY: check
 check: setup types lint generated conforms ## types, lint, generated files and docs

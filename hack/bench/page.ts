@@ -1,5 +1,6 @@
 import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
 import type { BookFigures } from "./books.ts";
+import type { BuildFigures } from "./builds.ts";
 import type { Memory, RollOutFigures, UpFigures } from "./cluster.ts";
 import type { ControlPlaneFigures, ControlPlaneRuns } from "./control-plane/roll-out.ts";
 import type { DecisionFigures } from "./decisions.ts";
@@ -35,6 +36,7 @@ export interface Report {
   readonly machines?: Section<MachineFigures>;
   readonly apiServer?: Section<ApiServerFigures>;
   readonly books?: Section<BookFigures>;
+  readonly builds?: Section<BuildFigures | "absent">;
   readonly controlPlane?: Section<ControlPlaneRuns>;
   readonly scale?: Section<ControlPlaneRuns>;
 }
@@ -272,6 +274,27 @@ ${table(
 )}`;
 }
 
+function buildText(environment: Environment & { readonly loadAverage?: number }, { coldSeconds, rebuildSeconds, fileSeconds, rebuildHasEqualDigest, runs }: BuildFigures): string {
+  const share = Math.round((fileSeconds.median / coldSeconds) * 100);
+  return `## OS images
+
+${measuredOn(environment)} One machine, embedded API server and registry, a pool that is paused; a Containerfile that copies one file of 100 KB onto the stock OS (a few KB).
+From the object of a build to its image, found in the registry. The cold build is the baseline: what a changed file costs where every image is built from the beginning.
+
+${table(
+  ["", "", "goal"],
+  [
+    ["cold build, by buildah in a Job", `${coldSeconds} s`, "–"],
+    ["rebuild (no cache of steps, base image there)", `${rebuildSeconds} s`, "–"],
+    [`one file changed, median / worst of ${fileSeconds.count}`, `${fileSeconds.median} / ${fileSeconds.max} s (${share} % of the cold build)`, "20 %"],
+    ["a rebuild has the same digest", rebuildHasEqualDigest ? "yes" : "no", "yes"],
+    ["runs for kernel arguments", runs.kernelArguments, "0"],
+    ["runs for going back", runs.goingBack, "0"],
+    ["runs for a second pool with equal content", runs.secondPoolOfEqualContent, "0"],
+  ],
+)}`;
+}
+
 /** The page, from what was measured and nothing else. */
 export function page(report: Report): string {
   const parts = [
@@ -284,6 +307,7 @@ export function page(report: Report): string {
     report.machines === undefined ? undefined : machineText(report.machines),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
     report.books === undefined ? undefined : bookText(report.books),
+    report.builds === undefined || report.builds.figures === "absent" ? undefined : buildText(report.builds.environment, report.builds.figures),
     report.controlPlane === undefined ? undefined : controlPlaneText("A roll-out to many machines", report.controlPlane),
     report.scale === undefined ? undefined : controlPlaneText("The same at scale", report.scale),
   ];

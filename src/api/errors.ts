@@ -39,6 +39,22 @@ export const errorCodes = {
     meaning: "What an image is made of, or called by, cannot be used.",
     remedy: "Read the problem that is named; build the image again, or correct its reference.",
   },
+  MCO_BUILD_CONTEXT_INVALID: {
+    meaning: "The files that tell a build what to make are not whole.",
+    remedy: "This is a bug, or somebody changed the build's ConfigMaps: ask for a rebuild.",
+  },
+  MCO_BUILD_INPUT_MISSING: {
+    meaning: "Something that an image is to be built with is not there, or cannot be read.",
+    remedy: "Bring back the object that is named; the build goes on by itself.",
+  },
+  MCO_BUILD_RUN_ENDING: {
+    meaning: "A run of the same build is still being ended.",
+    remedy: "Nothing: it is tried again as soon as that is over.",
+  },
+  MCO_REGISTRY_USERS_INVALID: {
+    meaning: "The file with the registry's users cannot be read.",
+    remedy: "Remove it: `mco up` makes another, with new passwords.",
+  },
   MCO_KUBE_REQUEST_FAILED: {
     meaning: "The API server refused a request or could not be reached.",
     remedy: "Read the reason and the message that come with it; the request is tried again where that can help.",
@@ -75,6 +91,10 @@ export const errorCodes = {
     meaning: "A process of the cluster did not come up.",
     remedy: "Read the log that is named; `mco down` ends what was started.",
   },
+  MCO_TOUR_STUCK: {
+    meaning: "What the tour of images waited for did not come.",
+    remedy: "`mco build status` and `mco explain pool/worker` say where it stands; the cluster is still up.",
+  },
   MCO_MANIFEST_INVALID: {
     meaning: "A manifest cannot be read or is no Kubernetes object.",
     remedy: "Correct the file and document that are named.",
@@ -94,6 +114,10 @@ export const errorCodes = {
   MCO_PACKAGES_MISSING: {
     meaning: "The machine runs without packages of an extension that it should have.",
     remedy: "Check that the extensions image holds the packages; `rpm -q` on the machine shows what is there.",
+  },
+  MCO_SETTLE_FAILED: {
+    meaning: "A machine could not be made equal to what its image, or the payload that was laid down for it, holds.",
+    remedy: "Read the path and the cause; on the machine, the systemd journal of machine-config-settle tells every try.",
   },
   MCO_SERVICE_FAILED: {
     meaning: "A service was reloaded or restarted and has failed.",

@@ -10,6 +10,8 @@ export * from "./machine-config-node.ts";
 export * from "./machine-config-pool.ts";
 export * from "./machine-config.ts";
 export * from "./machine-configuration.ts";
+export * from "./machine-os-build.ts";
+export * from "./machine-os-config.ts";
 export * from "./machine-state-book.ts";
 export * from "./machine-state-chapter.ts";
 export * from "./machine-state-journal.ts";
@@ -25,6 +27,8 @@ import { MachineConfigNode } from "./machine-config-node.ts";
 import { MachineConfigPool } from "./machine-config-pool.ts";
 import { MachineConfig } from "./machine-config.ts";
 import { MachineConfiguration } from "./machine-configuration.ts";
+import { MachineOSBuild } from "./machine-os-build.ts";
+import { MachineOSConfig } from "./machine-os-config.ts";
 import { MachineStateBook } from "./machine-state-book.ts";
 import { MachineStateChapter } from "./machine-state-chapter.ts";
 import { MachineStateJournal } from "./machine-state-journal.ts";
@@ -37,6 +41,8 @@ export const definedResources = [
   MachineConfigNode,
   KubeletConfig,
   ContainerRuntimeConfig,
+  MachineOSConfig,
+  MachineOSBuild,
   MachineStateJournal,
   MachineStateBook,
   MachineStateChapter,

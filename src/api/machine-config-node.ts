@@ -1,9 +1,8 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "./define-resource.ts";
+import { digestReference } from "./machine-os-config.ts";
 import { conditionList, dnsName, listMap } from "./schema.ts";
 
-/** A reference with a sha256 digest. Any number of path segments: registries with nested projects exist. */
-const digestReference = () => Type.String({ minLength: 1, maxLength: 447, pattern: "^[^@]+@sha256:[a-f0-9]{64}$" });
 const wide = (name: string, condition: string) =>
   ({ name, type: "string", jsonPath: `.status.conditions[?(@.type=="${condition}")].status`, description: `Status of the condition ${condition}.`, priority: 1 }) as const;
 

@@ -18,6 +18,11 @@ export const annotations = {
   desiredConfig: `${prefix}desiredConfig`,
   currentImage: `${prefix}currentImage`,
   desiredImage: `${prefix}desiredImage`,
+  /** The same under an older name; always written together with the others. */
+  currentOSImage: `${prefix}currentOSimage`,
+  desiredOSImage: `${prefix}desiredOSimage`,
+  /** Ours: `full` or `os-only`: what the image of `desiredImage` holds. */
+  desiredImageContent: `${prefix}desiredImageContent`,
   state: `${prefix}state`,
   reason: `${prefix}reason`,
   postConfigAction: `${prefix}post-config-action`,
@@ -25,6 +30,8 @@ export const annotations = {
   lastAppliedDrain: `${prefix}lastAppliedDrain`,
   controlPlaneTopology: `${prefix}controlPlaneTopology`,
   firstPivotConfig: `${prefix}firstPivotConfig`,
+  /** Ours: `alert`, or `settle`: what happens to a machine whose image holds its configuration when somebody changes files of that. */
+  driftPolicy: `${prefix}driftPolicy`,
   customPoolLabelsApplied: `${prefix}customPoolLabelsApplied`,
   /** Why the last shutdown could not finalise the system that was staged; gone when one was finalised. */
   finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
@@ -56,6 +63,68 @@ export const annotations = {
   retainedConfigs: `${prefix}retained-configs`,
   /** Ours: how long a rendered config is left alone after its last use, in seconds. */
   retentionQuietSeconds: `${prefix}retained-configs-quiet-seconds`,
+  /** Also a label: the pool's machines boot images that are built on the cluster, unless its value is a false one. */
+  layeringEnabled: `${prefix}layering-enabled`,
+  /** Ours, also on MachineOSConfigs and MachineOSBuilds: `full` or `os-only`, what images hold of the configuration. */
+  imageContent: `${prefix}imageContent`,
+  /** Also a label: asks for the image to be built again; gone when that has ended. */
+  rebuildImage: `${prefix}rebuildImage`,
+  /** Retries that were spent on what is to be built now. */
+  buildRetries: `${prefix}buildRetries`,
+  /** Image of the newest configuration, where the pool was opted in by its label. */
+  newestImageEquivalentConfig: `${prefix}newestImageEquivalentConfig`,
+  /** Ours, RFC 3339: until then machines keep their images though the MachineOSConfig is gone; made again, nothing changes. */
+  optOutAfter: `${prefix}opt-out-after`,
+  /** Ours: how many machines get a new image before all others. */
+  rolloutCanary: `${prefix}rollout-canary`,
+  /** Ours: seconds for which such a machine must keep well. */
+  canarySeconds: `${prefix}rollout-canary-seconds`,
+  // on MachineOSConfigs
+  /** Ours: `PoolLabel` or `ClusterDefault`, where no user made it. */
+  optInSource: `${prefix}opt-in-source`,
+  /** As `rebuildImage` of the pool. */
+  rebuild: `${prefix}rebuild`,
+  /** Ours: how often a rebuild was asked for. */
+  rebuildSerial: `${prefix}rebuild-serial`,
+  /** Ours: `<serial>:<hash of the request>` while a rebuild is under way. */
+  rebuildActive: `${prefix}rebuild-active`,
+  /** Ours: how often a failed build is tried again, 0 to 20. */
+  maxBuildRetries: `${prefix}max-build-retries`,
+  /** Name of the MachineOSBuild whose image is rolled out. */
+  currentMachineOSBuild: `${prefix}current-machine-os-build`,
+  /** Image that was made before there was a cluster. */
+  preBuiltImage: `${prefix}pre-built-image`,
+  /** Ours: ConfigMap whose files the custom Containerfile finds in its context. */
+  buildContext: `${prefix}build-context`,
+  // on MachineOSBuilds, ours unless the reference has one
+  contentKey: `${prefix}content-key`,
+  parentKey: `${prefix}parent-key`,
+  /** JSON: what the content key was made from. */
+  keyInputs: `${prefix}key-inputs`,
+  /** `reuse`, `append` or `build`. */
+  buildStrategy: `${prefix}build-strategy`,
+  /** JSON: why that one. */
+  buildBecause: `${prefix}build-because`,
+  /** Name of the MachineOSBuild whose image, or whose run, this one takes. */
+  reusedFrom: `${prefix}reused-from`,
+  /** The registry does not have its image any more. */
+  imageLost: `${prefix}image-lost`,
+  /** `true`: never pruned. */
+  keepBuild: `${prefix}keep`,
+  /** JSON: the last failure. */
+  buildFailure: `${prefix}failure`,
+  /** RFC 3339 */
+  nextAttemptAt: `${prefix}next-attempt-at`,
+  /** Number of the attempt that runs, or ran last. */
+  buildAttempt: `${prefix}build-attempt`,
+  /** RFC 3339: the image may be deleted from then on, if it is of no use still. */
+  pruneAfter: `${prefix}prune-after`,
+  renderedContainerfile: `${prefix}containerfile`,
+  /** JSON: what is known of the finished image. */
+  imageFacts: `${prefix}image-facts`,
+  jobUid: `${prefix}job-uid`,
+  /** Name of the Secret that the image was pushed with. */
+  pushSecret: `${prefix}rendered-image-push-secret`,
   // on MachineConfigNodes
   /** Ours: JSON list of {config, image, reason, at} that this node went back from. */
   refusedTargets: `${prefix}refusedTargets`,
@@ -76,6 +145,29 @@ export const labels = {
   zone: "topology.kubernetes.io/zone",
   os: "kubernetes.io/os",
   hostname: "kubernetes.io/hostname",
+  arch: "kubernetes.io/arch",
+  // on what belongs to a build
+  ephemeralBuildObject: `${prefix}ephemeral-build-object`,
+  onClusterLayering: `${prefix}on-cluster-layering`,
+  machineOSBuild: `${prefix}machine-os-build`,
+  machineOSConfig: `${prefix}machine-os-config`,
+  targetPool: `${prefix}target-machine-config-pool`,
+  renderedConfig: `${prefix}rendered-machine-config`,
+  /** Of a build that was not made here: its image came with the installation. */
+  preBuiltImage: `${prefix}pre-built-image`,
+} as const;
+
+export const finalizers = {
+  /** Ours: the os-builder ends and removes what it made for a MachineOSConfig. */
+  osBuildCleanup: `${prefix}os-build-cleanup`,
+} as const;
+
+/** Labels of images that this suite builds. */
+export const imageLabels = {
+  /** `full` or `os-only`. */
+  content: "io.openshift.machineconfig.content",
+  recipe: "io.openshift.machineconfig.recipe",
+  baseDigest: "io.openshift.machineconfig.base-digest",
 } as const;
 
 export const taints = {
@@ -97,6 +189,26 @@ export const poolConditions = {
   degraded: "Degraded",
   nodeDegraded: "NodeDegraded",
   renderDegraded: "RenderDegraded",
+  imageBuildDegraded: "ImageBuildDegraded",
+  // Of pools that were opted in by their label: what the first release with builds wrote.
+  buildPending: "BuildPending",
+  building: "Building",
+  buildSuccess: "BuildSuccess",
+  buildFailed: "BuildFailed",
+} as const;
+
+export const machineOSBuildConditions = { prepared: "Prepared", building: "Building", succeeded: "Succeeded", failed: "Failed", interrupted: "Interrupted" } as const;
+
+export const machineOSConfigConditions = {
+  /** Ours: whether it decides about its pool. */
+  accepted: "Accepted",
+  /** Ours */
+  inputsValid: "InputsValid",
+  /** Ours: what was pruned, and when it is looked at again. */
+  pruned: "Pruned",
+  /** Ours: whether the image of what the pool is to have is there, and what it waits for otherwise. */
+  upToDate: "UpToDate",
+  seeded: "Seeded",
 } as const;
 
 export const machineConfigNodeConditions = {
@@ -138,6 +250,18 @@ export const objects = {
   kubeconfigData: "kubeconfig-data",
   /** The ServiceAccount with whose Secrets machines pull from the cluster's own registry. */
   puller: "machine-os-puller",
+  osBuilder: "machine-os-builder",
+  /** ConfigMap with what is to be built for pools that are opted in by their label, and for all. */
+  buildConfig: "on-cluster-build-config",
+  /** ConfigMap with a Containerfile for each of them, by the name of the pool. */
+  customContainerfiles: "on-cluster-build-custom-dockerfile",
+  /** ConfigMap and Secrets that package steps and custom steps see. */
+  yumRepos: "etc-yum-repos-d",
+  rpmGpg: "etc-pki-rpm-gpg",
+  /** Followed by the name of the pool. */
+  entitlementPrefix: "etc-pki-entitlement-",
+  /** The copy of the cluster's pull secret that builds pull with. */
+  globalPullSecret: "global-pull-secret-copy",
 } as const;
 
 /** Names of MachineStateJournals: one for each writer. */
@@ -172,6 +296,7 @@ export const fieldManagers = {
   /** Of the journal of a process; the daemon writes its own as `mcd`. */
   journal: "mco-journal",
   daemon: "mcd",
+  osBuilder: "mco-os-builder",
 } as const;
 
 /** Files whose path is part of the contract. */
@@ -191,6 +316,10 @@ export const hostPaths = {
   /** What the reference's daemon kept of files that it replaced, or did not find. */
   referenceOriginals: "/etc/machine-config-daemon/orig",
   referenceNoOriginals: "/etc/machine-config-daemon/noorig",
+  /** What the reference's daemon leaves for a boot that leads from an image back to the stock system. */
+  referenceRevertConfig: "/etc/mco/machineconfig-revert.json",
+  referenceRevertUnit: "machine-config-daemon-revert.service",
+  referenceRevertProxy: "/etc/mco/proxy.env.backup",
   kubeconfig: "/etc/kubernetes/kubeconfig",
   /** What a kubelet made of the other one when it first joined. */
   kubeletKubeconfig: "/var/lib/kubelet/kubeconfig",
@@ -207,6 +336,15 @@ export const hostPaths = {
   /** Story lines: `journal-<boot id>.jsonl`. */
   books: "/var/lib/machine-config-daemon/books",
   sshKeys: "/home/core/.ssh/authorized_keys.d/ignition",
+  /** What a machine is to have, in an image that holds it. */
+  payload: "/usr/lib/machine-config/content.json",
+  /** The same for images without one: a file for each, named after its digest. */
+  localPayloads: "/var/lib/machine-config-daemon/payload",
+  /** Paths, units and accounts that are or were managed, with what was there before: JSON. */
+  managed: "/var/lib/machine-config-daemon/originals.json",
+  /** What the last settling did: JSON. */
+  settleRecord: "/var/lib/machine-config-daemon/settled.json",
+  settleUnit: "machine-config-settle.service",
 } as const;
 
 /** Names that controllers of Kubernetes write on workloads, nodes and their pods: k8s.io/api apps/v1, core/v1, batch/v1 (master). */

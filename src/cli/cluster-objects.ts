@@ -1,10 +1,11 @@
-import { ControllerConfig, type KubeObject, MachineConfig, MachineConfigPool, MachineConfiguration, kubernetes } from "../api/index.ts";
+import { ControllerConfig, type KubeObject, MachineConfig, MachineConfigPool, MachineConfiguration, MachineOSConfig, kubernetes } from "../api/index.ts";
 import { labels, namespace, objects as names } from "../api/names.ts";
 import { selectorMatches } from "../api/object.ts";
 import type { ConfigMap, Node } from "../api/kubernetes.ts";
 import type { ClusterObjects } from "../core/plan-cluster.ts";
 import { withRelease } from "../core/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
+import { isNotFound } from "../kube/kube-error.ts";
 import { usageError } from "./arguments.ts";
 import { connect } from "./connect.ts";
 import { readManifests } from "./manifests.ts";
@@ -22,14 +23,19 @@ const nothing: ClusterObjects = { pools: [], machineConfigs: [], machineConfigur
 export async function objectsInCluster(options: { readonly kubeconfig?: string | undefined; readonly directory?: string | undefined; readonly component: string }): Promise<ClusterObjects> {
   const { kube, close } = await connect(options);
   try {
-    const [pools, machineConfigs, nodes, machineConfiguration, controllerConfig] = await Promise.all([
+    const [pools, machineConfigs, nodes, machineOSConfigs, machineConfiguration, controllerConfig] = await Promise.all([
       kube.list(MachineConfigPool),
       kube.list(MachineConfig),
       kube.list(kubernetes.Node),
+      kube.list(MachineOSConfig).catch((error: unknown) => {
+        // A kind that is not installed: no pool boots images.
+        if (isNotFound(error)) return { items: [] };
+        throw error;
+      }),
       kube.get(MachineConfiguration, { name: names.machineConfiguration }),
       kube.get(ControllerConfig, { name: names.controllerConfig }),
     ]);
-    return { pools: pools.items, machineConfigs: machineConfigs.items, nodes: nodes.items, machineConfiguration, controllerConfig };
+    return { pools: pools.items, machineConfigs: machineConfigs.items, nodes: nodes.items, machineOSConfigs: machineOSConfigs.items, machineConfiguration, controllerConfig };
   } finally {
     close();
   }
@@ -57,7 +63,7 @@ export async function objectsFrom(values: { readonly filename?: readonly string[
   return objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component });
 }
 
-const planned = ["MachineConfig", "MachineConfigPool", "MachineConfiguration"];
+const planned = ["MachineConfig", "MachineConfigPool", "MachineConfiguration", "MachineOSConfig"];
 
 /** Objects of a kind with the manifests of that kind applied. */
 function named<T extends KubeObject>(list: readonly T[], manifests: readonly KubeObject[], kind: string): readonly T[] {
@@ -81,6 +87,7 @@ export function overlaid(before: ClusterObjects, manifests: readonly KubeObject[
       // What the server fills in where a manifest leaves it out.
       pools: named(before.pools, manifests, "MachineConfigPool").map((pool) => ({ ...pool, spec: (pool.spec as MachineConfigPool["spec"] | undefined) ?? {} })),
       machineConfigs: named(before.machineConfigs, manifests, "MachineConfig").filter((config) => !deleted.includes(config.metadata.name)),
+      machineOSConfigs: named(before.machineOSConfigs ?? [], manifests, "MachineOSConfig"),
       machineConfiguration: configurations.find(({ metadata }) => metadata.name === names.machineConfiguration),
       controllerConfig: before.controllerConfig === undefined ? undefined : manifests.filter(isRelease).reduce<ControllerConfig>((config, manifest) => withRelease(config, (manifest as ConfigMap).data), before.controllerConfig),
     },

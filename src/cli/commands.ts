@@ -20,9 +20,9 @@ const kube = "--kubeconfig F  how to reach the API server (default: $KUBECONFIG,
 export const commands: Readonly<Record<string, Command>> = {
   up: {
     kind: "people",
-    usage: "[--dir DIR] [--workers N] [--control-plane N] [--api-server embedded|kubernetes] [--apply FOLDER] [--without-operator] [--detach] [--json]",
+    usage: "[--dir DIR] [--workers N] [--control-plane N] [--api-server embedded|kubernetes] [--apply FOLDER] [--without-operator] [--image-mode] [--detach] [--json]",
     summary: "Start a whole cluster on this machine, and keep it running",
-    details: `${directory}\n--workers N    machines in the pool worker (default 3)\n--control-plane N  machines in the pool master (default 1)\n--api-server K  what serves the API: embedded (default), or kubernetes: etcd, kube-apiserver, kube-controller-manager and\n               kube-scheduler as released, which 'hack/kubernetes build' builds\n--apply FOLDER  manifests to apply once the cluster is up\n--without-operator  machines only: 'kubectl apply -k install/' brings the operator\n--detach       come back when everything is updated; 'mco down' ends the cluster\n--json         one JSON object when it is ready, no drawing`,
+    details: `${directory}\n--workers N    machines in the pool worker (default 3)\n--control-plane N  machines in the pool master (default 1)\n--api-server K  what serves the API: embedded (default), or kubernetes: etcd, kube-apiserver, kube-controller-manager and\n               kube-scheduler as released, which 'hack/kubernetes build' builds\n--apply FOLDER  manifests to apply once the cluster is up\n--without-operator  machines only: 'kubectl apply -k install/' brings the operator\n--image-mode   with a registry, and a tour of images that are built on the cluster: opting in, a build that fails, a\n               rebuild, opting out; with --detach or --json without the tour\n--detach       come back when everything is updated; 'mco down' ends the cluster\n--json         one JSON object when it is ready, no drawing`,
     load: () => import("./commands/up.ts"),
   },
   down: { kind: "people", usage: "[--dir DIR] [--purge]", summary: "End the cluster of a folder", details: `${directory}\n--purge        remove the folder as well`, load: () => import("./commands/down.ts") },
@@ -89,6 +89,13 @@ export const commands: Readonly<Record<string, Command>> = {
     details: `PATH           of a file, folder, link, unit file or drop-in on machines\n--karg A       a kernel argument, or the name of one: console\n--field NAME   osImageURL, kernelType, fips, extensions, …\n--pool NAME    only this pool\n-f FILE        manifests in place of the cluster\n${directory}\n${kube}\n\nexit code: 0 found, 1 no configuration says anything of it`,
     load: () => import("./commands/blame.ts"),
   },
+  build: {
+    kind: "people",
+    usage: "[status [POOL] | start POOL [--wait] | retry POOL | logs POOL|BUILD [--follow] [--step S] [--tail N] | explain POOL | plan POOL | prune [--dry-run] | rollback POOL]  [--json] [--dir DIR | --kubeconfig F]",
+    summary: "OS images built on the cluster: where they stand and why, what would be built, ask again, read the log, go back",
+    details: `status         pools that boot images, each with the build that matters now\nstart POOL     ask for the image to be built again; --wait tells how it goes until it has ended\nretry POOL     after the limit of retries: count anew; after another failure: build again\nlogs NAME      the log of a pool's build, or of a MachineOSBuild; --follow until it ends, --step push only one step\nexplain POOL   asked for by whom, key, strategy and why, what runs or failed, what holds the roll-out, what to do\nplan POOL      the same without a build: key and what it is made from, strategy, the Containerfile\nprune          which builds and images are kept and why; marks the others, which go a quarter of an hour later\nrollback POOL  the image before the last rebuild\n${directory}\n${kube}\n\nexit code: 0 done, 1 there is no such thing or it failed; plan: 0 nothing would be built, 2 something would, 1 it cannot be`,
+    load: () => import("./commands/build.ts"),
+  },
   host: {
     kind: "people",
     usage: "list | add POOL | fail NAME | recover NAME | reboot NAME | power-cut NAME  [--dir DIR] [--json]",
@@ -98,9 +105,9 @@ export const commands: Readonly<Record<string, Command>> = {
   version: { kind: "people", usage: "[--json]", summary: "Say which version this is, and what it is proven on", load: () => import("./commands/version.ts") },
   operator: {
     kind: "process",
-    usage: "start [--kubeconfig F] [--image IMAGE] | bootstrap --manifest-dir D --dest-dir E [--journal-dir J] [--image IMAGE] [--release-image IMAGE] [--json]",
+    usage: "start [--kubeconfig F] [--image IMAGE] [--builder-image IMAGE] | bootstrap --manifest-dir D --dest-dir E [--journal-dir J] [--image IMAGE] [--release-image IMAGE] [--json]",
     summary: "Installs and keeps everything else; bootstrap: writes ControllerConfig and pools before there is a cluster",
-    details: `--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--journal-dir J  folder of story lines, one for all runs of a bootstrap (E/journal); named, it also hears of what was wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
+    details: `--builder-image I  the suite's image with buildah (target os-builder of the Containerfile), for pools that boot images built\n               on the cluster; the suite's image when absent, which lays files on a base image and runs no steps\n--manifest-dir D  manifests to read: YAML and JSON files\n--dest-dir E   folder to write to; nothing is written when anything is wrong\n--journal-dir J  folder of story lines, one for all runs of a bootstrap (E/journal); named, it also hears of what was wrong\n--json         files that were written, or what is wrong\n\nexit code: 0 made, 1 refused, 64 usage`,
     load: () => import("./commands/operator.ts"),
   },
   controller: {
@@ -118,6 +125,16 @@ export const commands: Readonly<Record<string, Command>> = {
     load: () => import("./commands/state.ts"),
   },
   daemon: { kind: "process", usage: "start [--node-name NAME] [--root-mount /rootfs] [--kubeconfig F]", summary: "Keeps one machine on its configuration", load: () => import("./commands/daemon.ts") },
+  settle: { kind: "process", usage: "[--root-mount /]", summary: "Makes a machine equal to what its image holds of its configuration, at boot", load: () => import("./commands/settle.ts") },
+  "os-builder": {
+    kind: "process",
+    usage: "start --image IMAGE [--kubeconfig F] [--status-address A] [--status-port P] [--build-cache FOLDER] [--builds-at-once N]",
+    summary: "Has images built for pools that boot them, and says what came of it",
+    details: `--image IMAGE  what the pods of builds run: the suite's image, with buildah\n--status-address A  where it answers on /readyz whether it is ready\n--build-cache FOLDER  of a node, where builds keep layers that later ones can use\n--builds-at-once N  builds that run at the same time: 1 on one machine, else 4\n\nIt runs while some pool boots images that are built on the cluster; the operator starts and ends it.`,
+    load: () => import("./commands/os-builder.ts"),
+  },
+  "build-image": { kind: "process", usage: "--context /run/mco-build/context", summary: "Makes one OS image as the files of its pod say, and pushes it", load: () => import("./commands/build-image.ts") },
   apiserver: { kind: "process", usage: "--dir DIR", summary: "The embedded Kubernetes-compatible API server", load: () => import("./commands/apiserver.ts") },
+  registry: { kind: "process", usage: "--dir DIR", summary: "The registry of a one-machine cluster", details: directory, load: () => import("./commands/registry.ts") },
   "cluster-controllers": { kind: "process", usage: "--dir DIR", summary: "Deployments, scheduling, garbage collection of a one-machine cluster", load: () => import("./commands/cluster-controllers.ts") },
 };

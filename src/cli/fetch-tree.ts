@@ -51,7 +51,7 @@ export async function fetchTree({ image, folder, tree, record, settings, inUse, 
     const own = await ownName(folder);
     try {
       const owners = await unpackLayers(pulled.layers, store, own, signal);
-      await settle(own, tree, { v: 1, digests: pulled.indexDigest === undefined ? [pulled.digest] : [pulled.digest, pulled.indexDigest], blobs: pulled.blobs, owners });
+      await settle(own, tree, { v: 1, digests: pulled.indexDigest === undefined ? [pulled.digest] : [pulled.digest, pulled.indexDigest], blobs: pulled.blobs, owners, labels: pulled.labels });
     } finally {
       await rm(own, { recursive: true, force: true });
     }

@@ -15,6 +15,8 @@ export interface TreeRecord {
   readonly blobs: readonly string[];
   /** Of files and folders that could not be given away, by path: without root only. */
   readonly owners: Readonly<Record<string, Ownership>>;
+  /** Of the image; absent in what an older version wrote. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** Which images the machines of a folder boot, are about to boot, or can go back to. */
@@ -66,6 +68,11 @@ export function imageTrees(folder: string, { inUse, clock = systemClock }: Image
       const tree = treeIn(folder, image);
       const record = tree === undefined ? undefined : await recordOf(tree);
       return typeof record === "object" ? record.owners : {};
+    },
+    async labelsOf(image) {
+      const tree = treeIn(folder, image);
+      const record = tree === undefined ? undefined : await recordOf(tree);
+      return typeof record === "object" ? (record.labels ?? {}) : {};
     },
     async treeOf(image) {
       const tree = treeIn(folder, image);

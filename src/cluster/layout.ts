@@ -12,6 +12,8 @@ export interface Layout {
   readonly bundle: string;
   readonly logs: string;
   readonly osImages: string;
+  /** What the registry of the cluster holds, where it has one. */
+  readonly registry: string;
   host(name: string): string;
 }
 
@@ -26,6 +28,7 @@ export function layoutOf(directory: string): Layout {
     bundle: `${directory}/bin/mco.mjs`,
     logs: `${directory}/logs`,
     osImages: `${directory}/os`,
+    registry: `${directory}/registry`,
     host: (name) => `${directory}/hosts/${name}`,
   };
 }
@@ -63,6 +66,8 @@ export interface ClusterRecord {
   /** What serves the API; absent in records of 0.1.0, which had only the embedded server. */
   readonly apiServer?: ApiServerKind;
   readonly network: string;
+  /** It has a registry of its own, and its machines are born from what lies there. */
+  readonly imageMode?: true;
   /** The supervisor; `startTime` tells it from another process that got its id. */
   readonly supervisor: { readonly pid: number; readonly startTime: string };
   readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];

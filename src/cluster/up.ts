@@ -3,6 +3,7 @@ import type { ControlHandler } from "../host/host.ts";
 import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Child, Processes } from "../ports/process.ts";
+import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
 import { type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports, readRecord } from "./layout.ts";
@@ -13,6 +14,8 @@ export interface UpOptions extends Ports {
   readonly apiServer: { readonly kind: "embedded" } | { readonly kind: "kubernetes"; readonly binaries: string };
   readonly controlPlane: number;
   readonly workers: number;
+  /** With a registry. */
+  readonly imageMode: boolean;
   readonly files: Files;
   readonly processes: Processes;
   /** How this program is run: Node.js, its flags, the bundle. */
@@ -22,8 +25,10 @@ export interface UpOptions extends Ports {
   readonly pid: number;
   readonly portIsFree: (host: string, port: number) => Promise<boolean>;
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
+  /** Resolves when the registry answers, and has what machines are born from. */
+  readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
-  readonly afterApiServer: (credentials: ClusterCredentials, signal: AbortSignal) => Promise<void>;
+  readonly afterApiServer: (credentials: ClusterCredentials, registry: ClusterRegistry | undefined, signal: AbortSignal) => Promise<void>;
   /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   readonly onProgress: (line: string) => void;
@@ -71,6 +76,8 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   let hosts: HostRecord[] = [...(earlier?.hosts ?? hostsFor(options))];
   await files.makeDirectory(layout.logs);
   const credentials = await clusterCredentials({ ...options, addresses });
+  const imageMode = options.imageMode || earlier?.imageMode === true;
+  const registry = imageMode ? await clusterRegistry({ ...options, addresses }) : undefined;
 
   const supervised = new Map<string, Child>();
   const startTimes = new Map<string, string>();
@@ -83,6 +90,7 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
       version: options.version,
       apiServer: options.apiServer.kind,
       network: addresses.network,
+      ...(imageMode ? { imageMode } : {}),
       supervisor: { pid: options.pid, startTime: (await startTimeOf(files, options.pid)) ?? "" },
       processes: [...supervised].map(([name, { pid }]) => ({ name, pid, startTime: startTimes.get(name) ?? "" })),
       hosts,
@@ -145,16 +153,21 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     if ((await files.stat(layout.trustedAuthorities)) === undefined) await files.write(layout.trustedAuthorities, credentials.authority.certificate);
     options.onProgress(`API server at ${credentials.serverUrl}`);
     await writeRecord();
+    if (registry !== undefined) {
+      options.onProgress(`registry at ${registry.host}`);
+      supervise("registry", ["registry", "--dir", layout.directory]);
+      await options.afterRegistry(registry, stopping.signal);
+    }
     if (options.apiServer.kind === "kubernetes") {
       const parts = await kubernetesProcesses({ ...options, binaries: options.apiServer.binaries, addresses, credentials });
       // Its programs know no lifeline: the kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
       const start = ({ name, program, args }: (typeof parts)[number]) => keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
       for (const part of parts.filter(({ name }) => servers.has(name))) start(part);
-      await options.afterApiServer(credentials, stopping.signal);
+      await options.afterApiServer(credentials, registry, stopping.signal);
       for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
     } else {
       supervise("apiserver", ["apiserver", "--dir", layout.directory]);
-      await options.afterApiServer(credentials, stopping.signal);
+      await options.afterApiServer(credentials, registry, stopping.signal);
       supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
     }
     if (hosts.length > 0) options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);

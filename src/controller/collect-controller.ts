@@ -2,17 +2,15 @@ import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { annotations, fieldManagers, group } from "../api/names.ts";
-import { type KubeObject, resource, timestampOf } from "../api/object.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { annotations, fieldManagers } from "../api/names.ts";
+import { type KubeObject, timestampOf } from "../api/object.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
-import { type BuildObject, type ConfigUse, type Retention, describeRetention, poolOfRendered, remade, retainedConfigs, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool } from "../core/retained-configs.ts";
+import { type ConfigUse, type Retention, describeRetention, poolOfRendered, remade, retainedConfigs, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool } from "../core/retained-configs.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
-import { slimMachineConfig, slimNode } from "../core/slim.ts";
-
-/** Kinds of the builds, which not every cluster has. */
-const MachineOSBuild = resource<BuildObject>(`${group}/v1`, "MachineOSBuild", "machineosbuilds", "Cluster");
+import { slimBuild, slimMachineConfig, slimNode } from "../core/slim.ts";
 
 /** That a config's last user is gone is noticed within this time. */
 const lookAgainSeconds = 300;
@@ -71,7 +69,7 @@ export function collectController(): Controller {
       }),
       watching({ resource: kubernetes.Node, keep: slimNode, concerns: () => [], indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) } }),
       watching({ resource: MachineConfigNode, concerns: () => [], indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) } }),
-      watching({ resource: MachineOSBuild, optional: true, concerns: () => [], indexes: { [used]: (build) => configsIn(usesOfBuild(build)) } }),
+      watching({ resource: MachineOSBuild, keep: slimBuild, concerns: () => [], indexes: { [used]: (build) => configsIn(usesOfBuild(build)) } }),
     ],
     owns: ["MachineConfig/rendered.metadata.annotations/rolled-out-at", "MachineConfig/rendered.deletion"],
 

@@ -3,7 +3,7 @@ import { type Scene, settledPool } from "../../test/simulation/control-plane-sce
 import { type Pod, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { annotations, machineConfigNodeConditions } from "../api/names.ts";
+import { annotations, labels, machineConfigNodeConditions } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { drainSkipped } from "../core/plan-drain.ts";
 import type { HttpRequest } from "../ports/http.ts";
@@ -341,4 +341,29 @@ describe("drain", () => {
     expect(await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-2", namespace: "default" }))).toBeUndefined();
     expect(await applied(scene)).toBe("drain-x");
   });
+});
+
+test("a pod that builds an OS image is let finish, ten minutes at most; everything else leaves meanwhile", async () => {
+  const { scene } = await settledPool(["w0"]);
+  const build = { metadata: { labels: { [labels.ephemeralBuildObject]: "" } } };
+  await run(scene, pod("web-1", "w0", "web"), pod("build-1", "w0", "build", build));
+  await scene.pass(500);
+  await ask(scene, "drain-x");
+  await scene.pass(60_000);
+  expect([await exists(scene, "web-1"), await exists(scene, "build-1")]).toEqual([false, true]);
+  expect((await drained(scene))?.message).toContain("pod default/build-1 (it builds an OS image, which is waited for, ten minutes at most)");
+  expect(await applied(scene)).toBeUndefined();
+  await scene.act(() => scene.kube.patch(kubernetes.Pod, { name: "build-1", namespace: "default" }, { type: "merge", body: { status: { phase: "Succeeded" } } }, { subresource: "status" }));
+  await scene.pass(90_000);
+  expect(await applied(scene)).toBe("drain-x");
+
+  await ask(scene, "uncordon-x");
+  await scene.pass(2000);
+  await run(scene, pod("build-2", "w0", "build", build));
+  await ask(scene, "drain-y");
+  await scene.pass(540_000);
+  expect(await exists(scene, "build-2")).toBe(true);
+  await scene.pass(150_000);
+  expect(await exists(scene, "build-2")).toBe(false);
+  expect(await applied(scene)).toBe("drain-y");
 });

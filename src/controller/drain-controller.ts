@@ -3,7 +3,7 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
 import { conditionOf, timestampOf } from "../api/object.ts";
-import { type BlockedPod, type DrainPlan, describeBlocked, describeDrain, describeForecast, drainBegan, drainReasons, drainStep, judgeDrain, planDrain, skippedUntil, slimBudget, slimPod, whyStuck } from "../core/plan-drain.ts";
+import { type BlockedPod, type DrainPlan, describeBlocked, describeDrain, describeForecast, drainBegan, drainReasons, drainStep, heldForBuild, judgeDrain, planDrain, skippedUntil, slimBudget, slimPod, waitsForBuilds, whyStuck } from "../core/plan-drain.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
 import { slimNode } from "../core/slim.ts";
@@ -226,16 +226,18 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
   const { name } = node.metadata;
   const request = node.metadata.annotations?.[annotations.desiredDrain] ?? "";
   const seen = lookouts.pods.objects(name);
-  const plan = planDrain(seen ?? (await podsOn(name, context)));
+  const holdBuilds = waitsForBuilds(node, clock.now());
+  let plan = planDrain(seen ?? (await podsOn(name, context)), holdBuilds);
   let results = await each(plan.evict, (pod) => evict(pod, context));
   let leaving = [...plan.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
   if (seen !== undefined && leaving.length === 0 && results.every(({ verdict }) => verdict === "gone")) {
     // Asked of the server: a pod that was bound just before the cordon may not have come through the watch yet.
-    const last = planDrain(await podsOn(name, context));
+    const last = planDrain(await podsOn(name, context), holdBuilds);
+    plan = { ...plan, building: last.building };
     results = await each(last.evict, (pod) => evict(pod, context));
     leaving = [...last.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
   }
-  let blocked: readonly BlockedPod[] = results.flatMap((result) => (result.verdict === "blocked" ? [result] : []));
+  let blocked: readonly BlockedPod[] = [...plan.building.map(heldForBuild), ...results.flatMap((result) => (result.verdict === "blocked" ? [result] : []))];
   if (blocked.length === 0 && leaving.length === 0) return confirm(node, request, context, lookouts);
 
   lookouts.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });

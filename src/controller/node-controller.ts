@@ -1,25 +1,29 @@
 import { ControllerConfig } from "../api/controller-config.ts";
-import { type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { annotations, fieldManagers, namespace, notYetSet, objects, taints } from "../api/names.ts";
 import { selectorIsEmpty } from "../api/object.ts";
 import type { StoryLineIn } from "../api/stories.ts";
 import { openshift } from "../api/openshift.ts";
-import { type Facts, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
+import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
 import { certificateExpiries } from "../core/controller-config-of.ts";
 import { controlPlaneMarks } from "../core/control-plane-marks.ts";
+import { defaultGraceMs, imageAnnotations, imageIn, isDigestPullspec, shortImage, stockTarget } from "../core/image-pair.ts";
 import { labelsOfFirstPool } from "../core/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool-progress.ts";
 import { causeOf, changedSources } from "../core/changed-sources.ts";
+import type { PoolMembers } from "../core/pool-members.ts";
 import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool-status.ts";
 import { poolTurns, rolloutBegins } from "../core/pool-story.ts";
 import { quarantineStep } from "../core/quarantine.ts";
 import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
-import type { Choice } from "../core/select-nodes.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimMachineConfig, slimNode, slimReadiness } from "../core/slim.ts";
+import { type Choice, canaryFacts } from "../core/select-nodes.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimMachineConfig, slimNode, slimReadiness } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Selection, updateObject } from "../kube/kube-client.ts";
@@ -39,6 +43,8 @@ const atOnce = 16;
 const marksAtOnce = 200;
 
 export const daemonPods: Selection = { namespace, labelSelector: `k8s-app=${objects.daemon}` };
+/** ConfigMap with what holds for all pools that boot images. */
+const buildConfig: Selection = { namespace, fieldSelector: `metadata.name=${objects.buildConfig}` };
 export const operatorPods: Selection = { namespace, labelSelector: `k8s-app=${objects.operator}` };
 /** Pods of etcd on OpenShift, and on clusters that kubeadm made. */
 export const etcdPods: readonly Selection[] = [
@@ -67,7 +73,7 @@ export function nodeController(): Controller {
   const marksFrom = new Map<string, string>();
   /** Pool → the target that its book knows of. */
   const storied = new Map<string, string>();
-  const told = { contradictions: new Map<string, string>(), homeless: new Map<string, string>(), deferred: new Map<string, string>() };
+  const told = { contradictions: new Map<string, string>(), homeless: new Map<string, string>(), deferred: new Map<string, string>(), canary: new Map<string, string>() };
   /** Findings between two rendered configs, which never change. The last few are kept. */
   const irreconcilable = new Map<string, readonly string[]>();
   let now: () => number = () => 0;
@@ -218,6 +224,9 @@ export function nodeController(): Controller {
       ...etcdPods.map((selection) => watching({ resource: kubernetes.Pod, selection, keep: slimReadiness, concerns: ({ before, after }) => (equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat())) ? [] : controlPlanePools()) })),
       watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: () => [] }),
       watching({ resource: ControllerConfig, concerns: ({ before, after }) => (equalValues(certificateExpiries(before), certificateExpiries(after)) ? [] : cluster.pools().map(({ metadata }) => metadata.name)) }),
+      watching({ resource: MachineOSConfig, concerns: ({ key, after }) => cluster.putMachineOSConfig(key, after, now()) }),
+      watching({ resource: MachineOSBuild, keep: slimBuild, concerns: ({ key, before, after }) => cluster.putMachineOSBuild(key, after, before, now()) }),
+      watching({ resource: kubernetes.ConfigMap, selection: buildConfig, concerns: ({ after }) => cluster.setGrace(graceOf(after), now()) }),
       watching({
         resource: openshift.Scheduler,
         optional: true,
@@ -260,12 +269,16 @@ export function nodeController(): Controller {
       if (after === undefined) return settled();
       await writeStatus({ ...after, certificates: certificateExpiries(context.caches.of(ControllerConfig).get(objects.controllerConfig)) }, context);
       tellOddities(pool, context);
+      // Whoever waits for these machines hears nothing of them by itself.
+      if (after.members.image.byDefault && after.members.updated === after.members.size) for (const other of controlPlanePools()) if (other !== name && cluster.members(other).image.byDefault) lookAt(other);
       const marked = await markMembers(after, topology, context);
       if (overtaken || marked === "overtaken") return settled(overtakenSeconds);
       if (marked === "more") return settled(0);
       const passes = cluster.nextPass(now());
       const tries = [...after.members.skipped.values()].map(({ skippedUntil }) => Date.parse(skippedUntil) - now()).filter((ms) => ms > 0);
-      const looks = [...(tries.length === 0 ? [] : [Math.min(...tries) / 1000]), ...(after.members.joining.size > 0 ? [joiningLookSeconds] : []), ...(passes === undefined ? [] : [(passes - now()) / 1000])];
+      const { canary } = rolloutPolicy(factsIn(context.caches), pool);
+      const provenAt = canary === undefined ? undefined : tellCanary(pool, after.members, canary, context);
+      const looks = [...(provenAt === undefined ? [] : [Math.max(0, provenAt - now()) / 1000]), ...(tries.length === 0 ? [] : [Math.min(...tries) / 1000]), ...(after.members.joining.size > 0 ? [joiningLookSeconds] : []), ...(passes === undefined ? [] : [(passes - now()) / 1000])];
       return looks.length === 0 ? settled() : settled(Math.min(...looks));
     },
   };
@@ -282,6 +295,8 @@ export function nodeController(): Controller {
     const { events, log, scribe } = context;
     const { name } = pool.metadata;
     const { target } = members;
+    // Who joins while its pool's image is being made starts without one.
+    const pair = members.image.awaits === undefined ? members.image : stockTarget;
     const because = selection.chosen.length === 0 ? {} : causeOf(changedSources(pool, (config) => context.caches.of(MachineConfig).get(config)));
     let result: Written = "written";
     const given: string[] = [];
@@ -291,21 +306,22 @@ export function nodeController(): Controller {
       const withoutTaint = taintsOf(node, false);
       // Which pool it is in is said before what it gets from it.
       await describe(name, chosen, context);
-      const written = await change(node, { annotations: { [annotations.desiredConfig]: target, [annotations.controlPlaneTopology]: topology, ...(node.metadata.annotations?.[annotations.drainSkipped] === undefined ? {} : { [annotations.drainSkipped]: null }) }, ...(withoutTaint === undefined ? {} : { taints: withoutTaint }) }, context);
+      const written = await change(node, { annotations: { [annotations.desiredConfig]: target, ...imageAnnotations(pair, node), [annotations.controlPlaneTopology]: topology, ...(node.metadata.annotations?.[annotations.drainSkipped] === undefined ? {} : { [annotations.drainSkipped]: null }) }, ...(withoutTaint === undefined ? {} : { taints: withoutTaint }) }, context);
       if (written === "overtaken") {
         result = written;
         return;
       }
       given.push(chosen);
-      log.info({ pool: name, node: chosen, target, was, ...selection.budget }, "node targeted");
+      log.info({ pool: name, node: chosen, target, ...(pair.image === "" ? {} : { image: pair.image }), was, ...selection.budget }, "node targeted");
       const has = node.metadata.annotations ?? {};
       const taken = has[annotations.desiredConfig] ?? "";
-      if (has[annotations.currentConfig] === target) {
+      const from = imageIn(has, "current");
+      if (has[annotations.currentConfig] === target && from === pair.image) {
         // It has that already: what it was to go to was taken back.
         if (taken !== "" && taken !== target) scribe.line({ book: `node/${chosen}`, chapter: "Update", run: taken, path: "Updated", mark: "end", level: "boundary", outcome: "Superseded", reason: "Superseded", message: `${taken} was taken back, and ${chosen} stays on ${target}` });
         return;
       }
-      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}`, data: { from: has[annotations.currentConfig] ?? "", to: target, pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
+      scribe.line({ book: `node/${chosen}`, chapter: "Update", run: target, path: "Requested", mark: "begin", level: "boundary", reason: "TargetSet", message: `${chosen} gets ${target}${pair.image === from ? "" : pair.image === "" ? " and goes back to the stock OS" : ` in image ${shortImage(pair.image)}`}`, data: { from: has[annotations.currentConfig] ?? "", to: target, ...(pair.image === from ? {} : { fromImage: from, toImage: pair.image }), pool: name, ...because, parent: `pool/${name} Rollout ${target}` } });
     });
     given.sort();
     if (given.length === 1) events.event(pool, { type: "Normal", reason: "SetDesiredConfig", message: `Targeted node ${given[0] ?? ""} to MachineConfig ${target}` });
@@ -316,8 +332,8 @@ export function nodeController(): Controller {
   /** @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet. */
   async function keepQuarantine(pool: MachineConfigPool, { kube, events, log, scribe, signal }: Context): Promise<boolean> {
     const { name } = pool.metadata;
-    const { target } = cluster.members(name);
-    const step = quarantineStep(target, pool, cluster.refusing(name));
+    const { target, image } = cluster.members(name);
+    const step = quarantineStep(target, image.image, pool, cluster.refusing(name));
     const annotate = (node: string, changes: Readonly<Record<string, string | null>>) => kube.patch(MachineConfigNode, { name: node }, { type: "merge", body: { metadata: { annotations: changes } } }, { owner: fieldManagers.node, signal });
     if (step.annotation !== undefined) await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: step.annotation } } } }, { owner: fieldManagers.node, signal });
     // The pool first: a machine is noted as told only once the pool knows.
@@ -368,6 +384,33 @@ export function nodeController(): Controller {
     for (const line of turns) scribe.line({ book: `pool/${name}`, ...line });
     if (began) events.event(pool, { type: "Normal", reason: "Updating", message: `Pool ${pool.metadata.name} is updating to MachineConfig ${facts.members.target}` });
     if (completed !== undefined) events.event(pool, { type: "Normal", reason: "Completed", message: `Pool ${pool.metadata.name} has completed update to MachineConfig ${completed}` });
+  }
+
+  /** @returns milliseconds since the epoch of when the next machine that went first will have kept well for long enough. */
+  function tellCanary(pool: MachineConfigPool, members: PoolMembers, canary: { readonly count: number; readonly wellMs: number }, { events, scribe: tells }: Context): number | undefined {
+    const { name } = pool.metadata;
+    const { count, gone, proven, failed, provenAt } = canaryFacts(members, canary, now());
+    const { target } = members;
+    const isProven = proven.length >= count;
+    const stage = gone.length === 0 ? "" : failed.length > 0 ? "failed" : isProven ? "proven" : "gone";
+    const before = told.canary.get(name);
+    const text = `${target} ${members.image.image} ${stage}`;
+    if (stage !== "" && before !== text && count < members.size) {
+      told.canary.set(name, text);
+      const here = { book: `pool/${name}`, chapter: "Rollout", run: target, path: "Canary", level: "boundary" } as const;
+      // A controller that has just begun and finds them proven tells nothing that was not told before.
+      if (stage === "gone") {
+        events.event(pool, { type: "Normal", reason: "CanaryStarted", message: `${gone.join(", ")} got ${target} before all others` });
+        tells.line({ ...here, mark: "begin", reason: "Canary", message: `${gone.join(", ")} goes first` });
+      } else if (stage === "failed") {
+        events.event(pool, { type: "Warning", reason: "CanaryFailed", message: `${failed.join(", ")} went first with ${target} and failed: the others keep what they have` });
+        tells.line({ ...here, mark: "fail", reason: "ProofFailed", message: `${failed.join(", ")} cannot go on without help` });
+      } else if (before !== undefined) {
+        events.event(pool, { type: "Normal", reason: "CanaryPassed", message: `${proven.join(", ")} kept well with ${target}: the others follow` });
+        tells.line({ ...here, mark: "end", reason: "Proven", message: `${proven.join(", ")} kept well` });
+      }
+    }
+    return isProven ? undefined : provenAt;
   }
 
   function tellDeferred({ pool, members, selection }: PoolFacts, { events }: Context): void {
@@ -447,16 +490,29 @@ export function nodeController(): Controller {
 
   /** Keeps what a MachineConfigNode says about pool and target. The operator makes them. */
   async function describe(pool: string, name: string, { caches, kube, signal }: Context): Promise<void> {
-    const desired = cluster.node(name)?.node.metadata.annotations?.[annotations.desiredConfig];
-    const spec = { pool: { name: pool }, configVersion: { desired: desired === undefined || desired === "" ? notYetSet : desired } };
+    const notes = cluster.node(name)?.node.metadata.annotations ?? {};
+    const desired = notes[annotations.desiredConfig] ?? "";
+    const image = imageIn(notes, "desired");
+    const desiredImage = isDigestPullspec(image) ? image : undefined;
     const has = caches.of(MachineConfigNode).get(name);
-    if (has === undefined || (has.spec.pool.name === pool && has.spec.configVersion.desired === spec.configVersion.desired)) return;
+    const spec = {
+      pool: { name: pool },
+      configVersion: { desired: desired === "" ? notYetSet : desired },
+      ...(desiredImage === undefined ? (has?.spec.configImage === undefined ? {} : { configImage: null }) : { configImage: { desiredImage } }),
+    };
+    if (has === undefined || (has.spec.pool.name === pool && has.spec.configVersion.desired === spec.configVersion.desired && has.spec.configImage?.desiredImage === desiredImage)) return;
     try {
       await kube.patch(MachineConfigNode, { name }, { type: "merge", body: { spec } }, { owner: fieldManagers.node, signal });
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
   }
+}
+
+/** Seconds in the ConfigMap of builds; a minute where it says nothing that can be read. */
+function graceOf(config: ConfigMap | undefined): number {
+  const text = config?.data?.["optOutGraceSeconds"]?.trim() ?? "";
+  return /^\d{1,6}$/.test(text) ? Number(text) * 1000 : defaultGraceMs;
 }
 
 /** Does it for every item, some at a time. The first failure is thrown when those that were begun have ended. */

@@ -2,6 +2,8 @@ import { ControllerConfig } from "../api/controller-config.ts";
 import { type Node, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
@@ -63,6 +65,7 @@ function clusterIn(caches: Caches): ClusterObjects {
     machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
     controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig),
     nodes: caches.of(kubernetes.Node).list(),
+    machineOSConfigs: caches.of(MachineOSConfig).list(),
   };
 }
 
@@ -70,7 +73,7 @@ function clusterIn(caches: Caches): ClusterObjects {
 function metricFacts(caches: Caches, now: number): MetricFacts {
   const pods = (...selections: readonly Selection[]) => selections.flatMap((selection) => caches.of(kubernetes.Pod, selection).list());
   const machineConfigNodes = caches.of(MachineConfigNode).list();
-  const objects_ = { pools: caches.of(MachineConfigPool).list(), nodes: caches.of(kubernetes.Node).list(), machineConfigNodes, machineConfigs: caches.of(MachineConfig).list(), daemonPods: pods(daemonPods), etcdPods: pods(...etcdPods), operatorPods: pods(operatorPods) };
+  const objects_ = { pools: caches.of(MachineConfigPool).list(), nodes: caches.of(kubernetes.Node).list(), machineConfigNodes, machineConfigs: caches.of(MachineConfig).list(), machineOSConfigs: caches.of(MachineOSConfig).list(), machineOSBuilds: caches.of(MachineOSBuild).list(), daemonPods: pods(daemonPods), etcdPods: pods(...etcdPods), operatorPods: pods(operatorPods) };
   return { facts: factsOf(objects_, now), machineConfigNodes, machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration) };
 }
 

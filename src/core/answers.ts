@@ -1,17 +1,21 @@
 import type { Node, Pod } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineOSBuild } from "../api/machine-os-build.ts";
+import type { MachineOSConfig } from "../api/machine-os-config.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import { annotations, labels, poolConditions } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { ClusterMembers } from "./cluster-members.ts";
+import { shortImage } from "./image-pair.ts";
 import { type MemberFacts, isDone, isInOurHands } from "./member-facts.ts";
 import type { Phase } from "./phase.ts";
 import type { Past } from "./past.ts";
 import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, poolProgress } from "./pool-progress.ts";
 import { poolPolicy } from "./pool-policy.ts";
-import { quarantinedTargets } from "./quarantine.ts";
+import { isQuarantined } from "./quarantine.ts";
 import { reconcile } from "./reconcilable.ts";
+import type { PoolMembers } from "./pool-members.ts";
 import { type EtcdMember, type RolloutPolicy, type WaitReason, selectNodes } from "./select-nodes.ts";
 
 /** How current the facts are that an answer rests on. `Unknown`: not everything has been read even once. */
@@ -62,6 +66,8 @@ export function factsOf(
     readonly nodes: readonly Node[];
     readonly machineConfigNodes: readonly MachineConfigNode[];
     readonly machineConfigs?: readonly MachineConfig[];
+    readonly machineOSConfigs?: readonly MachineOSConfig[];
+    readonly machineOSBuilds?: readonly MachineOSBuild[];
     readonly daemonPods?: readonly Pod[];
     readonly etcdPods?: readonly Pod[];
     readonly operatorPods?: readonly Pod[];
@@ -93,7 +99,45 @@ export function operatorNodeOf(pods: readonly Pod[]): string {
 
 /** What a pool's own settings and the cluster as a whole ask of a roll-out. */
 export function rolloutPolicy(facts: Facts, pool: MachineConfigPool): RolloutPolicy {
-  return { oneZoneAtATime: poolPolicy(pool).policy.oneZoneAtATime, controlPlane: facts.members.controlPlane.values(), etcd: facts.etcd, operatorNode: facts.operatorNode };
+  const { oneZoneAtATime, canary } = poolPolicy(pool).policy;
+  const members = facts.members.members(pool.metadata.name);
+  const count = members.image.image === "" ? 0 : (canary.count ?? (isNewBase(facts, members) ? 1 : 0));
+  return {
+    oneZoneAtATime,
+    controlPlane: facts.members.controlPlane.values(),
+    etcd: facts.etcd,
+    operatorNode: facts.operatorNode,
+    ...(count === 0 ? {} : { canary: { count, wellMs: canary.seconds * 1000 } }),
+    afterOthers: workersFirst(facts, pool, members),
+  };
+}
+
+/** Whether no machine of the pool has run an image on this base before. */
+function isNewBase(facts: Facts, members: PoolMembers): boolean {
+  const { image, base } = members.image;
+  const seen = new Map<string, boolean>();
+  for (const { currentImage } of members.all()) {
+    if (currentImage === "" || currentImage === image) continue;
+    const isSame = seen.get(currentImage) ?? (base !== "" && facts.members.baseOf(currentImage) === base);
+    if (isSame) return false;
+    seen.set(currentImage, false);
+  }
+  return true;
+}
+
+/** Where all pools were opted in at once, those with the control plane get their first image when the others have theirs. */
+function workersFirst(facts: Facts, pool: MachineConfigPool, members: PoolMembers): RolloutPolicy["afterOthers"] {
+  if (!members.image.byDefault || members.image.image === "") return undefined;
+  const all = [...members.all()];
+  if (!all.some(({ controlPlane }) => controlPlane) || all.some(({ desiredImage }) => desiredImage !== "")) return undefined;
+  const behind = facts.members.pools().find((other) => {
+    const others = facts.members.members(other.metadata.name);
+    if (other.metadata.name === pool.metadata.name || !others.image.byDefault || other.spec.paused === true) return false;
+    return others.updated < others.size && ![...others.all()].some(({ controlPlane }) => controlPlane);
+  });
+  if (behind === undefined) return undefined;
+  const { name } = behind.metadata;
+  return { message: `machines of the control plane get their first image when those of pool ${name} have theirs`, lift: `mco explain pool/${name}; pausing that pool lets this one go on` };
 }
 
 /** Everything about one pool, with the machines that it would take now. `undefined`: there is no such pool. */
@@ -105,7 +149,7 @@ export function poolFacts(facts: Facts, name: string, options: { readonly alsoQu
     {
       paused: pool.spec.paused === true || pool.metadata.deletionTimestamp !== undefined,
       maxUnavailable: pool.spec.maxUnavailable,
-      quarantined: [...quarantinedTargets(pool), ...(options.alsoQuarantined ?? [])],
+      quarantined: [...(isQuarantined(pool, members.target, members.image.image) ? [members.target] : []), ...(options.alsoQuarantined ?? [])],
     },
     members,
     rolloutPolicy(facts, pool),
@@ -184,8 +228,11 @@ export function nodePosition(facts: Facts, name: string): Answer<NodePosition> |
   }
   if (facts.members.members(membership.pool).isSilent(name)) return say({ at: "Silent" }, "DaemonSilent", `its daemon's pod has not been ready since ${member.daemonAwaySince}, so that nobody looks after the machine`, refs);
   if (isInOurHands(member) && isDone(member)) return say({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service", refs);
-  if (target !== "" && member.desired !== target) return say({ at: "NeedsUpdate" }, "WaitsForTurn", `it has ${member.current} and should have ${target}`, refs);
-  if (isDone(member)) return say({ at: "Idle" }, "HasTarget", `it has ${member.current}`, refs);
+  const { image } = facts.members.members(membership.pool);
+  const withImage = (of: string) => (of === "" ? "" : ` in image ${shortImage(of)}`);
+  if (target !== "" && image.awaits !== undefined) return say({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message, refs);
+  if (target !== "" && !facts.members.members(membership.pool).isTargeted(member)) return say({ at: "NeedsUpdate" }, "WaitsForTurn", `it has ${member.current}${withImage(member.currentImage)} and should have ${target}${withImage(image.image)}`, refs);
+  if (isDone(member)) return say({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`, refs);
   return say({ at: "NeedsUpdate" }, "NotTakenOn", `it was given ${member.desired}, and its daemon has not taken that on yet`, refs);
 }
 

@@ -1,8 +1,12 @@
 import type { Node, Pod } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineOSBuild } from "../api/machine-os-build.ts";
+import type { MachineOSConfig } from "../api/machine-os-config.ts";
 import { annotations } from "../api/names.ts";
+import { type ImageTarget, baseOf, defaultGraceMs, imageTargetOf, keepsImagesUntil, leavesAt, stockTarget } from "./image-pair.ts";
 import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
+import { machineOSConfigOf } from "./opt-in.ts";
 import { PoolMembers } from "./pool-members.ts";
 import { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
 
@@ -32,11 +36,17 @@ export class ClusterMembers {
   readonly #homeless = new Map<string, PoolOfNode>();
   readonly #refusing = new Map<string, MachineConfigNode>();
   readonly #daemonsAway = new Map<string, number>();
+  readonly #imageConfigs = new Map<string, MachineOSConfig>();
+  /** By the MachineOSConfig that they are of. */
+  readonly #builds = new Map<string, Map<string, MachineOSBuild>>();
+  #graceMs = defaultGraceMs;
   readonly #contradictions = new Map<string, { readonly since: number; readonly what: string }>();
 
   /** Everything at once, for whoever looks a single time. */
-  static of(objects: { readonly nodes: readonly Node[]; readonly pools: readonly MachineConfigPool[]; readonly machineConfigNodes: readonly MachineConfigNode[]; readonly daemonPods?: readonly Pod[] }, now: number): ClusterMembers {
+  static of(objects: { readonly nodes: readonly Node[]; readonly pools: readonly MachineConfigPool[]; readonly machineConfigNodes: readonly MachineConfigNode[]; readonly daemonPods?: readonly Pod[]; readonly machineOSConfigs?: readonly MachineOSConfig[]; readonly machineOSBuilds?: readonly MachineOSBuild[] }, now: number): ClusterMembers {
     const made = new ClusterMembers();
+    for (const object of objects.machineOSConfigs ?? []) made.putMachineOSConfig(object.metadata.name, object, now);
+    for (const object of objects.machineOSBuilds ?? []) made.putMachineOSBuild(object.metadata.name, object, undefined, now);
     for (const pool of objects.pools) made.putPool(pool.metadata.name, pool, now);
     for (const object of objects.machineConfigNodes) made.putMachineConfigNode(object.metadata.name, object, now);
     for (const pod of objects.daemonPods ?? []) if (pod.spec?.nodeName !== undefined) made.putDaemonPod(pod.spec.nodeName, pod, now);
@@ -55,7 +65,7 @@ export class ClusterMembers {
     const moved = JSON.stringify(before?.spec.nodeSelector) !== JSON.stringify(pool?.spec.nodeSelector) || (before === undefined) !== (pool === undefined);
     const concerned = new Set([name]);
     if (pool === undefined) this.#members.delete(name);
-    else this.#membersOf(name).retarget(pool.spec.configuration?.name ?? "", now);
+    else this.#retarget(name, now);
     // Only a selector moves machines: everything else of a pool concerns itself.
     if (moved) for (const node of this.#nodes.keys()) for (const other of this.#judge(node, now)) concerned.add(other);
     return [...concerned];
@@ -90,14 +100,62 @@ export class ClusterMembers {
     return [];
   }
 
+  /** @returns names of the pools whose target changed by it. */
+  putMachineOSConfig(name: string, config: MachineOSConfig | undefined, now: number): readonly string[] {
+    const concerned = new Set([this.#imageConfigs.get(name), config].flatMap((one) => one?.spec.machineConfigPool.name ?? []));
+    if (config === undefined) this.#imageConfigs.delete(name);
+    else this.#imageConfigs.set(name, config);
+    return [...concerned].filter((pool) => this.#retarget(pool, now));
+  }
+
+  /**
+   * @param build as it is now; `undefined`: it is gone. @param before as it was, where that is known.
+   * @returns names of the pools whose target changed by it.
+   */
+  putMachineOSBuild(name: string, build: MachineOSBuild | undefined, before: MachineOSBuild | undefined, now: number): readonly string[] {
+    const of = (build ?? before)?.spec.machineOSConfig.name;
+    if (of === undefined) return [];
+    const builds = this.#builds.get(of) ?? new Map<string, MachineOSBuild>();
+    if (build === undefined) builds.delete(name);
+    else builds.set(name, build);
+    if (builds.size === 0) this.#builds.delete(of);
+    else this.#builds.set(of, builds);
+    const pool = this.#imageConfigs.get(of)?.spec.machineConfigPool.name;
+    return pool !== undefined && this.#retarget(pool, now) ? [pool] : [];
+  }
+
+  /** How long the deletion of a MachineOSConfig has no consequences for machines. @returns names of the pools whose target changed by it. */
+  setGrace(graceMs: number, now: number): readonly string[] {
+    this.#graceMs = graceMs;
+    return [...this.#pools.keys()].filter((pool) => this.#retarget(pool, now));
+  }
+
+  #imageTarget(pool: MachineConfigPool, now: number): ImageTarget {
+    const config = machineOSConfigOf(pool.metadata.name, this.#imageConfigs.values());
+    return imageTargetOf(pool, { config, builds: config === undefined ? [] : [...(this.#builds.get(config.metadata.name)?.values() ?? [])], graceMs: this.#graceMs }, now);
+  }
+
+  /** Works out again what the machines of a pool are to have. @returns whether it is another. */
+  #retarget(name: string, now: number): boolean {
+    const pool = this.#pools.get(name);
+    return pool !== undefined && this.#membersOf(name, now).retarget(pool.spec.configuration?.name ?? "", now, this.#imageTarget(pool, now));
+  }
+
+  /** Digest of what an image was built on; empty: nobody knows. */
+  baseOf(image: string): string {
+    for (const builds of this.#builds.values()) for (const build of builds.values()) if (build.status?.digestedImagePushSpec === image) return baseOf(build);
+    return "";
+  }
+
   /** Keeps what belongs to a node that is not there, or not yet. */
   #await(name: string, parts: { readonly machineConfigNode?: MachineConfigNode | undefined; readonly daemonPod?: Pod | undefined }): void {
     if (parts.machineConfigNode === undefined && parts.daemonPod === undefined) this.#early.delete(name);
     else this.#early.set(name, parts);
   }
 
-  #membersOf(pool: string): PoolMembers {
-    const known = this.#members.get(pool) ?? new PoolMembers(this.#pools.get(pool)?.spec.configuration?.name ?? "");
+  #membersOf(pool: string, now: number): PoolMembers {
+    const object = this.#pools.get(pool);
+    const known = this.#members.get(pool) ?? new PoolMembers(object?.spec.configuration?.name ?? "", object === undefined ? stockTarget : this.#imageTarget(object, now));
     this.#members.set(pool, known);
     return known;
   }
@@ -127,7 +185,7 @@ export class ClusterMembers {
     const concerned = new Set([...poolsIn(before), ...poolsIn(membership)]);
     if (before?.verdict === "member" && (membership.verdict !== "member" || membership.pool !== before.pool)) this.#members.get(before.pool)?.drop(name);
     if (membership.verdict === "member") {
-      this.#membersOf(membership.pool).put(facts, now);
+      this.#membersOf(membership.pool, now).put(facts, now);
       this.#homeless.delete(name);
     } else this.#homeless.set(name, membership);
     if (facts.controlPlane) this.#controlPlane.set(name, facts);
@@ -152,16 +210,16 @@ export class ClusterMembers {
   }
 
   /**
-   * Time alone has made something of these: daemons that are away have become silent.
+   * Time alone has made something of these: daemons that are away have become silent, and who was opted out is.
    *
    * @returns names of the pools that are concerned.
    */
   pass(now: number): readonly string[] {
-    const concerned = new Set<string>();
+    const concerned = new Set(this.#leaving().filter(({ at }) => at <= now).flatMap(({ pool }) => (this.#retarget(pool, now) ? [pool] : [])));
     for (const [name, since] of this.#daemonsAway) {
       const known = this.#nodes.get(name);
       if (known?.membership.verdict !== "member" || now - since <= silentAfterMs) continue;
-      const members = this.#membersOf(known.membership.pool);
+      const members = this.#membersOf(known.membership.pool, now);
       if (members.isSilent(name)) continue;
       members.put(known.facts, now);
       concerned.add(known.membership.pool);
@@ -171,8 +229,21 @@ export class ClusterMembers {
 
   /** Milliseconds since the epoch of when {@link pass} or {@link contradictions} will find something new; `undefined`: not by time alone. */
   nextPass(now: number): number | undefined {
-    const moments = [...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1), ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1)].filter((at) => at > now);
+    const moments = [...this.#leaving().map(({ at }) => at), ...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1), ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1)].filter((at) => at > now);
     return moments.length === 0 ? undefined : Math.min(...moments);
+  }
+
+  /** Pools whose MachineOSConfig is being deleted or gone, and when that takes effect. */
+  #leaving(): readonly { readonly pool: string; readonly at: number }[] {
+    const deleted = [...this.#imageConfigs.values()].flatMap((config) => {
+      const at = leavesAt(config, this.#graceMs);
+      return at === undefined ? [] : [{ pool: config.spec.machineConfigPool.name, at }];
+    });
+    const gone = [...this.#pools].flatMap(([pool, object]) => {
+      const at = keepsImagesUntil(object);
+      return at === undefined ? [] : [{ pool, at }];
+    });
+    return [...deleted, ...gone];
   }
 
   pool(name: string): MachineConfigPool | undefined {

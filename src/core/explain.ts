@@ -51,7 +51,7 @@ const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progres
   NotRendered: (name) => `Pool ${name} has no configuration yet, so that none of its machines gets one.`,
   Done: (name, { total, target, paused }) => `${total === 0 ? `Pool ${name} has no machines; new ones get ${target}` : total === 1 ? `The one machine of pool ${name} has ${target}` : `All ${total} machines of pool ${name} have ${target}`}${paused ? ", and the pool is paused" : ""}.`,
   Paused: (name, { done, total, target }) => `Pool ${name} is paused: ${done} of ${total} machines have ${target}, and no other gets it.`,
-  Blocked: (name, { target }) => `The roll-out of pool ${name} stands still: a machine went back from ${target}, and no other healthy machine is given it.`,
+  Blocked: (name, { target, waiting: [first] }) => `The roll-out of pool ${name} stands still: ${first === undefined || first.reason === "TargetQuarantined" ? `a machine went back from ${target}, and no other healthy machine is given it` : first.message}.`,
   RollingOut: (name, { done, total, target }) => `Pool ${name} is rolling out: ${done} of ${total} machines have ${target}.`,
 };
 

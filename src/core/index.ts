@@ -8,13 +8,14 @@ export { type ReferenceResult, classifyAsReference } from "./classify-as-referen
 export { type ClusterFacts, type ClusterStatus, clusterStatus, isSettled } from "./cluster-status.ts";
 export { type Blame, type BlameQuestion, blame } from "./blame.ts";
 export { type DescribedChange, describeDiff, maskChange } from "./describe-diff.ts";
+export { type Originals } from "./content-gap.ts";
 export { type ConfigChange, diffConfigs } from "./diff-configs.ts";
 export { type EffectivePolicies, consequencesOf, defaultPolicies, mergePolicies } from "./disruption-policy.ts";
 export { forecastSummary } from "./forecast-summary.ts";
 export { type FieldOrigin, inMergeOrder } from "./merge-fields.ts";
 export { type NodeConfig, compareNodeConfigs, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
 export { type ClusterForecast, type ClusterObjects, type NodeForecast, type PoolForecast, observedAs, planCluster, renderInputsOf } from "./plan-cluster.ts";
-export { type NodePlan, type ObservedNode, type Originals, type Step, planNode } from "./plan-node.ts";
+export { type NodePlan, type ObservedNode, type Step, planNode } from "./plan-node.ts";
 export { type AfterDeadline, type PoolPolicy, type Protection, defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 export { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
 export { type Irreconcilable, reconcile } from "./reconcilable.ts";

@@ -1,4 +1,5 @@
 import { hostPaths } from "../api/names.ts";
+import { isCredential } from "./image-content.ts";
 import type { NodeConfig, WantedEntry } from "./node-config.ts";
 import type { ObservedNode } from "./plan-node.ts";
 import { supportedExtensions } from "./validate-machine-config.ts";
@@ -38,7 +39,11 @@ export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: Machi
   if (target.kernelArguments.length > 0 && !can.kernelArguments) refuse("spec.kernelArguments", "this machine cannot change its kernel arguments", "set them where its system is kept");
   if (node.fips !== undefined && node.fips !== target.fips) refuse("spec.fips", `the machine runs with FIPS mode ${node.fips ? "on" : "off"}, which is decided when it is installed`, "join a machine that was installed with the cluster's FIPS mode");
 
-  for (const [path, wanted] of target.entries) {
+  if (target.imageContent !== undefined && !can.images) refuse("spec.osImageURL", "this machine's operating system is kept by somebody else, and it cannot boot an image of its pool", "take the machine out of the pool, or the pool out of image builds");
+
+  // What an image brings is not written here.
+  const written = [...target.entries].filter(([path]) => target.imageContent !== "full" || isCredential(path));
+  for (const [path, wanted] of written) {
     if (wanted.kind !== "file") continue;
     for (const owner of unknownOwners(wanted, node)) refuse(path, `is to belong to ${owner}, which this machine does not have`, "give the owner by number, or create the account first");
     if (node.entries.get(path)?.kind === "folder") refuse(path, "is a folder on this machine, which a file does not replace", "remove the folder, or choose another path");
@@ -48,7 +53,7 @@ export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: Machi
 
   if (facts.freeBytes !== undefined) {
     let needs = 0;
-    for (const [path, wanted] of target.entries) {
+    for (const [path, wanted] of written) {
       const is = node.entries.get(path);
       if (wanted.kind === "file" && !(is?.kind === "file" && is.digest === wanted.digest)) needs += wanted.contents.length;
     }

@@ -2,6 +2,7 @@ import type { Node, Pod } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import { annotations, labels, machineConfigNodeConditions, nodeStates } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
+import { imageIn } from "./image-pair.ts";
 import { type Phase, phaseWordOf } from "./phase.ts";
 import { drainReasons, drainSkipped } from "./plan-drain.ts";
 
@@ -17,6 +18,9 @@ export interface MemberFacts {
   readonly current: string;
   /** Empty: nothing was chosen for the machine yet. */
   readonly desired: string;
+  /** Image that it runs because it was told to; empty: the one of its configuration. */
+  readonly currentImage: string;
+  readonly desiredImage: string;
   readonly state: string;
   /** Text of the daemon for a failing machine. */
   readonly reason: string;
@@ -38,7 +42,7 @@ export interface MemberFacts {
    * What its MachineConfigNode says, which is written after the node's annotations; `undefined` when there is none that is kept
    * current: it has no conditions yet, or the daemon that keeps it is away.
    */
-  readonly told: { readonly updatedTo: string; readonly degraded: boolean } | undefined;
+  readonly told: { readonly updatedTo: string; readonly image: string; readonly degraded: boolean } | undefined;
   /** RFC 3339 of when a machine whose drain was given up is tried again; empty: none was given up. */
   readonly skippedUntil: string;
   /** RFC 3339 of when the daemon's pod stopped being ready, though the kubelet is; empty: it is ready, or nothing is known of a pod. */
@@ -67,6 +71,8 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     controlPlane: isControlPlane(node),
     current: has[annotations.currentConfig] ?? "",
     desired: has[annotations.desiredConfig] ?? "",
+    currentImage: imageIn(has, "current"),
+    desiredImage: imageIn(has, "desired"),
     state: has[annotations.state] ?? "",
     reason: has[annotations.reason] ?? "",
     kubeletReady,
@@ -84,10 +90,10 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
 }
 
 function toldBy(machineConfigNode: MachineConfigNode | undefined): MemberFacts["told"] {
-  const { conditions = [], configVersion } = machineConfigNode?.status ?? {};
+  const { conditions = [], configVersion, configImage } = machineConfigNode?.status ?? {};
   if (conditions.length === 0) return undefined;
   const { updated, nodeDegraded } = machineConfigNodeConditions;
-  return { updatedTo: conditionOf(conditions, updated)?.status === "True" ? (configVersion?.current ?? "") : "", degraded: conditionOf(conditions, nodeDegraded)?.status === "True" };
+  return { updatedTo: conditionOf(conditions, updated)?.status === "True" ? (configVersion?.current ?? "") : "", image: configImage?.currentImage ?? "", degraded: conditionOf(conditions, nodeDegraded)?.status === "True" };
 }
 
 function awaySince(pod: Pod | undefined): string {
@@ -116,7 +122,10 @@ export const silentAfterMs = 5 * 60_000;
 export const isSilent = ({ daemonAwaySince }: MemberFacts, now: number): boolean => daemonAwaySince !== "" && now - Date.parse(daemonAwaySince) > silentAfterMs;
 
 /** The machine has what it was told to have. */
-export const isDone = ({ current, desired, state }: MemberFacts): boolean => current !== "" && current === desired && state === nodeStates.done;
+export const isDone = (member: MemberFacts): boolean => member.current !== "" && !isAway(member) && member.state === nodeStates.done;
+
+/** What it has is not what it was told to have. */
+const isAway = ({ current, desired, currentImage, desiredImage }: MemberFacts): boolean => current !== desired || currentImage !== desiredImage;
 
 /** The daemon reports that it cannot go on. */
 export const isDegraded = ({ state }: MemberFacts): boolean => state === nodeStates.degraded || state === nodeStates.unreconcilable;
@@ -125,7 +134,7 @@ export const isDegraded = ({ state }: MemberFacts): boolean => state === nodeSta
 export const looksDegraded = (member: MemberFacts): boolean => isDegraded(member) || member.told?.degraded === true;
 
 /** Degraded on the way to a target. */
-export const isFailing = (member: MemberFacts): boolean => isDegraded(member) && member.current !== member.desired;
+export const isFailing = (member: MemberFacts): boolean => isDegraded(member) && isAway(member);
 
 /** Nothing was applied to the machine yet: its kubelet is there, its daemon has to begin. */
 export const isJoining = ({ current }: MemberFacts): boolean => current === "";
@@ -138,7 +147,7 @@ export const isSkipped = (member: MemberFacts): boolean => member.skippedUntil !
 
 /** Out of service because of what we do: a target under way, a drain, our cordon. */
 export const isInOurHands = (member: MemberFacts): boolean =>
-  (member.desired !== "" && member.desired !== member.current) || member.state === nodeStates.working || member.cordoned === "byUs" || member.drainPending;
+  (member.desired !== "" && isAway(member)) || member.state === nodeStates.working || member.cordoned === "byUs" || member.drainPending;
 
 /** What annotations and MachineConfigNode say that cannot both be true; empty when they agree. */
 export function contradiction(member: MemberFacts): string {
@@ -152,7 +161,7 @@ export function contradiction(member: MemberFacts): string {
 export function whyOutOfService(member: MemberFacts): string {
   if (isDegraded(member)) return member.state === nodeStates.degraded ? "degraded" : "unreconcilable";
   if (isJoining(member)) return "joining";
-  if (member.desired !== member.current || member.state === nodeStates.working) return "updating";
+  if (isAway(member) || member.state === nodeStates.working) return "updating";
   if (!member.kubeletReady) return member.kubeletReason;
   if (member.cordoned === "byOthers") return "cordoned by somebody else";
   if (member.cordoned === "byUs") return "about to return to service";

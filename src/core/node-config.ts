@@ -7,6 +7,7 @@ import type { IgnitionConfig, Owner, Unit } from "../ignition/types.ts";
 import { sameBag } from "./bag.ts";
 import type { Change, Op } from "./change.ts";
 import type { KernelType } from "./deployment.ts";
+import type { ContentMode } from "./image-content.ts";
 
 /**
  * What one machine should be, in the terms of a machine: entries on its disk, enablement of units, accounts, kernel
@@ -32,6 +33,8 @@ export interface NodeConfig {
   readonly fips: boolean;
   /** What only a machine that starts with this configuration follows: later nobody looks at it. */
   readonly atBirth: AtBirth;
+  /** Present where the OS image was built for this configuration: what of it the image holds. */
+  readonly imageContent?: ContentMode;
 }
 
 export interface AtBirth {
@@ -53,7 +56,7 @@ export interface Appended {
 }
 
 export type WantedEntry = { readonly origin: Origin } & (
-  | { readonly kind: "file"; readonly contents: Uint8Array; readonly digest: string; readonly mode: number; readonly user: Owner; readonly group: Owner; readonly folder?: FolderOwner }
+  | { readonly kind: "file"; readonly contents: Uint8Array; readonly digest: string; readonly mode: number; readonly user: Owner; readonly group: Owner; readonly folder?: FolderOwner; /** Content with whatever is there. */ readonly ifAbsent?: true }
   | { readonly kind: "link"; readonly target: string }
   /** Nothing may be there: an emptied drop-in, or a unit that may not be masked. */
   | { readonly kind: "absent" }
@@ -101,7 +104,7 @@ export function splitKernelArguments(entry: string): readonly string[] {
   return words;
 }
 
-const hasInstallSection = (text: string) => /^\[Install\]\s*$/m.test(text) && /^\s*(WantedBy|RequiredBy|Alias|Also)\s*=/m.test(text);
+export const hasInstallSection = (text: string) => /^\[Install\]\s*$/m.test(text) && /^\s*(WantedBy|RequiredBy|Alias|Also)\s*=/m.test(text);
 
 function file(origin: Origin, contents: Uint8Array, mode: number, user: Owner = rootOwner, group: Owner = rootOwner, folder?: FolderOwner): WantedEntry {
   return { origin, kind: "file", contents, digest: bytesToHex(sha256(contents)), mode, user, group, ...(folder === undefined ? {} : { folder }) };

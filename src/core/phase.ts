@@ -2,6 +2,7 @@ import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
+import { imageIn } from "./image-pair.ts";
 import { superseded } from "./update-conditions.ts";
 
 export type Phase =
@@ -76,7 +77,7 @@ export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undef
   }
   if (has[annotations.desiredDrain]?.startsWith("uncordon-") === true && has[annotations.lastAppliedDrain] !== has[annotations.desiredDrain]) return "Uncordoning";
   if (current === "") return "Joining";
-  if (current !== desired) return "NeedsUpdate";
+  if (current !== desired || imageIn(has, "current") !== imageIn(has, "desired")) return "NeedsUpdate";
   return state === nodeStates.done ? "Updated" : "Unknown";
 }
 

@@ -101,6 +101,25 @@ describe("planCluster", () => {
     expect(planCluster(before, with_(config("99-lost", "infra", {}))).warnings[0]).toContain("no pool selects it");
   });
 
+  test("where machines boot images that hold their configuration, any change of it is another image and a reboot, kernel arguments a reboot, and credentials neither", () => {
+    const machineOSConfigs = [{ metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } }] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;
+    const forecast = (machineConfig: MachineConfig, mode?: string) => {
+      const configs = machineOSConfigs.map((one) => ({ ...one, metadata: { ...one.metadata, ...(mode === undefined ? {} : { annotations: { [annotations.imageContent]: mode } }) } }));
+      const made = planCluster({ ...before, machineOSConfigs: configs }, { ...with_(machineConfig), machineOSConfigs: configs }).pools.find((each) => each.pool === "worker");
+      return made?.verdict === "changes" ? made.nodes.map(({ disruption }) => disruption) : made?.verdict;
+    };
+    const keys = config("99-worker-ssh", "worker", {}, { config: { ignition: { version: "3.4.0" }, passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 A"] }] } } });
+    expect([forecast(keys), forecast(keys, "os-only")]).toEqual([["reboot", "reboot"], ["nothing", "nothing"]]);
+    expect(forecast(config("99-kargs", "worker", {}, { kernelArguments: ["quiet"] }))).toEqual(["reboot", "reboot"]);
+    expect(forecast(config("99-pull", "worker", { "/var/lib/kubelet/config.json": "{}" }))).toEqual(["nothing", "nothing"]);
+  });
+
+  test("opting in and out of images is told, though no configuration changes", () => {
+    const machineOSConfigs = [{ metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } }] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;
+    expect(planCluster(before, { ...before, machineOSConfigs }).warnings).toEqual(["pool worker opts in to images: every machine of it drains and reboots into an image that holds its configuration"]);
+    expect(planCluster({ ...before, machineOSConfigs }, before).warnings).toEqual(["pool worker opts out of images: every machine of it drains and reboots into the stock OS"]);
+  });
+
   test("removal is a change like any other", () => {
     const objects = with_(config("99-worker-x", "worker", { "/etc/x": "1" }));
     expect(planCluster(objects, before).pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "changes", changes: [{ kind: "file", path: "/etc/x", op: "delete" }] });

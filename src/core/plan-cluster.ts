@@ -1,5 +1,6 @@
 import type { ControllerConfig } from "../api/controller-config.ts";
 import type { Node } from "../api/kubernetes.ts";
+import type { MachineOSConfig } from "../api/machine-os-config.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfiguration } from "../api/machine-configuration.ts";
@@ -9,9 +10,14 @@ import { type Because, describeConsequence } from "./change.ts";
 import { packagesOf } from "./deployment.ts";
 import { type ConfigChange, diffConfigs } from "./diff-configs.ts";
 import { mergePolicies } from "./disruption-policy.ts";
+import { contentModeOf } from "./build-intent.ts";
+import { type ContentMode, contentDigest } from "./image-content.ts";
+import { withImage } from "./image-target.ts";
 import { isControlPlane } from "./member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
-import { type ObservedEntry, type ObservedNode, type Step, planNode } from "./plan-node.ts";
+import type { ObservedEntry } from "./content-gap.ts";
+import { type ObservedNode, type Step, planNode } from "./plan-node.ts";
+import { machineOSConfigOf, switchOf } from "./opt-in.ts";
 import { poolOfNode } from "./pool-of-node.ts";
 import { type Irreconcilable, reconcile } from "./reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
@@ -25,6 +31,8 @@ export interface ClusterObjects {
   readonly machineConfiguration: MachineConfiguration | undefined;
   readonly controllerConfig: ControllerConfig | undefined;
   readonly nodes: readonly Node[];
+  /** Of pools whose machines boot images; absent: there are none. */
+  readonly machineOSConfigs?: readonly MachineOSConfig[];
 }
 
 /** What one machine would go through. */
@@ -97,6 +105,24 @@ function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
   return result.verdict === "decoded" ? result.config : undefined;
 }
 
+/** What images of a pool hold; `undefined`: its machines boot none that are built on the cluster. */
+function imageContentOf(pool: MachineConfigPool, configs: readonly MachineOSConfig[]): ContentMode | undefined {
+  const asked = switchOf(pool);
+  const config = machineOSConfigOf(pool.metadata.name, configs);
+  if (asked === false || (config === undefined && asked !== true)) return undefined;
+  const mode = contentModeOf(pool, config);
+  return mode.verdict === "mode" ? mode.mode : "full";
+}
+
+/** Whether an image of one configuration is an image of the other one, too. */
+function sharesImage(a: NodeConfig, b: NodeConfig, content: ContentMode): boolean {
+  const system = ({ osImage, extensions, kernelType }: NodeConfig) => JSON.stringify([osImage, extensions, kernelType]);
+  return system(a) === system(b) && (content === "os-only" || contentDigest(a) === contentDigest(b));
+}
+
+/** Images of two configurations as far as it matters which of them are the same: what they will be called nobody knows before they are built. */
+const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluster@sha256:${digit.repeat(64)}`) as [string, string];
+
 /** What `renderPool` makes a pool's config from, out of all there is. */
 export function renderInputsOf(pool: MachineConfigPool, objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">): RenderInputs {
   const members = objects.machineConfigs.filter((config) => !config.metadata.name.startsWith("rendered-") && selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
@@ -138,6 +164,12 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
     const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
     const then = earlierPool === undefined ? undefined : renderForPool(renderInputsOf(earlierPool, before), current, storageOverridesOf(before.machineConfiguration));
     const from = then?.verdict === "rendered" ? then.config : current;
+    const content = imageContentOf(pool, after.machineOSConfigs ?? []);
+    const had = earlierPool === undefined ? undefined : imageContentOf(earlierPool, before.machineOSConfigs ?? []);
+    if (content !== had && earlierPool !== undefined) {
+      const into = content === undefined ? "the stock OS" : content === "full" ? "an image that holds its configuration" : "an image of its own, and files are written as before";
+      warnings.push(`pool ${name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`);
+    }
     const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
     if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
     const to = now.config;
@@ -151,12 +183,16 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
     let because: readonly Because[] = [];
     // Machines with the same config have the same plan: thousands of them cost one.
     const plans = new Map<string, ReturnType<typeof planNode> | undefined>();
+    const planFrom = (has: NodeConfig, wanted: NodeConfig, onlyControlPlane: boolean) => {
+      if (content === undefined) return planNode(observedAs(has, { image: has.osImage === "" ? wanted.osImage : has.osImage, onlyControlPlane }), wanted, policies);
+      const image = sharesImage(has, wanted, content) ? imageNow : imageToBuild;
+      return planNode(observedAs(withImage(has, { image: imageNow, content }), { image: imageNow, onlyControlPlane }), withImage(wanted, { image, content }), policies);
+    };
     const planOf = (current: string, onlyControlPlane: boolean) => {
       const id = `${onlyControlPlane ? "only " : ""}${current}`;
       if (!plans.has(id)) {
         const has = decoded(current === from?.metadata.name ? from : known.get(current)) ?? decoded(from) ?? emptyNodeConfig;
-        const image = has.osImage === "" ? (target?.osImage ?? "") : has.osImage;
-        plans.set(id, target === undefined ? undefined : planNode(observedAs(has, { image, onlyControlPlane }), target, policies));
+        plans.set(id, target === undefined ? undefined : planFrom(has, target, onlyControlPlane));
       }
       return plans.get(id);
     };
@@ -168,7 +204,7 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
       return forecastOf(node.metadata.name, plan.steps);
     });
     if (members.length === 0 && target !== undefined) {
-      const plan = planNode(observedAs(decoded(from) ?? emptyNodeConfig, { image: target.osImage, onlyControlPlane: false }), target, policies);
+      const plan = planFrom(decoded(from) ?? emptyNodeConfig, target, false);
       if (plan.verdict === "change") because = plan.because;
     }
     return {

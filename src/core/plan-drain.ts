@@ -1,5 +1,5 @@
 import type { Node, Pod, PodDisruptionBudget } from "../api/kubernetes.ts";
-import { annotations } from "../api/names.ts";
+import { annotations, labels } from "../api/names.ts";
 import { selectorMatches } from "../api/object.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
 
@@ -93,15 +93,27 @@ export const skippedUntil = (now: number, deadlineSeconds: number): number => no
 export interface DrainPlan {
   /** Pods to ask the eviction API for. */
   readonly evict: readonly Pod[];
+  /** Pods that build an OS image, while that is waited for. */
+  readonly building: readonly Pod[];
   /** Pods on their way out. */
   readonly leaving: readonly Pod[];
   /** Pods that stay, and why. */
   readonly staying: readonly { readonly pod: Pod; readonly why: "DaemonSet" | "mirror" | "terminated" }[];
 }
 
-/** Sorts the pods of a node: what must go, what goes already, what stays. Nothing is left to do when the first two are empty. */
-export function planDrain(pods: readonly Pod[]): DrainPlan {
+/** How long a drain waits for an image that is being built on its node, in milliseconds: to build it again costs more. */
+export const buildPatienceMs = 600_000;
+
+/** Whether a drain still waits for images that are being built there. */
+export function waitsForBuilds(node: Pick<Node, "metadata">, now: number): boolean {
+  const began = drainBegan(node);
+  return began === undefined || now - Date.parse(began.at) < buildPatienceMs;
+}
+
+/** Sorts the pods of a node: what must go, what goes already, what stays. Nothing is left to do when only those stay. @param holdBuilds pods that build an OS image are let finish. */
+export function planDrain(pods: readonly Pod[], holdBuilds = false): DrainPlan {
   const evict: Pod[] = [];
+  const building: Pod[] = [];
   const leaving: Pod[] = [];
   const staying: DrainPlan["staying"][number][] = [];
   for (const pod of pods) {
@@ -116,9 +128,10 @@ export function planDrain(pods: readonly Pod[]): DrainPlan {
             : undefined;
     if (why !== undefined) staying.push({ pod, why });
     else if (metadata.deletionTimestamp !== undefined) leaving.push(pod);
+    else if (holdBuilds && metadata.labels?.[labels.ephemeralBuildObject] !== undefined) building.push(pod);
     else evict.push(pod);
   }
-  return { evict, leaving, staying };
+  return { evict, building, leaving, staying };
 }
 
 /** Nobody makes the pod again elsewhere. */
@@ -139,16 +152,19 @@ export function whyStuck({ metadata }: Pod, now: number): string | undefined {
 /** A pod that the eviction API would not let go. */
 export interface BlockedPod {
   readonly pod: Pod;
-  /** `pdb`: by a disruption budget. `refused`: by something else, such as a webhook. `failed`: the server could not say. */
-  readonly by: "pdb" | "refused" | "failed";
+  /** `pdb`: by a disruption budget. `refused`: by something else, such as a webhook. `failed`: the server could not say. `build`: by us, until its image is built. */
+  readonly by: "pdb" | "refused" | "failed" | "build";
   /** What the API server said, with the disruption budget's name where it names one. */
   readonly why: string;
 }
 
+/** A pod that is let finish an image. */
+export const heldForBuild = (pod: Pod): BlockedPod => ({ pod, by: "build", why: "it builds an OS image, which is waited for, ten minutes at most" });
+
 /** Everything that protects a blocked pod from being deleted. Webhooks are asked before budgets: a pod that one of them keeps may have a budget too. */
 export function protectionsOf({ pod, by }: BlockedPod, budgets: readonly PodDisruptionBudget[]): readonly (Protection | "failed")[] {
   const covered = by !== "pdb" && budgetsOf(pod, budgets).length > 0;
-  return [by, ...(covered ? (["pdb"] as const) : []), ...(isUnmanaged(pod) ? (["unmanaged"] as const) : []), ...(keepsData(pod) ? (["emptyDir"] as const) : [])];
+  return [by === "build" ? "failed" : by, ...(covered ? (["pdb"] as const) : []), ...(isUnmanaged(pod) ? (["unmanaged"] as const) : []), ...(keepsData(pod) ? (["emptyDir"] as const) : [])];
 }
 
 /** What a pool's policy makes of a drain: nothing before its deadline. `seconds`: how long it has taken. */

@@ -1,42 +1,24 @@
-import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex } from "@noble/hashes/utils.js";
 import type { ClusterPolicies } from "../api/machine-configuration.ts";
-import { decodeBase64, textOf } from "../ignition/data-url.ts";
-import type { Owner } from "../ignition/types.ts";
-import { type Because, type Change, type Consequence, type Op, describeChange, sameConsequence } from "./change.ts";
+import { textOf } from "../ignition/data-url.ts";
+import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "./change.ts";
+import { type ContentGap, type ContentStep, type ObservedContent, contentGap, isAsWanted } from "./content-gap.ts";
 import { type Deployment, type OsAbilities, deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
 import { type EffectivePolicies, consequencesOf, defaultPolicies, registriesConf } from "./disruption-policy.ts";
-import { type NodeConfig, type WantedEntry, changesOf, compareNodeConfigs, emptyNodeConfig } from "./node-config.ts";
-
-/** What is at a path of a machine, as far as a plan needs to know. */
-export type ObservedEntry =
-  | { readonly kind: "file"; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
-  | { readonly kind: "link"; readonly target: string }
-  | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
-
-/** What was there before this suite first managed something, so that removal can restore it. */
-export interface Originals {
-  /** Path → the entry that was there (contents base64), or `null` where nothing was. */
-  readonly paths: Readonly<Record<string, OriginalEntry | null>>;
-  /** Unit → its enablement before. */
-  readonly enablement: Readonly<Record<string, string>>;
-  /** User → password hash before, `null` for none. */
-  readonly passwords: Readonly<Record<string, string | null>>;
-  /** Kernel arguments that the machine was born with. */
-  readonly kernelArguments: readonly string[];
-  /** Kernel arguments that an update of ours may have put there since the last one that was finished. */
-  readonly ownKernelArguments: readonly string[];
-}
-
-export type OriginalEntry =
-  | { readonly kind: "file"; readonly contents: string; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
-  | { readonly kind: "link"; readonly target: string };
+import { type ContentMode, isCredential } from "./image-content.ts";
+import { isTargetOf, sameTarget } from "./image-target.ts";
+import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "./node-config.ts";
+import type { SettleRecord } from "./settle.ts";
 
 /** The daemon's durable debts: written before the first change, closed last. */
 export interface Ledger {
   readonly v: 1;
   /** Rendered name that the update goes to. */
   readonly target: string;
+  /** The image that it goes to, where that is another one than the configuration names, and what it holds. */
+  readonly image?: string;
+  readonly content?: ContentMode;
+  /** What the next boot was to be, where it was to be something else. */
+  readonly deployment?: Deployment;
   /** Boot in which the debts were made; another boot has paid them. */
   readonly bootId: string;
   readonly owes: readonly Consequence[];
@@ -44,26 +26,21 @@ export interface Ledger {
   readonly openedAt: string;
   /** Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever. */
   readonly rebootsAsked?: readonly string[];
+  /** Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before. */
+  readonly failed?: { readonly path?: string; readonly cause: string };
 }
 
 /** Reboots that a target gets to boot what was staged for it. */
 export const mostReboots = 3;
 
 /** The machine as observed: nothing here is what we believe we wrote. */
-export interface ObservedNode {
+export interface ObservedNode extends ObservedContent {
   readonly bootId: string;
   readonly booted: Deployment;
   readonly staged: Deployment | undefined;
   readonly can: OsAbilities;
   /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
   readonly fips: boolean | undefined;
-  /** Every path that the previous config, the target or the originals name; absent ones are missing. */
-  readonly entries: ReadonlyMap<string, ObservedEntry>;
-  readonly enablement: ReadonlyMap<string, string>;
-  readonly passwords: ReadonlyMap<string, string>;
-  readonly users: ReadonlyMap<string, number>;
-  readonly groups: ReadonlyMap<string, number>;
-  readonly originals: Originals;
   readonly ledger: Ledger | undefined;
   /** The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither. */
   readonly previous: NodeConfig | undefined;
@@ -73,6 +50,10 @@ export interface ObservedNode {
   readonly forced: boolean;
   /** The only control-plane machine: its pods have nowhere to go. */
   readonly onlyControlPlane: boolean;
+  /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
+  readonly payload?: "image" | "local" | undefined;
+  /** What the last settling came to. */
+  readonly settled?: SettleRecord | undefined;
 }
 
 export type Step =
@@ -80,18 +61,21 @@ export type Step =
   | { readonly do: "prefetch"; readonly images: readonly string[] }
   | { readonly do: "drain" }
   /** Remembers what is at `paths`, and writes down what the machine will be owed. */
-  | { readonly do: "openLedger"; readonly owes: readonly Consequence[]; readonly paths: readonly string[]; readonly units: readonly string[]; readonly users: readonly string[] }
+  | { readonly do: "openLedger"; readonly owes: readonly Consequence[]; readonly paths: readonly string[]; readonly units: readonly string[]; readonly users: readonly string[]; readonly deployment: Deployment | undefined }
+  /** Brings pull secrets and certificates up to date, so that an image can be had. */
+  | { readonly do: "refreshCredentials" }
+  /** Lays down what a machine with `image` is to have, for a boot of it, as that image does not hold it. */
+  | { readonly do: "keepPayload"; readonly image: string; readonly of: "previous" | "target" }
   | { readonly do: "stageOs"; readonly deployment: Deployment; readonly packagesFrom: string | undefined }
   | { readonly do: "discardStaged" }
-  | { readonly do: "makeFolder"; readonly path: string }
-  | { readonly do: "writeEntries"; readonly paths: readonly string[] }
-  /** Puts back what was there before us, or removes. */
-  | { readonly do: "restoreEntries"; readonly paths: readonly string[] }
-  | { readonly do: "enableUnit" | "disableUnit" | "presetUnit"; readonly unit: string }
-  | { readonly do: "setPassword"; readonly user: string }
+  /** From here on the daemon writes what the system that runs is to have: a boot must not bring back what was laid down for it. */
+  | { readonly do: "dropPayload" }
+  | ContentStep
   | { readonly do: "daemonReload" }
   | { readonly do: "reload" | "restart"; readonly unit: string }
   | { readonly do: "reboot"; readonly because: string }
+  /** Has the machine made equal to its payload now, as at boot. What comes of it is seen by the next look. */
+  | { readonly do: "settle" }
   /** The machine has the target: it becomes the previous configuration, and nothing is owed any more. */
   | { readonly do: "closeLedger" };
 
@@ -99,6 +83,10 @@ export type NodePlan =
   | { readonly verdict: "inSync" }
   /** The machine was rebooted for its target `tried` times and still boots something else. */
   | { readonly verdict: "bootFails"; readonly tried: number; readonly booted: Deployment; readonly wanted: Deployment }
+  /** The machine boots what it should, and is not what that system should have: `cause` is empty where nobody told why. */
+  | { readonly verdict: "unsettled"; readonly changes: readonly Change[]; readonly path: string | undefined; readonly cause: string }
+  /** The machine could not be made equal to what it booted for its target, and has booted the system before that again. */
+  | { readonly verdict: "settleFailed"; readonly path: string | undefined; readonly cause: string }
   | {
       readonly verdict: "change";
       readonly changes: readonly Change[];
@@ -114,21 +102,27 @@ export type NodePlan =
  * A plan first writes into the ledger what the machine will be owed, and closes the ledger last: a daemon killed between
  * writing a file and reloading its service finds the file in place when it comes back, and still knows to reload.
  * Going back is no second mechanism: it is a plan with the previous configuration as target.
+ *
+ * Of a machine whose image holds its configuration only credentials are written here: the rest is in place once it has
+ * booted that image and was settled.
  */
 export function planNode(node: ObservedNode, target: NodeConfig, policies: ClusterPolicies | EffectivePolicies | undefined): NodePlan {
   const gap = gapBetween(node, target);
   const asked = askedFor(node, target);
-  const changes = mergeChanges(asked, gap.changes);
+  const changes = mergeChanges(asked, [...gap.changes, ...gap.unsettled]);
   const drift = driftOf(node);
   const debts = unpaid(node);
   const force: readonly Because[] = node.forced ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }] : [];
-  const registries = { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) };
-  const wanted = consequencesOf(changes, policies ?? defaultPolicies, { registries }).because;
-  const because = group([...debts, ...force, ...wanted]);
+  const because = group([...debts, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]);
 
-  const tried = (node.ledger?.target === target.name ? (node.ledger.rebootsAsked ?? []) : []).filter((bootId) => bootId !== node.bootId).length;
+  const isItsLedger = node.ledger !== undefined && isTargetOf(node.ledger, target);
+  if (isItsLedger && node.ledger.failed !== undefined && !node.forced) return { verdict: "settleFailed", path: node.ledger.failed.path, cause: node.ledger.failed.cause };
+  const tried = (isItsLedger ? (node.ledger.rebootsAsked ?? []) : []).filter((bootId) => bootId !== node.bootId).length;
   if (gap.deployment !== undefined && tried >= mostReboots && !node.forced) return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
-  if (changes.length === 0 && because.length === 0 && node.ledger === undefined && node.staged === undefined && node.previous?.name === target.name) {
+  const unsettled = node.forced ? undefined : judgeSettling(node, target, gap);
+  if (unsettled === "settle") return { verdict: "change", changes, drift, because: [], steps: [{ do: "settle" }] };
+  if (unsettled !== undefined) return unsettled;
+  if (changes.length === 0 && because.length === 0 && node.ledger === undefined && node.staged === undefined && node.previous !== undefined && sameTarget(node.previous, target)) {
     return { verdict: "inSync" };
   }
 
@@ -139,7 +133,8 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
   const steps: Step[] = [
     ...gap.prefetch,
     ...(drains ? [{ do: "drain" } as const] : []),
-    ...(isOpen(node, target, owes, gap) ? [] : [{ do: "openLedger", owes, paths: gap.paths, units: gap.units, users: gap.users } as const]),
+    ...(isOpen(node, target, owes, gap) ? [] : [{ do: "openLedger", owes, paths: gap.paths, units: gap.units, users: gap.users, deployment: gap.deployment } as const]),
+    ...(!holdsAll(target) && node.payload === "local" && (gap.deployment !== undefined || gap.steps.length > 0) ? [{ do: "dropPayload" } as const] : []),
     ...gap.system,
     ...gap.steps,
     ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
@@ -148,10 +143,33 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
   return { verdict: "change", changes, drift, because, steps };
 }
 
+const holdsAll = (config: NodeConfig) => config.imageContent === "full";
+
+/** What the changes ask for. Where an image brings all of them it is its boot; credentials take effect by themselves. */
+function consequencesAsked(node: ObservedNode, target: NodeConfig, changes: readonly Change[], policies: ClusterPolicies | EffectivePolicies): readonly Because[] {
+  if (!holdsAll(target)) {
+    const registries = { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) };
+    return consequencesOf(changes, policies, { registries }).because;
+  }
+  const others = changes.filter(({ kind }) => !isSystem(kind));
+  const system = consequencesOf(changes.filter(({ kind }) => isSystem(kind)), policies).because;
+  return system.length > 0 || others.length === 0 ? system : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect by themselves" }];
+}
+
+/** Whether a machine that boots what it should is also what that system should have; `undefined`: nothing stands against it. */
+function judgeSettling(node: ObservedNode, target: NodeConfig, gap: Gap): "settle" | (NodePlan & { readonly verdict: "unsettled" }) | undefined {
+  if (gap.deployment !== undefined || (!holdsAll(target) && node.payload !== "local")) return undefined;
+  const record = node.settled?.bootId === node.bootId ? node.settled : undefined;
+  const hasRebooted = node.ledger !== undefined && node.ledger.bootId !== node.bootId;
+  if (hasRebooted && record?.result !== "settled" && record?.result !== "failed") return "settle";
+  if (record?.result === "failed" && (hasRebooted || holdsAll(target))) return { verdict: "unsettled", changes: gap.unsettled, path: record.path, cause: record.cause ?? "" };
+  return gap.unsettled.length > 0 && holdsAll(target) ? { verdict: "unsettled", changes: gap.unsettled, path: undefined, cause: "" } : undefined;
+}
+
 /** Whether the ledger says already what this plan would write into it. */
 function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: readonly Consequence[], gap: Gap): boolean {
   if (owes.length === 0 && gap.changes.length === 0) return true;
-  if (ledger?.target !== target.name || ledger.bootId !== bootId || gap.paths.length + gap.units.length + gap.users.length > 0) return false;
+  if (ledger === undefined || !isTargetOf(ledger, target) || ledger.bootId !== bootId || gap.paths.length + gap.units.length + gap.users.length > 0) return false;
   return owes.length === ledger.owes.length && owes.every((consequence) => ledger.owes.some((other) => sameConsequence(other, consequence)));
 }
 
@@ -171,7 +189,7 @@ function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
  * the services that read it may not. Once a ledger for this target is open, it holds these debts.
  */
 function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
-  if (node.ledger?.target === target.name) return [];
+  if (node.ledger !== undefined && isTargetOf(node.ledger, target)) return [];
   const asked = compareNodeConfigs(node.previous ?? emptyNodeConfig, target);
   // What a machine without a history boots says itself what it has; and one whose OS somebody else keeps is not asked.
   return asked.filter(({ kind }) => !isSystem(kind) || (node.previous !== undefined && (kind !== "osImage" || node.can.images)));
@@ -179,154 +197,24 @@ function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
 
 const isSystem = (kind: Change["kind"]) => kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType" || kind === "fips";
 
-interface Gap {
-  readonly changes: readonly Change[];
+interface Gap extends Pick<ContentGap, "changes" | "paths" | "units" | "users"> {
   /** What the next boot should be, where this one is something else. */
   readonly deployment: Deployment | undefined;
   readonly prefetch: readonly Step[];
   readonly system: readonly Step[];
   readonly steps: readonly Step[];
-  /** What is touched, so that it is remembered first. */
-  readonly paths: readonly string[];
-  readonly units: readonly string[];
-  readonly users: readonly string[];
+  /** What differs and is not for the daemon to change: settling does at boot. */
+  readonly unsettled: readonly Change[];
 }
 
 /** What has to be done so that the machine holds the target. */
 function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
-  const restore: string[] = [];
-  const write: string[] = [];
-  const touched: { path: string; origin: WantedEntry["origin"]; op: Op }[] = [];
-
-  for (const path of Object.keys(node.originals.paths).sort()) {
-    if (target.entries.has(path) || target.atBirth.links.has(path) || target.atBirth.appends.has(path)) continue;
-    const origin = node.previous?.entries.get(path)?.origin ?? originOfPath(path);
-    if (isOriginal(node.entries.get(path), node.originals.paths[path])) continue;
-    touched.push({ path, origin, op: "delete" });
-    restore.push(path);
-  }
-  for (const [path, wanted] of target.entries) {
-    const observed = node.entries.get(path);
-    if (isUnmasking(wanted) && path in node.originals.paths && !isMask(node.originals.paths[path]) && !isMask(observed)) {
-      // Only "not masked" is asked for: what an earlier configuration put there is taken back.
-      if (isOriginal(observed, node.originals.paths[path])) continue;
-      touched.push({ path, origin: wanted.origin, op: "delete" });
-      restore.push(path);
-      continue;
-    }
-    if (isAsWanted(observed, wanted, node)) continue;
-    touched.push({ path, origin: wanted.origin, op: observed === undefined ? "create" : "update" });
-    write.push(path);
-  }
-
-  const born = birthGap(node, target);
-  touched.push(...born.touched);
-  write.push(...born.write);
-
-  const unitPath = (name: string) => `/etc/systemd/system/${name}`;
-  const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
-  const before: Step[] = [];
-  const after: Step[] = [];
-  const units: { name: string; op: "create" | "update" | "delete" }[] = [];
-  for (const [name, { enabled, installable }] of target.enablement) {
-    const is = node.enablement.get(name) ?? "absent";
-    const rewritten = isRewritten(name);
-    if (is === "enabled" && rewritten) before.push({ do: "disableUnit", unit: name }); // Its old links would stay behind.
-    if (rewritten && target.entries.get(unitPath(name))?.kind !== "file") continue; // Its text goes; the next look sees what is left.
-    // A unit that is not there, or masked, can be enabled only when the target brings its text.
-    const brings = target.entries.get(unitPath(name))?.kind === "file";
-    if (enabled === true && installable && (is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked")))) {
-      after.push({ do: "enableUnit", unit: name });
-      if (!rewritten) units.push({ name, op: "update" });
-    } else if (enabled === false && is === "enabled") {
-      if (!rewritten) {
-        before.push({ do: "disableUnit", unit: name });
-        units.push({ name, op: "update" });
-      }
-    } else if (enabled === undefined && rewritten) after.push({ do: "presetUnit", unit: name });
-    else if (enabled === undefined && installable && node.previous?.enablement.get(name)?.enabled !== undefined) {
-      // The previous configuration had decided it; now the vendor's presets do again.
-      after.push({ do: "presetUnit", unit: name });
-      units.push({ name, op: "update" });
-    }
-  }
-  for (const name of Object.keys(node.originals.enablement).sort()) {
-    if (target.enablement.has(name)) continue;
-    const was = node.originals.enablement[name];
-    const is = node.enablement.get(name) ?? "absent";
-    if (is === "enabled" && was !== "enabled") {
-      before.push({ do: "disableUnit", unit: name });
-      units.push({ name, op: "delete" });
-    } else if (was === "enabled" && is === "disabled") {
-      after.push({ do: "enableUnit", unit: name });
-      units.push({ name, op: "delete" });
-    } else if (was === "enabled" && is === "enabled" && isRewritten(name)) {
-      before.push({ do: "disableUnit", unit: name });
-      after.push({ do: "enableUnit", unit: name });
-    }
-  }
-
-  const passwords: Step[] = [];
-  const users: Change[] = [];
-  for (const user of new Set([...target.passwords.keys(), ...Object.keys(node.originals.passwords)])) {
-    const wanted = target.passwords.get(user) ?? node.originals.passwords[user] ?? undefined;
-    if (node.passwords.get(user) === wanted) continue;
-    passwords.push({ do: "setPassword", user });
-    users.push({ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" });
-  }
-
   const system = systemGap(node, target);
-  const pathsToRemember = [...target.entries.keys(), ...born.write].filter((path) => !(path in node.originals.paths));
-  return {
-    ...system,
-    changes: [...changesOf(touched, units), ...users, ...system.changes],
-    steps: [
-      ...before,
-      ...(restore.length === 0 ? [] : [{ do: "restoreEntries", paths: restore } as const]),
-      ...born.folders.map((path) => ({ do: "makeFolder", path }) as const),
-      ...(write.length === 0 ? [] : [{ do: "writeEntries", paths: write } as const]),
-      ...after,
-      ...passwords,
-    ],
-    paths: pathsToRemember,
-    units: [...target.enablement.keys()].filter((name) => !(name in node.originals.enablement)),
-    users: [...target.passwords.keys()].filter((user) => !(user in node.originals.passwords)),
-  };
-}
-
-/** Folders, links and appended files of a machine that starts with this configuration and has met no Ignition. */
-function birthGap(node: ObservedNode, { atBirth }: NodeConfig): { readonly folders: readonly string[]; readonly write: readonly string[]; readonly touched: readonly { path: string; origin: WantedEntry["origin"]; op: Op }[] } {
-  if (node.previous !== undefined) return { folders: [], write: [], touched: [] };
-  const folders = [...atBirth.folders].flatMap(([path, { mode, user, group }]) => {
-    const is = node.entries.get(path);
-    return is?.kind === "folder" && is.mode === mode && is.uid === idOf(user, node.users) && is.gid === idOf(group, node.groups) ? [] : [path];
-  });
-  const links = [...atBirth.links].flatMap(([path, to]) => {
-    const is = node.entries.get(path);
-    return is?.kind === "link" && is.target === to ? [] : [path];
-  });
-  const appends = [...atBirth.appends.keys()].filter((path) => {
-    const is = node.entries.get(path);
-    const whole = appendedTo(node.originals, target(path), path);
-    return whole === undefined || is?.kind !== "file" || is.digest !== bytesToHex(sha256(whole));
-  });
-  const write = [...links, ...appends];
-  return { folders, write, touched: [...folders, ...write].map((path) => ({ path, origin: { kind: "file" }, op: node.entries.has(path) ? "update" : "create" })) };
-
-  function target(path: string): Uint8Array {
-    return atBirth.appends.get(path)?.contents ?? new Uint8Array();
-  }
-}
-
-/** What was there before with `more` behind it, however often this is asked; `undefined` while nobody has remembered what was there. */
-export function appendedTo(originals: Originals, more: Uint8Array, path: string): Uint8Array | undefined {
-  const original = originals.paths[path];
-  if (original === undefined) return undefined;
-  const before = original?.kind === "file" ? decodeBase64(original.contents) : new Uint8Array();
-  const whole = new Uint8Array(before.length + more.length);
-  whole.set(before);
-  whole.set(more, before.length);
-  return whole;
+  const isSettled = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
+  const content = contentGap(node, target, isSettled ? isCredential : undefined);
+  // What is written before such a boot would only hide what that brings.
+  const unsettled = isSettled ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path)) : [];
+  return { ...content, ...system, changes: [...content.changes, ...system.changes], unsettled };
 }
 
 /** Kernel and OS: what the next boot should be, if it is not what this one is. */
@@ -338,39 +226,17 @@ function systemGap(node: ObservedNode, target: NodeConfig): Pick<Gap, "changes" 
   const hasPackages = wanted.packages.length > 0 || wanted.kernelType !== "default";
   const packagesFrom = hasPackages && target.extensionsImage !== "" ? target.extensionsImage : undefined;
   const images = [...(wanted.image === node.booted.image ? [] : [wanted.image]), ...(packagesFrom === undefined ? [] : [packagesFrom])];
-  return { changes, deployment: wanted, prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }], system: [{ do: "stageOs", deployment: wanted, packagesFrom }] };
+  return { changes, deployment: wanted, prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }], system: [...beforeStaging(node, target, wanted), { do: "stageOs", deployment: wanted, packagesFrom }] };
 }
 
-function isAsWanted(observed: ObservedEntry | undefined, wanted: WantedEntry, node: Pick<ObservedNode, "users" | "groups">): boolean {
-  switch (wanted.kind) {
-    case "absent":
-      // "Not masked" is content with any unit file that is no mask.
-      return observed === undefined || (isUnmasking(wanted) && !isMask(observed));
-    case "link":
-      return observed?.kind === "link" && observed.target === wanted.target;
-    case "file":
-      return observed?.kind === "file" && observed.digest === wanted.digest && observed.mode === wanted.mode && observed.uid === idOf(wanted.user, node.users) && observed.gid === idOf(wanted.group, node.groups);
-  }
-}
-
-const isUnmasking = (wanted: WantedEntry) => wanted.kind === "absent" && wanted.origin.kind === "unit" && wanted.origin.part === "mask";
-const isMask = (entry: ObservedEntry | OriginalEntry | null | undefined) => entry?.kind === "link" && entry.target === "/dev/null";
-
-/** A name that the machine does not know counts as root's: the executor refuses it before it writes. */
-function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
-  return owner.id ?? (owner.name === undefined ? 0 : (ids.get(owner.name) ?? 0));
-}
-
-function isOriginal(observed: ObservedEntry | undefined, original: OriginalEntry | null | undefined): boolean {
-  if (original === null || original === undefined) return observed === undefined;
-  if (original.kind === "link") return observed?.kind === "link" && observed.target === original.target;
-  return observed?.kind === "file" && observed.digest === original.digest && observed.mode === original.mode && observed.uid === original.uid && observed.gid === original.gid;
-}
-
-/** Where no configuration tells any more whose a path was, the path does. */
-function originOfPath(path: string): WantedEntry["origin"] {
-  const match = /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/([^/]+))?$/.exec(path);
-  return match?.[1] === undefined ? { kind: "file" } : { kind: "unit", name: match[1], part: match[2] ?? "contents" };
+/** What must lie on the machine before another system is staged: a crash must not leave that without it. */
+function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: Deployment): readonly Step[] {
+  const credentials = target.imageContent === undefined ? [] : [{ do: "refreshCredentials" } as const];
+  // So that booting back is right, too.
+  const hadSomething = node.previous !== undefined || Object.keys(node.originals.paths).length > 0;
+  if (holdsAll(target) && node.payload !== "image" && hadSomething) return [...credentials, { do: "keepPayload", image: node.booted.image, of: "previous" }];
+  // A file that equals the image's own goes with that image (ostree's 3-way merge of /etc).
+  return !holdsAll(target) && node.payload === "image" ? [...credentials, { do: "keepPayload", image, of: "target" }] : credentials;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { type ImageTarget, sameImageTarget, stockTarget } from "./image-pair.ts";
 import { type MemberFacts, isDone, isFailing, isInOurHands, isJoining, isOutOfService, isSilent, isSkipped, looksDegraded } from "./member-facts.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -26,6 +27,7 @@ interface Place {
  */
 export class PoolMembers {
   #target: string;
+  #image: ImageTarget;
   readonly #places = new Map<string, Place>();
   readonly #away = new Map<string, MemberFacts>();
   readonly #inOurHands = new Map<string, MemberFacts>();
@@ -42,8 +44,9 @@ export class PoolMembers {
   #unfinished = 0;
 
   /** @param target rendered config that every member should have; empty: there is none yet. */
-  constructor(target: string) {
+  constructor(target: string, image: ImageTarget = stockTarget) {
     this.#target = target;
+    this.#image = image;
   }
 
   /** @param now milliseconds since the epoch, for how long daemons have been silent. */
@@ -57,9 +60,22 @@ export class PoolMembers {
     return this.#target;
   }
 
+  /** The image that goes with it. */
+  get image(): ImageTarget {
+    return this.#image;
+  }
+
+  /** Whether the machine was told to have the target, image and all. */
+  isTargeted({ desired, desiredImage }: MemberFacts): boolean {
+    return desired === this.#target && desiredImage === this.#image.image && this.#image.awaits === undefined;
+  }
+
   /** @returns whether it is another one. */
-  retarget(target: string, now: number): boolean {
-    if (target === this.#target) return false;
+  retarget(target: string, now: number, image: ImageTarget = stockTarget): boolean {
+    if (target === this.#target && sameImageTarget(image, this.#image)) return false;
+    const isSame = target === this.#target && image.image === this.#image.image && (image.awaits === undefined) === (this.#image.awaits === undefined);
+    this.#image = image;
+    if (isSame) return true; // Only what is said of it.
     const members = [...this.#places.values()].map(({ member }) => member);
     for (const { name } of members) this.drop(name);
     this.#target = target;
@@ -71,7 +87,7 @@ export class PoolMembers {
     this.drop(member.name);
     const silent = isSilent(member, now);
     const away = silent || isOutOfService(member);
-    const updated = this.#target !== "" && isDone(member) && member.desired === this.#target && (member.told === undefined || member.told.updatedTo === this.#target);
+    const updated = this.#target !== "" && isDone(member) && this.isTargeted(member) && (member.told === undefined || (member.told.updatedTo === this.#target && member.told.image === this.#image.image));
     const place: Place = {
       member,
       silent,
@@ -79,7 +95,7 @@ export class PoolMembers {
       ready: updated && member.kubeletReady && member.cordoned !== "byUs",
       unavailable: away && !isFailing(member),
       finished: updated && !isInOurHands(member),
-      candidate: this.#target === "" ? undefined : member.desired !== this.#target ? (away ? "urgent" : "healthy") : isSkipped(member) && !away ? "skipped" : undefined,
+      candidate: this.#target === "" ? undefined : !this.isTargeted(member) ? (away ? "urgent" : "healthy") : isSkipped(member) && !away ? "skipped" : undefined,
     };
     this.#places.set(member.name, place);
     const { name } = member;

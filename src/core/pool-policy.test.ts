@@ -7,7 +7,7 @@ const pool = (has: Readonly<Record<string, string>>) => ({ metadata: { annotatio
 describe("poolPolicy", () => {
   test("a pool that says nothing, and no pool at all, have the defaults", () => {
     for (const said of [undefined, { metadata: {} }, pool({})]) expect(poolPolicy(said)).toEqual({ policy: defaultPoolPolicy, problems: [] });
-    expect(defaultPoolPolicy).toEqual({ drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 });
+    expect(defaultPoolPolicy).toEqual({ canary: { count: undefined, seconds: 300 }, drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 });
   });
 
   test.for([

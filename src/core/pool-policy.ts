@@ -31,9 +31,15 @@ export interface PoolPolicy {
   readonly retainedConfigs: number;
   /** How long one is left alone after its last use. */
   readonly retentionQuietSeconds: number;
+  readonly canary: {
+    /** How many machines go first with a new image; `undefined`: one with the first image and with a new base, else none. */
+    readonly count: number | undefined;
+    /** How long they must keep well. */
+    readonly seconds: number;
+  };
 }
 
-export const defaultPoolPolicy: PoolPolicy = { drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 };
+export const defaultPoolPolicy: PoolPolicy = { drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600, canary: { count: undefined, seconds: 300 } };
 
 /** Everything that can be said of a pool by annotation, for people: docs/reference/pool-annotations.md is written from it. */
 export const poolAnnotations: readonly { readonly key: string; readonly values: string; readonly byDefault: string; readonly does: string }[] = [
@@ -47,11 +53,14 @@ export const poolAnnotations: readonly { readonly key: string; readonly values: 
   { key: annotations.oneZoneAtATime, values: "`true`, `false`", byDefault: "`false`", does: "Machines of two zones are never out of service for an update at the same time." },
   { key: annotations.retainedConfigs, values: "number, 0 to 1000", byDefault: `\`${defaultPoolPolicy.retainedConfigs}\``, does: "How many rendered configurations that nothing uses any more are kept for going back. One that anything uses is always kept." },
   { key: annotations.retentionQuietSeconds, values: "seconds, 0 to 604800", byDefault: `\`${defaultPoolPolicy.retentionQuietSeconds}\``, does: "How long a rendered configuration is left alone after its last use before it may be removed." },
+  { key: annotations.rolloutCanary, values: "number, 0 to 100", byDefault: "`1` for the first image of a pool and for a new base image, else `0`", does: "How many machines get a new image before all others, which wait until those have kept well. One that cannot go on stops the roll-out." },
+  { key: annotations.canarySeconds, values: "seconds, 0 to 604800", byDefault: `\`${defaultPoolPolicy.canary.seconds}\``, does: "How long such a machine must be updated and ready before the others follow." },
 ];
 
 /** A week: whoever writes more has counted in another unit. */
 const longestSeconds = 7 * 24 * 3600;
 const mostRetained = 1000;
+const mostCanaries = 100;
 
 type Annotated = { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } };
 
@@ -72,7 +81,7 @@ export function poolPolicy(pool: Annotated | undefined): { readonly policy: Pool
     if (value === undefined) problems.push({ severity: "error", path: pathTo(key), reason: `"${text.length <= 80 ? text : `${text.slice(0, 79)}…`}" is not understood`, remedy });
     return value ?? fallback;
   };
-  const { drain, oneZoneAtATime, retainedConfigs, retentionQuietSeconds } = defaultPoolPolicy;
+  const { drain, oneZoneAtATime, retainedConfigs, retentionQuietSeconds, canary } = defaultPoolPolicy;
 
   const deadlineSeconds = read(annotations.drainDeadlineSeconds, drain.deadlineSeconds, (text) => within(text, 1, longestSeconds), `write a whole number of seconds from 1 to ${longestSeconds}, or remove the annotation: drains then take as long as they take`);
   const afterDeadline = read(annotations.drainAfterDeadline, drain.afterDeadline, parseAfterDeadline, `write "wait", "skip", or "force: " and what may be overridden, of ${protections.join(", ")}`);
@@ -84,6 +93,10 @@ export function poolPolicy(pool: Annotated | undefined): { readonly policy: Pool
     oneZoneAtATime: read(annotations.oneZoneAtATime, oneZoneAtATime, (text) => (text === "true" ? true : text === "false" ? false : undefined), 'write "true" or "false"'),
     retainedConfigs: read(annotations.retainedConfigs, retainedConfigs, (text) => within(text, 0, mostRetained), `write a whole number from 0 to ${mostRetained}; ${retainedConfigs} are kept when the annotation is absent`),
     retentionQuietSeconds: read(annotations.retentionQuietSeconds, retentionQuietSeconds, (text) => within(text, 0, longestSeconds), `write a whole number of seconds from 0 to ${longestSeconds}; ${retentionQuietSeconds} when the annotation is absent`),
+    canary: {
+      count: read(annotations.rolloutCanary, canary.count, (text) => within(text, 0, mostCanaries), `write a whole number from 0 to ${mostCanaries}, or remove the annotation: then one goes first where the operating system is new`),
+      seconds: read(annotations.canarySeconds, canary.seconds, (text) => within(text, 0, longestSeconds), `write a whole number of seconds from 0 to ${longestSeconds}; ${canary.seconds} when the annotation is absent`),
+    },
   };
   return { policy, problems };
 }

@@ -3,7 +3,7 @@ import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
 import { drainReasons } from "./plan-drain.ts";
 import type { PoolMembers } from "./pool-members.ts";
 import { type Estimate, type Past, estimateMachine, estimateRollOut } from "./past.ts";
-import { type NodeSelection, type Wait, endsByItself } from "./select-nodes.ts";
+import { type NodeSelection, type Wait, type WaitReason, endsByItself } from "./select-nodes.ts";
 import type { Phase } from "./phase.ts";
 
 /** Everything that is known of one pool at one moment. */
@@ -35,6 +35,12 @@ export interface Mover {
 export interface PoolProgress {
   /** Empty: nothing has been rendered yet. */
   readonly target: string;
+  /** Image that goes with it; empty: the one that it names. */
+  readonly image: string;
+  /** Where the image is, while there is none to give; empty: there is one, or none is wanted. */
+  readonly awaits: string;
+  /** Machines leave their images for the operating system that the configuration names. */
+  readonly reverting: boolean;
   readonly paused: boolean;
   readonly verdict: "NotRendered" | "Done" | "Paused" | "Blocked" | "RollingOut";
   readonly total: number;
@@ -79,6 +85,9 @@ const moverOf = ({ name, phase, since, says }: MemberFacts, words: string = says
 const isBlocked = (member: MemberFacts) => isSkipped(member) || (member.phase === "Draining" && blockedReasons.has(member.saysReason));
 const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
 
+/** Why nobody goes on before somebody has done something. */
+const stopReasons = new Set<WaitReason>(["TargetQuarantined", "BuildFailed", "BuildInterrupted", "CanaryFailed"]);
+
 /** Where a pool is: the one fold that its status, its metrics and `mco explain` come from. */
 export function poolProgress({ pool, members, selection, irreconcilable, ambiguous, now }: PoolFacts, past?: Past): PoolProgress {
   const { target } = members;
@@ -91,10 +100,13 @@ export function poolProgress({ pool, members, selection, irreconcilable, ambiguo
   // A pool of which no machine has anything yet is at its beginning, not at its end.
   const begun = members.size === 0 || members.updated > 0;
   const allUpdated = target !== "" && begun && members.unfinished === joining.filter(isYoung).length;
-  const stopped = members.inOurHands.size === 0 && selection.chosen.length === 0 && selection.waits.length > 0 && selection.waits.every(({ reason }) => reason === "TargetQuarantined");
+  const stopped = inOurHands.length === 0 && selection.chosen.length === 0 && selection.waits.length > 0 && selection.waits.every(({ reason }) => stopReasons.has(reason));
   const verdict = target === "" ? "NotRendered" : allUpdated ? "Done" : pool.spec.paused === true ? "Paused" : stopped ? "Blocked" : "RollingOut";
   const progress: PoolProgress = {
     target,
+    image: members.image.image,
+    awaits: members.image.awaits?.message ?? "",
+    reverting: members.image.image === "" && members.image.awaits === undefined && [...members.inOurHands.values(), ...members.urgent, ...members.waiting.slice(0, 1)].some(({ currentImage }) => currentImage !== ""),
     paused: pool.spec.paused === true,
     verdict,
     total: members.size,
@@ -131,7 +143,7 @@ function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number):
 }
 
 /** What keeps a whole pool from going on: nothing means that it may. */
-export type PoolBlocker = { readonly reason: "NotRendered" | "Paused" | "TargetQuarantined" | "Irreconcilable" | "RenderRefused"; readonly message: string; readonly lift: string };
+export type PoolBlocker = { readonly reason: "BuildFailed" | "BuildInterrupted" | "CanaryFailed" | "NotRendered" | "Paused" | "TargetQuarantined" | "Irreconcilable" | "RenderRefused"; readonly message: string; readonly lift: string };
 
 /** Causes that hold for a pool as a whole, not those of single machines. */
 export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
@@ -141,6 +153,7 @@ export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
     ...(verdict === "NotRendered" ? [{ reason: "NotRendered" as const, message: "no configuration has been rendered for the pool yet", lift: "see the condition RenderDegraded of the pool, and whether some MachineConfig has its role" }] : []),
     ...(verdict === "Paused" ? [{ reason: "Paused" as const, message: `the pool is paused and will not go to ${target}`, lift: "set spec.paused of the pool to false" }] : []),
     ...(quarantined === undefined ? [] : [{ reason: "TargetQuarantined" as const, message: quarantined.message, lift: quarantined.lift }]),
+    ...progress.waiting.flatMap(({ reason, message, lift }) => (reason === "BuildFailed" || reason === "BuildInterrupted" || reason === "CanaryFailed" ? [{ reason, message, lift }] : [])),
     ...(progress.irreconcilable.length === 0 ? [] : [{ reason: "Irreconcilable" as const, message: `${target} cannot be applied to running machines: ${progress.irreconcilable.join("; ")}`, lift: "take the change back, or replace the machines" }]),
   ];
 }

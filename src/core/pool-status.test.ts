@@ -8,7 +8,7 @@ import { plainPolicy, selectNodes } from "./select-nodes.ts";
 
 const now = Date.UTC(2030, 0, 1, 12);
 const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
-  name, zone: "", createdAt: "2029-01-01T00:00:00Z", controlPlane: false, current: "new", desired: "new", state: "Done", reason: "", kubeletReady: true, kubeletReason: "", cordoned: "no", drainPending: false, phase: "Updated", says: "", saysReason: "", since: "", told: undefined, skippedUntil: "", daemonAwaySince: "", ...more,
+  name, zone: "", createdAt: "2029-01-01T00:00:00Z", controlPlane: false, current: "new", desired: "new", currentImage: "", desiredImage: "", state: "Done", reason: "", kubeletReady: true, kubeletReason: "", cordoned: "no", drainPending: false, phase: "Updated", says: "", saysReason: "", since: "", told: undefined, skippedUntil: "", daemonAwaySince: "", ...more,
 });
 const poolWith = (more: { spec?: object; status?: object } = {}): MachineConfigPool =>
   ({ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", metadata: { name: "worker", generation: 3 }, spec: { configuration: { name: "new" }, ...more.spec }, ...(more.status === undefined ? {} : { status: more.status }) }) as MachineConfigPool;
@@ -89,19 +89,19 @@ describe("poolStatus", () => {
   });
 
   test("a machine that says in its MachineConfigNode that it is degraded is shown once, whatever its annotations say", () => {
-    const { of, counts } = statusOf([member("a", { told: { updatedTo: "new", degraded: true }, says: "disk full" }), member("b", { state: "Degraded", reason: "no space", told: { updatedTo: "new", degraded: true } })]);
+    const { of, counts } = statusOf([member("a", { told: { updatedTo: "new", image: "", degraded: true }, says: "disk full" }), member("b", { state: "Degraded", reason: "no space", told: { updatedTo: "new", image: "", degraded: true } })]);
     expect(counts[4]).toBe(2);
     expect(of("NodeDegraded")?.message).toBe('Node a is reporting: "disk full", Node b is reporting: "no space"');
   });
 
   test("a machine counts as updated when annotations and MachineConfigNode say so, and by annotations alone where nobody keeps the other", () => {
-    expect(statusOf([member("a", { told: { updatedTo: "old", degraded: false } })]).counts[1]).toBe(0);
-    expect(statusOf([member("a", { told: { updatedTo: "new", degraded: false } })]).counts[1]).toBe(1);
+    expect(statusOf([member("a", { told: { updatedTo: "old", image: "", degraded: false } })]).counts[1]).toBe(0);
+    expect(statusOf([member("a", { told: { updatedTo: "new", image: "", degraded: false } })]).counts[1]).toBe(1);
     expect(statusOf([member("a")]).counts[1]).toBe(1);
   });
 
   test("a MachineConfigNode without conditions hides none of the machines after it", () => {
-    const { counts } = statusOf([member("a", { told: undefined }), member("b", { state: "Degraded", told: { updatedTo: "new", degraded: true } }), member("c", { kubeletReady: false })]);
+    const { counts } = statusOf([member("a", { told: undefined }), member("b", { state: "Degraded", told: { updatedTo: "new", image: "", degraded: true } }), member("c", { kubeletReady: false })]);
     expect(counts).toEqual([3, 2, 1, 2, 1]);
   });
 

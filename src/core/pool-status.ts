@@ -1,7 +1,9 @@
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { poolConditions as types } from "../api/names.ts";
 import { conditionOf, timestampOf } from "../api/object.ts";
+import { shortImage } from "./image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
+import type { WaitReason } from "./select-nodes.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
 type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];
@@ -65,6 +67,9 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
   };
 }
 
+/** Reasons of a roll-out that stands still and is not kept by a quarantine. */
+const stops = ["BuildFailed", "BuildInterrupted", "CanaryFailed"] as const satisfies readonly WaitReason[];
+
 interface Rollout {
   readonly updated: boolean;
   readonly updating: boolean;
@@ -86,20 +91,22 @@ function rolloutOf(progress: PoolProgress, rendering: { readonly status?: string
   ];
   const isPausedToo = progress.paused && verdict === "Done" ? "; the pool is paused: it will not follow a new configuration" : "";
   const also = `${isPausedToo}${asides.length === 0 ? "" : `; ${listed(asides)}`}${awaits}`;
-  if (verdict === "Done") return { updated: true, updating: false, reason: "NothingToDo", message: `${total === 0 ? `The pool has no nodes; new ones get MachineConfig ${target}` : `All nodes are updated with MachineConfig ${target}`}${also}` };
+  if (verdict === "Done") return { updated: true, updating: false, reason: "NothingToDo", message: `${total === 0 ? `The pool has no nodes; new ones get MachineConfig ${target}` : `All nodes are updated with MachineConfig ${target}${progress.image === "" ? "" : ` in image ${shortImage(progress.image)}`}`}${also}` };
   const now = [...progress.working, ...progress.blocked].sort((a, b) => (a.node < b.node ? -1 : 1)).map(said);
   if (verdict === "Paused") {
     const finishing = now.length === 0 ? "" : `; finishing: ${listed(now)}`;
-    return { updated: false, updating: false, reason: "Paused", message: `Pool is paused; will not update to MachineConfig ${target} (${done} of ${total} have it)${finishing}${also}` };
+    return { updated: false, updating: false, reason: "Paused", message: `Pool is paused; will not update to MachineConfig ${target} (${done} of ${total} have it)${finishing}${progress.awaits === "" ? "" : `; ${progress.awaits}`}${also}` };
   }
   const { waiting, irreconcilable } = progress;
   const message = [
-    `${done} of ${total} updated to MachineConfig ${target}`,
+    `${done} of ${total} updated to MachineConfig ${target}${progress.reverting ? ", reverting to stock" : ""}`,
     ...(now.length === 0 ? [] : [`now: ${listed(now)}`]),
     ...(waiting.length === 0 ? [] : [`waiting: ${waiting.map(({ reason, message: why, count, first }) => `${named(first, count)} (${reason}: ${why})`).join(", ")}`]),
     ...(irreconcilable.length === 0 ? [] : [`cannot be applied to running machines: ${listed(irreconcilable.map(clip))}`]),
   ].join("; ");
-  if (verdict === "Blocked") return { updated: false, updating: false, reason: "RolloutBlocked", message: `${message}${also}` };
+  const has = (wait: WaitReason) => waiting.some(({ reason: one }) => one === wait);
+  if (verdict === "Blocked") return { updated: false, updating: false, reason: stops.find(has) ?? "RolloutBlocked", message: `${message}${also}` };
+  if (has("WaitingForBuild")) return { updated: false, updating: true, reason: "WaitingForBuild", message: `${message}${also}` };
   const reason = waiting.some((wait) => wait.reason === "BudgetUsed") ? "MaxUnavailableReached" : "RollingOut";
   return { updated: false, updating: true, reason, message: `${message}${also}` };
 }

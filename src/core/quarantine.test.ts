@@ -20,7 +20,7 @@ describe("a target that a machine went back from", () => {
     { title: "leaves a list of people as it is spelled", given: [pool(["another"]), []], annotation: undefined, tell: [], lift: [] },
     { title: "leaves what people wrote alone", given: [pool([{ config: "theirs" }, "another", ours("old", "a")]), [machine("a", ["new"])]], annotation: [{ config: "theirs" }, { config: "another" }, ours("new", "a")], tell: ["a"], lift: [] },
   ])("$title", ({ given: [of, machines], annotation, tell, lift }) => {
-    const step = quarantineStep("new", of, machines);
+    const step = quarantineStep("new", "", of, machines);
     expect(typeof step.annotation === "string" ? JSON.parse(step.annotation) : step.annotation).toEqual(annotation);
     expect([...step.tell.keys()]).toEqual(tell);
     expect(step.lift).toEqual(lift);
@@ -28,7 +28,7 @@ describe("a target that a machine went back from", () => {
 
   test("what cannot be read says nothing", () => {
     const broken = { metadata: { name: "a", annotations: { [annotations.refusedTargets]: "{", [annotations.quarantined]: '["x", 5, {"config": "y"}]' } } };
-    expect(quarantineStep("new", pool(), [broken])).toEqual({ annotation: undefined, tell: new Map(), lift: [] });
+    expect(quarantineStep("new", "", pool(), [broken])).toEqual({ annotation: undefined, tell: new Map(), lift: [] });
     expect(quarantinedTargets(broken)).toEqual(["x", "y"]);
   });
 });

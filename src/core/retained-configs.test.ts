@@ -55,7 +55,7 @@ describe("who uses a rendered config", () => {
     const pool = { metadata: { name: "worker", annotations: { [annotations.quarantined]: '[{"config":"q"}]' } }, spec: { configuration: { name: "t" } }, status: { configuration: { name: "s" } } } as unknown as MachineConfigPool;
     const node = { metadata: { name: "w", annotations: { [annotations.currentConfig]: "c", [annotations.desiredConfig]: "d", [annotations.firstPivotConfig]: "f" } } } as unknown as Node;
     const machineConfigNode = { metadata: { name: "w", annotations: { [annotations.refusedTargets]: '[{"config":"r"}]' } }, spec: { configVersion: { desired: "d" } }, status: { configVersion: { desired: "not-yet-set", current: "c" } } } as unknown as MachineConfigNode;
-    const build = { apiVersion: "x", kind: "MachineOSBuild", metadata: { name: "b" }, spec: { machineConfig: { name: "i" } } };
+    const build = { apiVersion: "x", kind: "MachineOSBuild", metadata: { name: "b" }, spec: { machineConfig: { name: "i" }, machineOSConfig: { name: "p" }, renderedImagePushSpec: "r/i:t" } };
     const all = [...usesOfPool(pool), ...usesOfNode(node), ...usesOfMachineConfigNode(machineConfigNode), ...usesOfBuild(build)];
     expect(all.map(({ config, user }) => `${config}: ${user}`)).toEqual([
       "t: pool worker (target)",

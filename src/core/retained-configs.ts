@@ -2,8 +2,9 @@ import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineOSBuild } from "../api/machine-os-build.ts";
 import { annotations, notYetSet } from "../api/names.ts";
-import { type KubeObject, timestampOf } from "../api/object.ts";
+import { timestampOf } from "../api/object.ts";
 import { defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
 
@@ -13,9 +14,6 @@ export interface ConfigUse {
   /** For people: `node worker-0 (currentConfig)`. */
   readonly user: string;
 }
-
-/** An object of the builds, of which only what it refers to matters here. */
-export type BuildObject = KubeObject & { readonly spec?: { readonly machineConfig?: { readonly name?: string } } };
 
 const usesOf = (user: string, named: readonly (readonly [how: string, config: string | undefined])[]): readonly ConfigUse[] =>
   named.flatMap(([how, config]) => (config === undefined || config === "" || config === notYetSet ? [] : [{ config, user: `${user} (${how})` }]));
@@ -37,7 +35,7 @@ export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfi
   ]);
 
 /** An image is built from the rendered config that its build names. */
-export const usesOfBuild = (build: BuildObject): readonly ConfigUse[] => usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
+export const usesOfBuild = (build: MachineOSBuild): readonly ConfigUse[] => usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
 
 /** The pool that a rendered config was made for; `undefined`: it is none. */
 export function poolOfRendered({ metadata }: Pick<MachineConfig, "metadata">): string | undefined {

@@ -29,6 +29,8 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   controlPlane: false,
   current: "old",
   desired: "old",
+  currentImage: "",
+  desiredImage: "",
   state: "Done",
   reason: "",
   kubeletReady: true,
@@ -121,7 +123,7 @@ const anyFacts = fc
   );
 
 /** A machine that comes or changes (`at` is its place among eight names), or goes. */
-const anyNews = fc.record({ at: fc.nat({ max: 7 }), gone: fc.boolean(), as: anyMember, silent: fc.boolean(), told: fc.constantFrom(undefined, { updatedTo: "new", degraded: false }, { updatedTo: "", degraded: true }) });
+const anyNews = fc.record({ at: fc.nat({ max: 7 }), gone: fc.boolean(), as: anyMember, silent: fc.boolean(), told: fc.constantFrom(undefined, { updatedTo: "new", image: "", degraded: false }, { updatedTo: "", image: "", degraded: true }) });
 
 test("members kept from single changes are what they would be if they were sorted anew", () => {
   fc.assert(

@@ -1,5 +1,6 @@
 import { annotations } from "../api/names.ts";
-import { type MemberFacts, isInOurHands, isJoining, isOutOfService, whyOutOfService } from "./member-facts.ts";
+import { type MemberFacts, isFailing, isInOurHands, isJoining, isOutOfService, whyOutOfService } from "./member-facts.ts";
+import type { ImageWaitReason } from "./image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
 
 /** What of a pool decides about its roll-out. */
@@ -26,14 +27,46 @@ export interface RolloutPolicy {
   readonly etcd: readonly EtcdMember[];
   /** The node that the operator runs on; empty: not known. */
   readonly operatorNode: string;
+  /** How many machines get the target before all others, and for how long they must keep well, in milliseconds. */
+  readonly canary?: { readonly count: number; readonly wellMs: number };
+  /** Why other pools come first; `undefined`: none does. */
+  readonly afterOthers?: { readonly message: string; readonly lift: string } | undefined;
 }
 
 export const plainPolicy: RolloutPolicy = { oneZoneAtATime: false, controlPlane: [], etcd: [], operatorNode: "" };
 
-export type WaitReason = "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy" | "ControlPlaneAway" | "EtcdUnhealthy" | "ZoneBusy" | "DrainSkipped";
+/** Who goes first with a new image, and how that went. */
+export interface CanaryFacts {
+  readonly count: number;
+  /** Machines that were given the target. */
+  readonly gone: readonly string[];
+  /** Those that have kept well for as long as was asked for. */
+  readonly proven: readonly string[];
+  /** Those that cannot go on without help. */
+  readonly failed: readonly string[];
+  /** Milliseconds since the epoch of when the next of them will have kept well for long enough; `undefined`: not by time alone. */
+  readonly provenAt: number | undefined;
+}
+
+/** @param now milliseconds since the epoch. */
+export function canaryFacts(members: PoolMembers, { count, wellMs }: { readonly count: number; readonly wellMs: number }, now: number): CanaryFacts {
+  const gone = [...members.all()].filter((member) => members.isTargeted(member));
+  const wellSince = (member: MemberFacts) => (members.isUpdated(member.name) && member.kubeletReady && member.cordoned === "no" && member.since !== "" ? Date.parse(member.since) : undefined);
+  const moments = gone.map((member) => ({ name: member.name, since: wellSince(member) }));
+  const coming = moments.flatMap(({ since }) => (since !== undefined && now - since < wellMs ? [since + wellMs] : []));
+  return {
+    count: Math.min(count, members.size),
+    gone: gone.map(({ name }) => name).sort(),
+    proven: moments.flatMap(({ name, since }) => (since !== undefined && now - since >= wellMs ? [name] : [])).sort(),
+    failed: gone.filter(isFailing).map(({ name }) => name).sort(),
+    provenAt: coming.length === 0 ? undefined : Math.min(...coming),
+  };
+}
+
+export type WaitReason = ImageWaitReason | "Canary" | "CanaryFailed" | "WorkersFirst" | "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy" | "ControlPlaneAway" | "EtcdUnhealthy" | "ZoneBusy" | "DrainSkipped";
 
 /** Reasons that no time takes away: somebody has to do something. */
-const needPeople: ReadonlySet<WaitReason> = new Set(["Paused", "TargetQuarantined", "ControlPlaneAway", "EtcdUnhealthy"]);
+const needPeople: ReadonlySet<WaitReason> = new Set(["BuildFailed", "BuildInterrupted", "CanaryFailed", "Paused", "TargetQuarantined", "ControlPlaneAway", "EtcdUnhealthy"]);
 
 /** Whether a wait ends by itself, or somebody has to end it. */
 export const endsByItself = (reason: WaitReason): boolean => !needPeople.has(reason);
@@ -105,8 +138,26 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
     for (const list of [nodes.urgent, nodes.waiting]) waits.add("Paused", "the pool is paused", "set spec.paused of the pool to false", list, list.size);
     return { chosen: [], waits: waits.all(), budget, deferred: [] };
   }
+  const { awaits } = nodes.image;
+  if (awaits !== undefined || policy.afterOthers !== undefined) {
+    const [reason, { message, lift }] = awaits === undefined ? (["WorkersFirst", policy.afterOthers ?? { message: "", lift: "" }] as const) : ([awaits.reason, awaits] as const);
+    // A machine that joins gets the stock OS: its pool's image is its next update.
+    const joining = [...nodes.urgent].filter((member) => isJoining(member) && member.desired === "");
+    for (const list of [nodes.urgent, nodes.waiting]) {
+      const others = [...list].filter((member) => !joining.includes(member));
+      waits.add(reason, message, lift, others, others.length);
+    }
+    return { chosen: joining.map(({ name }) => ({ node: name, was: "joining" })), waits: waits.all(), budget, deferred: [] };
+  }
   const chosen: Choice[] = [];
   const taken: MemberFacts[] = [];
+  const canary = policy.canary === undefined ? undefined : canaryFacts(nodes, policy.canary, now);
+  let canaryFree = canary === undefined || canary.proven.length >= canary.count ? Number.POSITIVE_INFINITY : Math.max(0, canary.count - canary.gone.length);
+  const behindCanary = (): readonly [WaitReason, string, string] => {
+    const first = [...(canary?.gone ?? []), ...taken.map(({ name }) => name)];
+    if ((canary?.failed.length ?? 0) > 0) return ["CanaryFailed", `${listed(canary?.failed ?? [])} went first with ${target} and cannot go on without help: the others keep what they have`, `mco explain node/${canary?.failed[0] ?? ""}; a new target begins anew`];
+    return ["Canary", `${listed(first)} ${first.length === 1 ? "goes" : "go"} first with ${target}${canary?.provenAt === undefined ? "" : `, and must keep well until ${new Date(canary.provenAt).toISOString()}`}`, `the annotation ${annotations.rolloutCanary} of the pool says how many go first`];
+  };
   const controlPlane = [...policy.controlPlane];
   let busyControlPlane: string | undefined;
 
@@ -159,6 +210,10 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
       seen += 1;
       continue;
     }
+    if (canaryFree < 1) {
+      rest(member, ...behindCanary());
+      break;
+    }
     if (free < 1) {
       rest(member, ...noPlace());
       break;
@@ -174,6 +229,7 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
       zonesAway.add(member.zone);
     }
     free -= 1;
+    canaryFree -= 1;
     seen += 1;
     taken.push(member);
     if (member.controlPlane) busyControlPlane = member.name;

@@ -1,6 +1,8 @@
 import type { Node, Pod } from "../api/kubernetes.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
+import type { MachineOSBuild } from "../api/machine-os-build.ts";
+import { annotations } from "../api/names.ts";
 import { lastWriter } from "./changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
 
@@ -24,11 +26,18 @@ export function slimMachineConfig(config: MachineConfig): MachineConfig {
   return { ...config, metadata: writer === undefined ? metadata : { ...metadata, managedFields: [{ ...(writer.manager === undefined ? {} : { manager: writer.manager }), ...(writer.time === undefined ? {} : { time: writer.time }) }] } };
 }
 
+/** Of a build what its pool's target follows from: not its excerpts and texts, which are most of its size. Every watch of builds in one process keeps this. */
+export function slimBuild(build: MachineOSBuild): MachineOSBuild {
+  const { managedFields: _, annotations: notes, ...metadata } = build.metadata;
+  const { [annotations.renderedContainerfile]: __, [annotations.buildFailure]: ___, [annotations.imageFacts]: ____, ...kept } = notes ?? {};
+  return { ...build, metadata: { ...metadata, ...(notes === undefined ? {} : { annotations: kept }) } };
+}
+
 /** What of a node anything is decided by: not the kubelet's heartbeats. Equal values need no new look. */
 export const relevantOfNode = ({ metadata, spec, status }: Node): readonly unknown[] => [metadata.uid, metadata.labels, metadata.annotations, metadata.deletionTimestamp, spec?.unschedulable, spec?.taints, kubeletVerdict({ status: status ?? {} })];
 
 /** What of a MachineConfigNode anything is decided by. */
-export const relevantOfMachineConfigNode = ({ metadata, spec, status }: MachineConfigNode): readonly unknown[] => [spec, status?.conditions, status?.configVersion, metadata.annotations];
+export const relevantOfMachineConfigNode = ({ metadata, spec, status }: MachineConfigNode): readonly unknown[] => [spec, status?.conditions, status?.configVersion, status?.configImage, metadata.annotations];
 
 /** Of a pod where it runs and whether it is ready. */
 export function slimReadiness({ apiVersion, kind, metadata, spec, status }: Pod): Pod {

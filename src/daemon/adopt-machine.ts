@@ -1,11 +1,12 @@
 import type { MachineConfig } from "../api/machine-config.ts";
 import { annotations, hostPaths } from "../api/names.ts";
+import { type ImagePair, imageWishOf } from "../core/image-target.ts";
 import type { NodeConfig } from "../core/node-config.ts";
-import type { OriginalEntry, Originals } from "../core/plan-node.ts";
+import type { OriginalEntry, Originals } from "../core/content-gap.ts";
 import type { Host } from "../host/host.ts";
 import { type DocumentStore, type MachineDocuments, type Previous } from "./machine-documents.ts";
-import { noOriginals, originalOf } from "./observe-host.ts";
-import { readConfig } from "./read-config.ts";
+import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
+import { readTarget } from "./read-config.ts";
 
 /** How a machine without documents of ours came to what it has. */
 export type Adoption =
@@ -21,7 +22,7 @@ export async function servedAnnotations(host: Host, signal: AbortSignal): Promis
   const file = await host.files.read(hostPaths.nodeAnnotations, signal);
   if (file?.kind !== "file") return undefined;
   const parsed = parseJson(file.contents);
-  const keys: readonly string[] = [annotations.currentConfig, annotations.desiredConfig, annotations.currentImage, annotations.desiredImage, annotations.firstPivotConfig];
+  const keys: readonly string[] = [annotations.currentConfig, annotations.desiredConfig, annotations.currentImage, annotations.currentOSImage, annotations.desiredImage, annotations.desiredOSImage, annotations.desiredImageContent, annotations.firstPivotConfig];
   const entries = parsed === undefined ? [] : Object.entries(parsed).flatMap(([key, value]) => (keys.includes(key) && typeof value === "string" && value !== "" ? [[key, value] as const] : []));
   return Object.fromEntries(entries);
 }
@@ -31,24 +32,35 @@ export async function servedAnnotations(host: Host, signal: AbortSignal): Promis
  * what it was served when it joined: a disk cannot be restored from an old backup of the cluster by mistake.
  * Source of the order: openshift/machine-config-operator pkg/daemon/daemon.go (main).
  *
- * @param current what the Node's annotation says.
+ * @param has what the Node's annotations say.
  * @param clusterConfig gets a MachineConfig from the cluster by name.
  */
-export async function adoptMachine(host: Host, documents: DocumentStore, current: string | undefined, clusterConfig: (name: string) => Promise<MachineConfig | undefined>, signal: AbortSignal): Promise<Adoption> {
+export async function adoptMachine(host: Host, documents: DocumentStore, has: Readonly<Record<string, string>>, clusterConfig: (name: string) => Promise<MachineConfig | undefined>, signal: AbortSignal): Promise<Adoption> {
   const served = await servedAnnotations(host, signal);
   // While the served file is there, nobody has seen yet that the machine came up with what it was served.
   const proven = served === undefined;
   const disk = await machineConfigAt(host, hostPaths.currentConfig, signal);
-  if (disk !== undefined) return adopt({ config: disk, proven: true }, "currentconfig");
+  if (disk !== undefined) return adopt({ config: disk, pair: await pairWith(await textAt(host, hostPaths.currentImage, signal)), proven: true }, "currentconfig");
+  const current = has[annotations.currentConfig];
   const name = current !== undefined && current !== "" ? current : served?.[annotations.currentConfig];
   if (name === undefined) return { verdict: "fresh" };
   const whole = await machineConfigAt(host, hostPaths.servedConfig, signal);
   const known = whole?.metadata.name === name ? whole : await clusterConfig(name);
   if (known === undefined) return { verdict: "unknown", config: name };
-  return adopt({ config: known, proven }, current === undefined || current === "" ? "served" : "annotation");
+  const from = current === undefined || current === "" ? "served" : "annotation";
+  return adopt({ config: known, pair: await pairWith(imageIn(from === "served" ? (served ?? {}) : has)), proven }, from);
+
+  /** What an image that somebody else says the machine has holds: what runs says it itself. */
+  async function pairWith(image: string | undefined): Promise<ImagePair | undefined> {
+    if (image === undefined || image === "") return undefined;
+    const { booted } = await host.os.status(signal);
+    const wish = imageWishOf({ ...served, ...has });
+    const said = wish.verdict === "image" && wish.pair.image === image ? wish.pair.content : "os-only";
+    return { image, content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said };
+  }
 
   async function adopt(previous: Previous, from: "currentconfig" | "annotation" | "served"): Promise<Adoption> {
-    const read = readConfig(previous.config);
+    const read = readTarget(previous.config, previous.pair);
     if (read.verdict === "refused") return { verdict: "unknown", config: previous.config.metadata.name };
     const originals = await originalsOf(host, read.wanted.config, signal);
     await documents.adopt(previous, originals, signal);
@@ -75,6 +87,14 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
   return { ...noOriginals(booted.kernelArguments.filter((word) => !own.has(word))), paths, enablement, passwords };
 }
 
+/** The image that a machine is said to have, under either of its names. */
+const imageIn = (notes: Readonly<Record<string, string>>) => notes[annotations.currentImage] ?? notes[annotations.currentOSImage];
+
+async function textAt(host: Host, path: string, signal: AbortSignal): Promise<string | undefined> {
+  const file = await host.files.read(path, signal);
+  return file?.kind === "file" ? new TextDecoder().decode(file.contents).trim() : undefined;
+}
+
 export async function machineConfigAt(host: Host, path: string, signal: AbortSignal): Promise<MachineConfig | undefined> {
   const file = await host.files.read(path, signal);
   const parsed = file?.kind === "file" ? parseJson(file.contents) : undefined;
@@ -96,15 +116,25 @@ const secrets = [hostPaths.kubeconfig, hostPaths.currentConfig, hostPaths.encaps
 
 /**
  * What a boot leaves to be tidied once the machine is taken over: markers of a first boot that is behind, presets of
- * Ignition, and files with secrets that everybody may read. Paths that `config` names are its own matter.
+ * Ignition, what was laid down for a revert of another daemon's, and files with secrets that everybody may read. Paths that `config` names are its own matter.
  */
 export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
   if ((await host.files.read(hostPaths.ignitionPreset, signal)) !== undefined) await host.files.remove(hostPaths.ignitionPreset, signal);
+  await forgetRevert(host, config, signal);
   for (const path of secrets) {
     const file = config?.entries.has(path) === true ? undefined : await host.files.read(path, signal);
     if (file?.kind === "file" && (file.mode & 0o077) !== 0) await host.files.write([{ path, entry: { ...file, mode: 0o600 } }], signal);
   }
+}
+
+/** Ours goes back another way (`keepPayload`): what another daemon left for that would undo it at a boot. The unit goes first. */
+async function forgetRevert(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
+  const unit = `/etc/systemd/system/${hostPaths.referenceRevertUnit}`;
+  const found: string[] = [];
+  for (const path of [unit, hostPaths.referenceRevertConfig, hostPaths.referenceRevertProxy]) if (config?.entries.has(path) !== true && (await host.files.read(path, signal)) !== undefined) found.push(path);
+  if (found.includes(unit)) await host.units.disable(hostPaths.referenceRevertUnit, signal);
+  for (const path of found) await host.files.remove(path, signal);
 }
 
 /** The new name first: a crash in between leaves both, and the next time ends it. */

@@ -18,6 +18,11 @@ export interface CertificateOptions {
   readonly nodeName?: string;
 }
 
+export interface CertificateController extends Controller {
+  /** Looks at once, for who is about to need what is written: beside controllers of the same process. */
+  refresh(context: Context): Promise<void>;
+}
+
 /** What lies on the disk is looked at again after this time: nobody watches these files. */
 const sweepSeconds = 600;
 /** Document of the daemon's own: which files this writer put there, so that it takes away no others. */
@@ -35,9 +40,16 @@ const carries = (config: ControllerConfig | undefined) => JSON.stringify(config 
  * reboot, and whether its pool is paused or not, since certificates run out on paused machines as well. Registries' files
  * that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
  */
-export function certificateController({ host, nodeName }: CertificateOptions): Controller {
+export function certificateController({ host, nodeName }: CertificateOptions): CertificateController {
   /** The failure that was told of last; `undefined` since it worked. */
   let failure: string | undefined;
+  /** One look after the other: they share a record of what was written. */
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const turn = last.then(work);
+    last = turn.catch(() => undefined);
+    return turn;
+  };
   const tell = ({ scribe }: Pick<Context, "scribe">, line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & { readonly reason: "CertificatesWritten" | "CertificatesFailed" }) => {
     if (nodeName !== undefined) scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
   };
@@ -56,7 +68,7 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
 
     async reconcile(name, context): Promise<Outcome> {
       try {
-        const outcome = await look(name, context);
+        const outcome = await inTurn(() => look(name, context));
         failure = undefined;
         return outcome;
       } catch (error) {
@@ -66,6 +78,7 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
         throw error;
       }
     },
+    refresh: async (context) => void (await inTurn(() => look(objects.controllerConfig, context))),
   };
 
   async function look(name: string, context: Context): Promise<Outcome> {
@@ -140,7 +153,7 @@ async function pathsOfConfigs(host: Host, signal: AbortSignal): Promise<Readonly
   const documents = documentStore(host.ledger);
   const { previous } = await documents.load(signal);
   const target = await documents.target(signal);
-  const paths = [previous?.config, target].flatMap((config) => {
+  const paths = [previous?.config, target?.config].flatMap((config) => {
     const read = config === undefined ? undefined : readConfig(config);
     return read?.verdict === "read" ? [...read.wanted.config.entries.keys()] : [];
   });

@@ -9,6 +9,7 @@ import { isControlPlane } from "../core/member-facts.ts";
 import { type Because, type Consequence, describeChange, describeConsequence } from "../core/change.ts";
 import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/deployment.ts";
 import { type MachineFacts, describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
+import { type ImagePair, contentMismatch, describeTarget, imageWishOf, isTargetOf, pairOf, samePair, sameTarget } from "../core/image-target.ts";
 import { type IrreconcilableChange, irreconcilableChanges } from "../core/irreconcilable-changes.ts";
 import type { NodeConfig } from "../core/node-config.ts";
 import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/plan-node.ts";
@@ -25,8 +26,8 @@ import { type MachineDocuments, type RefusedTarget, documentStore } from "./mach
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
 import { type NodeStory, nodeStory } from "./node-story.ts";
 import { digestOf, observeHost } from "./observe-host.ts";
-import { type LocalStep, type Worksite, currentConfigOf, performStep, watchedPaths } from "./perform-step.ts";
-import { type Wanted, readConfig } from "./read-config.ts";
+import { type LocalStep, type Worksite, contentMismatchOf, forgetPayloads, performStep, watchedPaths, writeCurrent } from "./perform-step.ts";
+import { type Wanted, readConfig, readTarget } from "./read-config.ts";
 
 export interface DaemonOptions {
   readonly host: Host;
@@ -37,14 +38,20 @@ export interface DaemonOptions {
   readonly facts?: DaemonFacts;
   /** What was told of this machine before this process. */
   readonly past?: readonly JournalLine[];
+  /** Brings credentials and certificates of the machine up to date at once. */
+  readonly refreshCredentials?: (context: Context) => Promise<void>;
 }
 
 /** A full look at the disk, also when nothing was heard of: watches can miss things. */
 const sweepSeconds = 300;
+/** How soon a machine is looked at that was just settled. */
+const settledSoonSeconds = 2;
 /** How soon what could not be told is told again. */
 const untoldSeconds = 10;
 /** How soon a machine that went back finds out that somebody wants it tried again. */
 const liftedSweepSeconds = 30;
+/** Drift that is there again so soon after the machine was settled is not settled again. */
+const settleAgainMs = 60_000;
 /** How long the operator may take to merge disruption policies before somebody is told. */
 const policiesPatienceMs = 120_000;
 
@@ -89,6 +96,9 @@ export function daemonController(options: DaemonOptions): Controller {
   /** Where the machine differs for good from a configuration; `undefined` on one that nobody served its first. */
   let compared: { readonly of: MachineConfig; readonly changes: readonly IrreconcilableChange[] | undefined } | undefined;
   let failing: string | undefined;
+  /** What the machine was settled for last, by its drift policy. */
+  let settleRebootSince: number | undefined;
+  let settledFor: { readonly drift: string; readonly at: number } | undefined;
 
   async function configNamed(name: string, context: Context): Promise<MachineConfig | undefined> {
     const known = [...targets, ...(loaded?.previous === undefined ? [] : [loaded.previous.config])].find((config) => config.metadata.name === name);
@@ -179,24 +189,32 @@ export function daemonController(options: DaemonOptions): Controller {
       events.event(node, { type: "Warning", reason: "RebootFailed", message: `${nodeName} has not gone down within ${rebootPatienceSeconds} s of being asked to; it is asked again` });
     }
 
+    const restart = awaitsRestart(adopted, status.bootId);
+    if (restart !== undefined) return awaitRestart(restart, context);
+    settleRebootSince = undefined;
+
     const forced = (await host.files.read(hostPaths.force, signal)) !== undefined;
     const refused = await refusedTargets(adopted, forced, report, context);
     const desired = has[annotations.desiredConfig];
     if (desired === undefined || desired === "") return waiting("NoTarget", "no configuration was chosen for this machine yet", 60);
-    const wentBack = refused.find(({ config }) => config === desired);
+    const wish = imageWishOf(has);
+    if (wish.verdict === "refused") return hold(node, report, context, wish.reason, wish.message);
+    const wanted = wish.verdict === "image" ? wish.pair : undefined;
+    const wentBack = refused.find(({ config, image, content }) => config === desired && samePair(wanted, content === undefined ? undefined : { image, content }));
     const { previous } = adopted;
     // A target that this machine went back from is not tried again: it keeps what it has until somebody decides.
     const machineConfig = wentBack !== undefined && previous !== undefined ? previous.config : await configNamed(desired, context);
     if (machineConfig === undefined) return waiting("TargetAbsent", `${desired} does not exist`, 15);
-    const isAway = adopted.ledger !== undefined || previous?.config.metadata.name !== machineConfig.metadata.name;
+    const pair = wentBack !== undefined && previous !== undefined ? previous.pair : wanted;
+    const isAway = adopted.ledger !== undefined || previous?.config.metadata.name !== machineConfig.metadata.name || !samePair(previous.pair, pair);
     if (wentBack === undefined && isAway) tale(context).seen(desired, previous?.config.metadata.name);
-    const read = readConfig(machineConfig);
+    const read = readTarget(machineConfig, pair);
     if (read.verdict === "refused") return refuse(node, report, context, desired, read.reason);
-    const previousRead = previous === undefined ? undefined : readConfig(previous.config);
+    const previousRead = previous === undefined ? undefined : readTarget(previous.config, previous.pair);
     if (previousRead?.verdict === "refused") throw new McoError("MCO_LEDGER_UNREADABLE", { document: "previous.json", problem: previousRead.reason });
 
     const onlyControlPlane = isControlPlane(node) && has[annotations.controlPlaneTopology] === "SingleReplica";
-    const seen = await observeHost(host, adopted, { previous: previousRead?.wanted.config, target: read.wanted.config, inService: previous?.proven === true, onlyControlPlane }, signal);
+    const seen = await observeHost(host, adopted, { previous: previousRead?.wanted.config, target: read.wanted.config, inService: previous?.proven === true, onlyControlPlane, localPayload: (await documents.payloadImages(signal)).includes(status.booted.image) && (await documents.payload(status.booted.image, signal)) !== undefined }, signal);
     const target: Wanted = { machineConfig, config: fitToAccounts(read.wanted.config, seen.users) };
     const observed: ObservedNode = seen.previous === undefined ? seen : { ...seen, previous: fitToAccounts(seen.previous, seen.users) };
     facts.foreignPackages = foreignPackages(observed.booted.packages).length;
@@ -208,17 +226,43 @@ export function daemonController(options: DaemonOptions): Controller {
     }
     const problems = judgeTarget(observed, target.config, await machineFacts(signal));
     if (problems.length > 0) return refuse(node, report, context, desired, describeProblems(problems));
+    // What it boots already says itself what it holds.
+    const held = observed.payload === "image" ? "full" : "os-only";
+    if (pair !== undefined && pair.image === status.booted.image && pair.content !== held) return hold(node, report, context, "ImageContentMismatch", contentMismatch(pair, held));
 
     const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
     const plan = planNode(observed, target.config, policies);
     if (plan.verdict === "inSync") return wentBack === undefined ? done(node, report, context, target) : staysBack(node, report, context, target, wentBack);
     if (plan.verdict === "bootFails") return bootFails(plan, adopted, node, report, context, target);
+    if (plan.verdict === "settleFailed") return settleFailed(plan, adopted, node, report, context, target);
 
+    const site: Worksite = { host, documents, clock: context.clock, observed, target, originals: observed.originals, ledger: observed.ledger, refreshCredentials: () => options.refreshCredentials?.(context) ?? Promise.resolve() };
     const drift = driftOf(observed);
-    if (drift.length > 0 && observed.previous?.name === target.config.name && !observed.forced) return degradeForDrift(node, report, context, drift.map(describeChange));
+    if (drift.length > 0 && observed.previous !== undefined && sameTarget(observed.previous, target.config) && !observed.forced) return degradeForDrift(site, node, report, context, drift.map(describeChange));
+    if (plan.verdict === "unsettled") return unsettled(plan, node, report, context, target);
     if (configuration !== undefined && configuration.status?.observedGeneration !== undefined && configuration.status.observedGeneration !== configuration.metadata.generation && observed.ledger === undefined) return awaitPolicies(node, report, context);
     policiesAwaitedSince = undefined;
-    return execute(plan, { host, documents, clock: context.clock, observed, target, originals: observed.originals, ledger: observed.ledger }, wentBack, node, report, context);
+    return execute(plan, site, wentBack, node, report, context);
+  }
+
+  /** Settling has asked for a boot: nothing is done before it has come. */
+  async function awaitRestart(because: string, { clock, signal }: Context): Promise<Outcome> {
+    settleRebootSince ??= clock.monotonic();
+    if (clock.monotonic() - settleRebootSince >= rebootPatienceSeconds * 1000) {
+      facts.rebootFailures += 1;
+      settleRebootSince = clock.monotonic();
+      await host.os.reboot(because, signal);
+    }
+    return waiting("Rebooting", because, rebootPatienceSeconds);
+  }
+
+  /** Nothing is done for a target that says two things at once; whoever wrote it can mend it. */
+  async function hold(node: Node, report: NodeReporter, context: Context, reason: "ConflictingImageAnnotations" | "ImageNotDigest" | "ImageContentMismatch", message: string): Promise<Outcome> {
+    announced = undefined;
+    failing = undefined;
+    await report.annotate(node, drainTakenBack(node, loaded?.previous?.config.metadata.name ?? ""));
+    await degrade(node, report, context, { reason, message, lasting: true });
+    return stalled(reason, message);
   }
 
   /** What the machine is known to have; an outcome where that cannot be found out now. */
@@ -226,7 +270,7 @@ export function daemonController(options: DaemonOptions): Controller {
     loaded ??= await documents.load(context.signal);
     const has = node.metadata.annotations ?? {};
     if (loaded.previous === undefined && loaded.ledger === undefined) {
-      const adoption = await adoptMachine(host, documents, has[annotations.currentConfig], (name) => configNamed(name, context), context.signal);
+      const adoption = await adoptMachine(host, documents, has, (name) => configNamed(name, context), context.signal);
       if (adoption.verdict === "unknown" && (await host.files.read(hostPaths.force, context.signal)) === undefined) {
         const message = `the machine is said to have ${adoption.config}, which neither its disk nor the cluster holds; bring the MachineConfig back, or create ${hostPaths.force} on the machine to apply its target over what is there`;
         await degrade(node, report, context, { reason: "CurrentConfigMissing", message, lasting: false });
@@ -243,7 +287,7 @@ export function daemonController(options: DaemonOptions): Controller {
     const missing = Object.fromEntries(Object.entries(served ?? {}).filter(([key]) => has[key] === undefined));
     // The disk knows better than an annotation that came back from an old backup.
     const truth = loaded.ledger === undefined ? loaded.previous?.config.metadata.name : undefined;
-    await report.annotate(node, { ...missing, ...(truth === undefined || has[annotations.currentConfig] === truth ? {} : { [annotations.currentConfig]: truth }) });
+    await report.annotate(node, { ...missing, ...(truth === undefined || has[annotations.currentConfig] === truth ? {} : { [annotations.currentConfig]: truth }), ...(truth === undefined ? {} : currentImages(loaded.previous?.pair)) });
     return loaded;
   }
 
@@ -254,6 +298,7 @@ export function daemonController(options: DaemonOptions): Controller {
     const { bootId, booted } = await host.os.status(signal);
     const read = previous === undefined ? undefined : readConfig(previous.config);
     await tidyAfterBoot(host, read?.verdict === "read" ? read.wanted.config : undefined, signal);
+    await forgetPayloads(host, documents, false, signal);
     facts.os = await osOf(host, signal);
     const failure = await host.os.finaliseFailure(signal);
     if (has[annotations.finaliseFailure] !== failure) {
@@ -303,20 +348,21 @@ export function daemonController(options: DaemonOptions): Controller {
     // What is applied again is no new target, and yet an update of the machine.
     if (wentBack === undefined) told.seen(name, site.observed.previous?.name);
     told.goOn(name);
-    const goesOn = announced === name || (has[annotations.state] === nodeStates.working && site.observed.ledger?.target === name);
-    announced = name;
+    const what = describeTarget(site.target.config);
+    const goesOn = announced === what || (has[annotations.state] === nodeStates.working && site.observed.ledger !== undefined && isTargetOf(site.observed.ledger, site.target.config));
+    announced = what;
     if (!goesOn) {
       context.log.info({ target: name, changes: plan.changes.length, steps: plan.steps.map((step) => step.do).join(" ") }, "update planned");
       report.phases(phasesAtStart(name));
       const ignored = site.observed.previous === undefined && site.target.config.atBirth.ignored.length > 0 ? `; not carried out here: ${site.target.config.atBirth.ignored.join(", ")}` : "";
       report.phases([{ type: types.updatePrepared, status: "True", reason: types.updatePrepared, message: `${plan.changes.length} changes, drain ${drains ? "required" : "not required"}: ${sentence(plan.because)}${ignored}` }]);
-      report.versions({ desired: name });
+      report.versions({ desired: name, images: { desired: pairOf(site.target.config)?.image } });
       if (resumed !== site.observed.bootId) events.event(node, { type: "Normal", reason: "BootResync", message: `${nodeName} has booted with something else than ${name}, which it should have` });
     }
     told.end("Prepared", "Planned", `${plan.changes.length} changes; ${sentence(plan.because) || "nothing has to be done"}`, { data: forecastOf(plan, site.observed.booted, site.target.config) });
     facts.config = name;
     // What failed the last time has not come right because it is tried again.
-    if (failing !== name) {
+    if (failing !== what) {
       facts.state = nodeStates.working;
       facts.reason = "";
       report.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
@@ -345,6 +391,12 @@ export function daemonController(options: DaemonOptions): Controller {
           report.phases([{ type: types.imagePulledFromRegistry, status: "Unknown", reason: "Pulling", message: images.join(", ") }]);
           told.begin("Executed/ImagePulled", "Pulling", images.join(", "));
           await perform(step, site, node, report, context);
+          const mismatch = await contentMismatchOf(host, site.target.config, images, signal);
+          if (mismatch !== undefined) {
+            told.fail("Executed/ImagePulled", "PullFailed", mismatch);
+            report.phases([{ type: types.imagePulledFromRegistry, status: "False", reason: "ImageContentMismatch", message: mismatch }]);
+            return hold(node, report, context, "ImageContentMismatch", mismatch);
+          }
           for (const image of images) fetched.add(image);
           report.phases([{ type: types.imagePulledFromRegistry, status: "True", reason: "Pulled", message: images.join(", ") }]);
           told.end("Executed/ImagePulled", "Pulled", images.join(", "));
@@ -359,7 +411,7 @@ export function daemonController(options: DaemonOptions): Controller {
         case "openLedger":
           stopWatching(node, context, `${nodeName} is being updated to ${name}`);
           report.phases([
-            { type: types.appliedFiles, status: "Unknown", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `writing ${name}` },
+            holdsFiles(site.target.config) ?? { type: types.appliedFiles, status: "Unknown", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `writing ${name}` },
             changesOs ? { type: types.appliedOSImage, status: "Unknown", reason: childReason(types.appliedFilesAndOS, types.appliedOSImage), message: "staging the system" } : { type: types.appliedOSImage, status: "False", reason: notRequired, message: "the system does not change" },
           ]);
           await perform(step, site, node, report, context);
@@ -374,6 +426,10 @@ export function daemonController(options: DaemonOptions): Controller {
           continue;
         case "reboot":
           return reboot(step, plan, site, node, report, context);
+        case "settle":
+          told.begin("PostAction/Settled", "Settling", "nobody has made the machine equal to what it booted yet");
+          await perform(step, site, node, report, context);
+          return waiting("Settling", "the machine is looked at again once it was settled", settledSoonSeconds);
         case "closeLedger":
           await expectPackages(site, signal).catch((error: unknown) => {
             told.fail("Resumed", "UpdateFailed", error instanceof Error ? error.message : String(error));
@@ -388,8 +444,10 @@ export function daemonController(options: DaemonOptions): Controller {
       if (step === lastAction) told.end("PostAction/Service", reasonOfActions(plan), plan.steps.filter(isAction).map((action) => ("unit" in action ? `${action.do} ${action.unit}` : "daemon-reload")).join(", "));
     }
     const rebooted = site.observed.ledger !== undefined && site.observed.ledger.bootId !== site.observed.bootId;
+    const { settled: record, bootId } = site.observed;
+    if (rebooted && record?.bootId === bootId && record.result === "settled") told.end("PostAction/Settled", "Settled", `${record.changed.length} of what the machine is to have were put right when it booted`);
     report.phases([
-      ...applied(name, changesOs || rebooted),
+      ...applied(site.target.config, changesOs || rebooted),
       { type: types.updatePostActionComplete, status: "True", reason: rebooted ? "Rebooted" : reasonOfActions(plan), message: sentence(plan.because) },
     ]);
     if (rebooted && site.observed.previous?.osImage !== site.target.config.osImage) events.event(node, { type: "Normal", reason: "OSUpgradeApplied", message: `${nodeName} runs ${site.observed.booted.image}` });
@@ -400,15 +458,15 @@ export function daemonController(options: DaemonOptions): Controller {
   }
 
   async function reboot(step: LocalStep & { do: "reboot" }, plan: Change, site: Worksite, node: Node, report: NodeReporter, context: Context): Promise<Outcome> {
-    const { caches, events, scribe, signal } = context;
+    const { caches, events, kube, scribe, signal } = context;
     const { name } = site.target.config;
     // What was written since the drain took its time: somebody may have put the machine back into service meanwhile.
-    const isBackInService = () => plan.steps.some(({ do: what }) => what === "drain") && !isDrained(caches.of(kubernetes.Node).get(nodeName) ?? node, name);
+    const isBackInService = (now: Node) => plan.steps.some(({ do: what }) => what === "drain") && !isDrained(now, name);
     const drainFirst = () => waiting("Draining", "the machine was put back into service before its reboot: it is drained again first", 1);
-    if (isBackInService()) return drainFirst();
+    if (isBackInService(caches.of(kubernetes.Node).get(nodeName) ?? node)) return drainFirst();
     events.event(node, { type: "Normal", reason: "Reboot", message: `Rebooting ${nodeName}: ${step.because}` });
     report.phases([
-      ...applied(name, plan.changes.some(isOfTheSystem)),
+      ...applied(site.target.config, plan.changes.some(isOfTheSystem)),
       { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message: step.because },
       { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message: step.because },
     ]);
@@ -416,7 +474,8 @@ export function daemonController(options: DaemonOptions): Controller {
     await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
     await report.flush();
     await Promise.all([scribe.settle(signal), events.settle()]);
-    if (isBackInService()) {
+    // A watch can be behind, as after an API server that was away: the last word is the server's own.
+    if (isBackInService((await kube.get(kubernetes.Node, { name: nodeName })) ?? node)) {
       await report.annotate(node, { [annotations.postConfigAction]: "" });
       return drainFirst();
     }
@@ -463,41 +522,66 @@ export function daemonController(options: DaemonOptions): Controller {
 
   /** Another boot would not help: the machine goes back to what it had, or stays as it is where there is nothing to go back to. */
   async function bootFails(plan: NodePlan & { verdict: "bootFails" }, { previous, refused }: MachineDocuments, node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
-    const { name } = target.config;
     const failure = await host.os.finaliseFailure(context.signal);
-    const message = `after ${plan.tried} reboots for ${name} the machine still boots ${describeDeployment(plan.booted, plan.wanted)}${failure === undefined ? "" : `: ${failure}`}`;
-    const goesBack = previous !== undefined && previous.config.metadata.name !== name;
+    const message = `after ${plan.tried} reboots for ${describeTarget(target.config)} the machine still boots ${describeDeployment(plan.booted, plan.wanted)}${failure === undefined ? "" : `: ${failure}`}`;
+    return goBack("BootFailed", message, { previous, refused }, node, report, context, target);
+  }
+
+  /** The machine has gone back by itself, as it could not be made equal to what it booted. */
+  async function settleFailed({ path, cause }: NodePlan & { verdict: "settleFailed" }, documentsOfIt: Pick<MachineDocuments, "previous" | "refused">, node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
+    const message = `the machine could not be made equal to ${describeTarget(target.config)}${path === undefined ? "" : ` at ${path}`}: ${cause}`;
+    return goBack("SettleFailed", message, documentsOfIt, node, report, context, target);
+  }
+
+  async function goBack(reason: "BootFailed" | "SettleFailed", message: string, { previous, refused }: Pick<MachineDocuments, "previous" | "refused">, node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
+    const { name } = target.config;
+    const pair = pairOf(target.config);
+    const goesBack = previous !== undefined && (previous.config.metadata.name !== name || !samePair(previous.pair, pair));
     if (!goesBack) {
       const whole = `${message}; there is nothing to go back to: look at the machine, then choose another configuration or create ${hostPaths.force} on it`;
-      await degrade(node, report, context, { reason: "BootFailed", message: whole, lasting: true });
-      return stalled("BootFailed", whole);
+      await degrade(node, report, context, { reason, message: whole, lasting: true });
+      return stalled(reason, whole);
     }
-    const entry = { config: name, image: target.config.osImage, reason: message, at: new Date(context.clock.now()).toISOString() };
-    await documents.storeRefused([...refused.filter(({ config }) => config !== name), entry], context.signal);
+    const entry = { config: name, image: target.config.osImage, ...(pair === undefined ? {} : { content: pair.content }), reason: message, at: new Date(context.clock.now()).toISOString() };
+    await documents.storeRefused([...refused.filter(({ config, image }) => config !== name || image !== entry.image), entry], context.signal);
     loaded = undefined;
     context.events.event(node, { type: "Warning", reason: "WentBack", message: `${nodeName} goes back to ${previous.config.metadata.name}: ${message}` });
-    tale(context).wentBack(name, message);
+    tale(context).wentBack(name, message, reason);
     return look(node, report, context);
   }
 
+  /** The machine runs its image and is not what that holds. */
+  async function unsettled({ changes, path, cause }: NodePlan & { verdict: "unsettled" }, node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
+    const differing = `${changes.slice(0, 5).map(describeChange).join(", ")}${changes.length > 5 ? ` and ${changes.length - 5} more` : ""}`;
+    const problem = cause === "" ? `${differing} differ from what the image brings` : `${path === undefined ? "" : `${path}: `}${cause}`;
+    const message = `the machine is not what ${describeTarget(target.config)} is to make of it: ${problem}; look at the systemd journal of ${hostPaths.settleUnit} on the machine, or create ${hostPaths.force} on it to have it booted and settled again`;
+    tale(context).fail("PostAction/Settled", "SettleFailed", message);
+    await degrade(node, report, context, { reason: "SettleFailed", message, lasting: false });
+    return settled(sweepSeconds);
+  }
+
+
   /** The machine is well, on what it had before the target that it went back from. */
-  async function staysBack(node: Node, report: NodeReporter, context: Context, has: Wanted, { config, reason }: RefusedTarget): Promise<Outcome> {
+  async function staysBack(node: Node, report: NodeReporter, context: Context, has: Wanted, { config, content, reason }: RefusedTarget): Promise<Outcome> {
+    const pair = pairOf(has.config);
+    const isRevert = content === undefined && pair !== undefined;
     const message = `${config} is refused: ${reason}; the machine stays on ${has.config.name} until another configuration is chosen, the annotation ${annotations.refusedTargets} of its MachineConfigNode is removed, or ${hostPaths.force} is created on it`;
-    await report.annotate(node, { [annotations.currentConfig]: has.config.name, [annotations.postConfigAction]: node.metadata.annotations?.[annotations.postConfigAction] === undefined ? undefined : "", ...drainTakenBack(node, has.config.name) });
-    report.versions({ desired: config, current: has.config.name });
+    await report.annotate(node, { [annotations.currentConfig]: has.config.name, ...currentImages(pair), [annotations.postConfigAction]: node.metadata.annotations?.[annotations.postConfigAction] === undefined ? undefined : "", ...drainTakenBack(node, has.config.name) });
+    report.versions({ desired: config, current: has.config.name, images: { desired: imageOf(node), current: pair?.image } });
     watchForDrift(has.config, node, context);
     tale(context).isBack(`the machine has ${has.config.name} again`);
-    await degrade(node, report, context, { reason: "TargetRefused", message, lasting: true });
+    await degrade(node, report, context, { reason: isRevert ? "RevertFailed" : "TargetRefused", message, lasting: true });
     return settled(liftedSweepSeconds);
   }
 
   async function done(node: Node, report: NodeReporter, context: Context, target: Wanted): Promise<Outcome> {
     const has = node.metadata.annotations ?? {};
     const { name } = target.config;
+    const pair = pairOf(target.config);
     await moveAside(host, hostPaths.nodeAnnotations, hostPaths.nodeAnnotationsDone, context.signal);
     if (loaded?.previous?.proven === false && loaded.originals !== undefined) {
       const previous = { ...loaded.previous, proven: true };
-      await host.files.write([currentConfigOf(previous.config)], context.signal);
+      await writeCurrent(host, previous.config, previous.pair?.image, context.signal);
       await documents.adopt(previous, loaded.originals, context.signal);
       loaded = { ...loaded, previous };
     }
@@ -508,12 +592,13 @@ export function daemonController(options: DaemonOptions): Controller {
     }
     await report.annotate(node, {
       [annotations.currentConfig]: name,
+      ...currentImages(pair),
       [annotations.state]: nodeStates.done,
       [annotations.reason]: "",
       [annotations.postConfigAction]: has[annotations.postConfigAction] === undefined ? undefined : "",
       ...drainTakenBack(node, name),
     });
-    const finished = has[annotations.state] !== nodeStates.done || has[annotations.currentConfig] !== name;
+    const finished = has[annotations.state] !== nodeStates.done || has[annotations.currentConfig] !== name || has[annotations.currentImage] !== pair?.image;
     if (finished) report.ended(name);
     announced = undefined;
     failing = undefined;
@@ -525,7 +610,7 @@ export function daemonController(options: DaemonOptions): Controller {
       { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${name}` },
       { type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" },
     ]);
-    report.versions({ desired: name, current: name });
+    report.versions({ desired: name, current: name, images: { desired: pair?.image, current: pair?.image } });
     if (compared?.of !== target.machineConfig) {
       const served = await machineConfigAt(host, hostPaths.servedConfig, context.signal);
       compared = { of: target.machineConfig, changes: served === undefined ? undefined : irreconcilableChanges(served, target.machineConfig) };
@@ -571,7 +656,15 @@ export function daemonController(options: DaemonOptions): Controller {
     return stalled("Unreconcilable", message);
   }
 
-  async function degradeForDrift(node: Node, report: NodeReporter, context: Context, drift: readonly string[]): Promise<Outcome> {
+  async function degradeForDrift(site: Worksite, node: Node, report: NodeReporter, context: Context, drift: readonly string[]): Promise<Outcome> {
+    const asks = node.metadata.annotations?.[annotations.driftPolicy] === "settle" && site.target.config.imageContent === "full";
+    const { clock } = context;
+    if (asks && (settledFor?.drift !== drift.join() || clock.monotonic() - settledFor.at > settleAgainMs)) {
+      settledFor = { drift: drift.join(), at: clock.monotonic() };
+      tale(context).drifted(`config drift: ${drift.slice(0, 5).join(", ")}; the machine is settled, as its drift policy says`);
+      await perform({ do: "settle" }, site, node, report, context);
+      return waiting("Settling", "the machine is looked at again once it was settled", settledSoonSeconds);
+    }
     const shown = drift.slice(0, 5).join(", ");
     const message = `config drift: ${shown}${drift.length > 5 ? ` and ${drift.length - 5} more` : ""} differ from what was applied; undo the change, or create ${hostPaths.force} on the machine to apply the configuration again`;
     const { bootId } = await host.os.status(context.signal);
@@ -582,7 +675,7 @@ export function daemonController(options: DaemonOptions): Controller {
     report.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
     // Nothing goes on until somebody decides: a drain that was asked for is taken back.
     await report.annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message, ...drainTakenBack(node, loaded?.previous?.config.metadata.name ?? "") });
-    const previous = loaded?.previous === undefined ? undefined : readConfig(loaded.previous.config);
+    const previous = loaded?.previous === undefined ? undefined : readTarget(loaded.previous.config, loaded.previous.pair);
     if (previous?.verdict === "read") watchForDrift(previous.wanted.config, node, context);
     return settled(sweepSeconds);
   }
@@ -597,6 +690,21 @@ export function daemonController(options: DaemonOptions): Controller {
     return waiting("PoliciesNotMerged", message, 30);
   }
 }
+
+/** Both spellings, always together; gone where there is no image. */
+const currentImages = (pair: ImagePair | undefined) => ({ [annotations.currentImage]: pair?.image, [annotations.currentOSImage]: pair?.image });
+
+const imageOf = (node: Node) => node.metadata.annotations?.[annotations.desiredImage] ?? node.metadata.annotations?.[annotations.desiredOSImage];
+
+/** Why the machine is about to boot once more, where settling wants it to. */
+function awaitsRestart({ settled: record, ledger }: MachineDocuments, bootId: string): string | undefined {
+  if (record?.bootId !== bootId) return undefined;
+  if (record.result === "rebooting") return "what settling changed has to be read by what runs already: the machine boots once more";
+  return record.result === "failed" && ledger?.failed !== undefined ? "the machine could not be settled: it boots what it had before" : undefined;
+}
+
+/** What is said of the files of a machine whose image brings them. */
+const holdsFiles = ({ imageContent }: NodeConfig): PhaseReport | undefined => (imageContent === "full" ? { type: types.appliedFiles, status: "False", reason: notRequired, message: "the image brings files and units" } : undefined);
 
 /** The pool counts a machine once its MachineConfigNode says what it has. */
 function soonAgain(outcome: Outcome): Outcome {
@@ -702,8 +810,8 @@ function writtenBy(plan: Change): Readonly<Record<string, string | number>> {
   return { count: distinct.length, paths: distinct.slice(0, 50).join(" "), digest: digestOf(new TextEncoder().encode(distinct.join("\n"))).slice(0, 16) };
 }
 
-const applied = (name: string, changesOs: boolean) => [
-  { type: types.appliedFiles, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `${name} is on the disk` } as const,
+const applied = (config: NodeConfig, changesOs: boolean) => [
+  holdsFiles(config) ?? ({ type: types.appliedFiles, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedFiles), message: `${config.name} is on the disk` } as const),
   changesOs ? ({ type: types.appliedOSImage, status: "True", reason: childReason(types.appliedFilesAndOS, types.appliedOSImage), message: "the system is staged or runs" } as const) : ({ type: types.appliedOSImage, status: "False", reason: notRequired, message: "the system does not change" } as const),
 ];
 

@@ -1,14 +1,15 @@
 import { hostPaths } from "../api/names.ts";
 import type { StoryLineIn } from "../api/stories.ts";
 import { describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
+import { imageWishOf } from "../core/image-target.ts";
 import { planNode } from "../core/plan-node.ts";
 import type { Host } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
-import { machineConfigAt, moveAside, originalsOf } from "./adopt-machine.ts";
+import { machineConfigAt, moveAside, originalsOf, servedAnnotations } from "./adopt-machine.ts";
 import { documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
-import { type Worksite, performStep } from "./perform-step.ts";
-import { readConfig } from "./read-config.ts";
+import { type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
+import { readTarget } from "./read-config.ts";
 
 /** Between two tries of a first boot that does not get to its end. */
 const retryMs = 60_000;
@@ -27,7 +28,7 @@ export type FirstBoot =
  *
  * @param file where the MachineConfig lies that the machine was started with.
  */
-export async function completeFirstBoot(options: { readonly host: Host; readonly file: string } & Pick<Ports, "clock" | "log" | "scribe">, signal: AbortSignal): Promise<FirstBoot> {
+export async function completeFirstBoot(options: { readonly host: Host; readonly file: string; /** Called before an image is staged that the machine was given. */ readonly beforeStaging?: () => Promise<void> } & Pick<Ports, "clock" | "log" | "scribe">, signal: AbortSignal): Promise<FirstBoot> {
   const { host, file, log, scribe, clock } = options;
   const documents = documentStore(host.ledger);
   const tell = (line: StoryLineIn<"node">) => scribe.line({ book: "node/self", ...line });
@@ -41,13 +42,16 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
   // The encapsulated one lacks what Ignition did; the one that was served has all.
   const served = await machineConfigAt(host, hostPaths.servedConfig, signal);
   const machineConfig = served?.metadata.name === encapsulated.metadata.name ? served : encapsulated;
-  const read = readConfig(machineConfig);
+  const wish = imageWishOf((await servedAnnotations(host, signal)) ?? {});
+  if (wish.verdict === "refused") return giveUp(wish.message);
+  const pair = wish.verdict === "image" ? wish.pair : undefined;
+  const read = readTarget(machineConfig, pair);
   if (read.verdict === "refused") return giveUp(read.reason);
   tell({ ...here, path: "EncapsulatedConfigRead", mark: "end", reason: "Read", message: machineConfig.metadata.name });
 
   let known = await documents.load(signal);
   if (known.previous === undefined) {
-    const previous = { config: machineConfig, proven: false };
+    const previous = { config: machineConfig, pair, proven: false };
     const originals = await originalsOf(host, read.wanted.config, signal);
     await documents.adopt(previous, originals, signal);
     known = { ...known, previous, originals };
@@ -60,12 +64,13 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
 
   const plan = planNode(observed, config, undefined);
   if (plan.verdict === "bootFails") return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`);
+  if (plan.verdict === "unsettled" || plan.verdict === "settleFailed") return giveUp(`the machine is not what its image should make of it: ${plan.path ?? ""} ${plan.cause}`);
   if (plan.verdict === "inSync") {
     await finish();
     tell({ ...here, path: "Reboot", mark: "skip", reason: "NotRequired", message: "the machine has what it should have" });
     return { verdict: "complete" };
   }
-  const site: Worksite = { host, documents, clock, observed, target: { machineConfig, config }, originals: observed.originals, ledger: observed.ledger };
+  const site: Worksite = { host, documents, clock, observed, target: { machineConfig, config }, originals: observed.originals, ledger: observed.ledger, refreshCredentials: options.beforeStaging };
   for (const step of plan.steps) {
     signal.throwIfAborted();
     if (step.do === "drain") continue;
@@ -74,6 +79,8 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
     if (step.do === "reboot") await finish();
     if (step.do === "stageOs") tell({ ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
     await performStep(step, site, signal);
+    const mismatch = step.do === "prefetch" ? await contentMismatchOf(host, config, step.images, signal) : undefined;
+    if (mismatch !== undefined) return giveUp(mismatch);
     if (step.do === "stageOs") {
       const { image, kernelArguments, packages } = step.deployment;
       tell({ ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });

@@ -1,17 +1,25 @@
 import { McoError } from "../api/errors.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
-import type { Ledger, Originals } from "../core/plan-node.ts";
+import type { Originals } from "../core/content-gap.ts";
+import type { Ledger } from "../core/plan-node.ts";
+import type { ContentMode } from "../core/image-content.ts";
+import type { ImagePair } from "../core/image-target.ts";
+import { type SettleRecord, localPayloadName } from "../core/settle.ts";
 import type { HostLedger } from "../host/host.ts";
 
 /** Format of the documents below. A reader takes this one and the one before; a newer one is somebody else's. */
-const version = 1;
+const version = 2;
+/** What speaks of no image is the same in both; a daemon that knows of none can go on with it. */
+const versionOf = (pair: ImagePair | undefined) => (pair === undefined ? 1 : version);
 
-const names = { ledger: "ledger.json", previous: "previous.json", target: "target.json", originals: "originals.json", refused: "refused.json" } as const;
+const names = { ledger: "ledger.json", previous: "previous.json", target: "target.json", originals: "originals.json", refused: "refused.json", settled: "settled.json", payloads: "payloads.json" } as const;
 
 /** A target that this machine went back from. */
 export interface RefusedTarget {
   readonly config: string;
   readonly image: string;
+  /** Present where the image was given apart from the configuration. */
+  readonly content?: ContentMode;
   readonly reason: string;
   /** RFC 3339. */
   readonly at: string;
@@ -22,6 +30,8 @@ export interface RefusedTarget {
 /** The configuration that the machine has, whole, so that going back needs no API server. */
 export interface Previous {
   readonly config: MachineConfig;
+  /** The image that it boots in place of the configuration's. */
+  readonly pair?: ImagePair | undefined;
   /** `false`: it started with it, and nobody has seen yet that it came up so. */
   readonly proven: boolean;
 }
@@ -32,6 +42,14 @@ export interface MachineDocuments {
   readonly previous: Previous | undefined;
   readonly originals: Originals | undefined;
   readonly refused: readonly RefusedTarget[];
+  /** What the last settling came to. */
+  readonly settled?: SettleRecord | undefined;
+}
+
+/** A target as it is kept: whole. */
+export interface KeptTarget {
+  readonly config: MachineConfig;
+  readonly pair?: ImagePair | undefined;
 }
 
 export interface DocumentStore {
@@ -41,16 +59,23 @@ export interface DocumentStore {
    */
   load(signal: AbortSignal): Promise<MachineDocuments>;
   /** The configuration that the machine is on its way to; `undefined` when it is on none. */
-  target(signal: AbortSignal): Promise<MachineConfig | undefined>;
+  target(signal: AbortSignal): Promise<KeptTarget | undefined>;
   /** Takes a machine over that another one set up: from now on these documents say what it has. */
   adopt(previous: Previous, originals: Originals, signal: AbortSignal): Promise<void>;
   storeOriginals(originals: Originals, signal: AbortSignal): Promise<void>;
-  openLedger(ledger: Ledger, target: MachineConfig, signal: AbortSignal): Promise<void>;
+  openLedger(ledger: Ledger, target: KeptTarget, signal: AbortSignal): Promise<void>;
   /** Crosses out what is paid, or notes that a reboot was asked for. */
   updateLedger(ledger: Ledger, signal: AbortSignal): Promise<void>;
   /** Makes the target the previous configuration; crosses the debts out last. */
-  closeLedger(target: MachineConfig, originals: Originals, signal: AbortSignal): Promise<void>;
+  closeLedger(target: KeptTarget, originals: Originals, signal: AbortSignal): Promise<void>;
   storeRefused(refused: readonly RefusedTarget[], signal: AbortSignal): Promise<void>;
+  storeSettled(record: SettleRecord, signal: AbortSignal): Promise<void>;
+  /** What a machine with this image is to have, as it was laid down here; `undefined` where nothing was. */
+  payload(image: string, signal: AbortSignal): Promise<string | undefined>;
+  /** Images that a payload was laid down for. */
+  payloadImages(signal: AbortSignal): Promise<readonly string[]>;
+  keepPayload(image: string, text: string, signal: AbortSignal): Promise<void>;
+  forgetPayload(image: string, signal: AbortSignal): Promise<void>;
 }
 
 export function documentStore(store: HostLedger): DocumentStore {
@@ -68,31 +93,34 @@ export function documentStore(store: HostLedger): DocumentStore {
     if (v > version) throw new McoError("MCO_LEDGER_NEWER", { document: name, version: v });
     return document as T;
   }
-  const write = (name: string, document: object, signal: AbortSignal) => store.write(name, JSON.stringify({ v: version, ...document }), signal);
+  const write = (name: string, document: object, signal: AbortSignal, v = 1) => store.write(name, JSON.stringify({ v, ...document }), signal);
+  const writeLedger = ({ v: _v, ...ledger }: Ledger, signal: AbortSignal) => write(names.ledger, ledger, signal, ledger.image === undefined ? 1 : version);
+  const writeTarget = (name: string, { config, pair, ...more }: KeptTarget & { readonly proven?: boolean }, signal: AbortSignal) => write(name, { config, ...(pair === undefined ? {} : { pair }), ...more }, signal, versionOf(pair));
+  const payloadImages = async (signal: AbortSignal) => (await read<{ images: readonly string[] }>(names.payloads, signal))?.images ?? [];
 
   return {
     async load(signal) {
       const ledger = await read<Ledger>(names.ledger, signal);
       // Its absence in a document says that nothing but a proven one was ever kept.
-      const previous = await read<{ config: MachineConfig; proven?: boolean }>(names.previous, signal);
+      const previous = await read<{ config: MachineConfig; pair?: ImagePair; proven?: boolean }>(names.previous, signal);
       const refused = await read<{ targets: readonly RefusedTarget[] }>(names.refused, signal);
-      return { ledger, previous: previous === undefined ? undefined : { config: previous.config, proven: previous.proven !== false }, originals: await read<Originals>(names.originals, signal), refused: refused?.targets ?? [] };
+      return { ledger, previous: previous === undefined ? undefined : { config: previous.config, pair: previous.pair, proven: previous.proven !== false }, settled: await read<SettleRecord>(names.settled, signal), originals: await read<Originals>(names.originals, signal), refused: refused?.targets ?? [] };
     },
     async target(signal) {
-      return (await read<{ config: MachineConfig }>(names.target, signal))?.config;
+      return read<KeptTarget>(names.target, signal);
     },
     async adopt(previous, originals, signal) {
       await write(names.originals, originals, signal);
-      await write(names.previous, previous, signal);
+      await writeTarget(names.previous, previous, signal);
     },
     storeOriginals: (originals, signal) => write(names.originals, originals, signal),
     async openLedger(ledger, target, signal) {
-      await write(names.target, { config: target }, signal);
-      await write(names.ledger, ledger, signal);
+      await writeTarget(names.target, target, signal);
+      await writeLedger(ledger, signal);
     },
-    updateLedger: (ledger, signal) => write(names.ledger, ledger, signal),
+    updateLedger: writeLedger,
     async closeLedger(target, originals, signal) {
-      await write(names.previous, { config: target, proven: true }, signal);
+      await writeTarget(names.previous, { ...target, proven: true }, signal);
       await write(names.originals, originals, signal);
       await store.remove(names.target, signal);
       await store.remove(names.ledger, signal);
@@ -100,6 +128,21 @@ export function documentStore(store: HostLedger): DocumentStore {
     async storeRefused(refused, signal) {
       if (refused.length === 0) await store.remove(names.refused, signal);
       else await write(names.refused, { targets: refused }, signal);
+    },
+    storeSettled: ({ v: _v, ...record }, signal) => write(names.settled, record, signal),
+    payload: (image, signal) => store.read(localPayloadName(image), signal),
+    payloadImages,
+    async keepPayload(image, text, signal) {
+      const images = await payloadImages(signal);
+      // Named before it is there, so that none is left that nobody knows of.
+      if (!images.includes(image)) await write(names.payloads, { images: [...images, image] }, signal);
+      await store.write(localPayloadName(image), text, signal);
+    },
+    async forgetPayload(image, signal) {
+      const images = (await payloadImages(signal)).filter((one) => one !== image);
+      await store.remove(localPayloadName(image), signal);
+      if (images.length === 0) await store.remove(names.payloads, signal);
+      else await write(names.payloads, { images }, signal);
     },
   };
 }

@@ -30,19 +30,23 @@ export interface NodeReporter {
   namesRefused(): Promise<boolean>;
   /** Names them there, or takes the names away. */
   refused(targets: readonly RefusedTarget[]): Promise<void>;
-  versions(versions: { readonly desired?: string; readonly current?: string }): void;
+  /** Configuration and image, where there is one apart, that the machine is to have and has. */
+  versions(versions: { readonly desired?: string; readonly current?: string; readonly images?: ImageVersions }): void;
   /** Notes where the machine differs for good from its configuration. */
   irreconcilable(changes: readonly IrreconcilableChange[]): void;
   /** Writes what was noted since the last time, in one request; what fails is kept and logged, and is to be flushed again soon. */
   flush(): Promise<"told" | "behind">;
 }
 
+/** A key that is there with no value: there is none. One that is not: nothing is said about it. */
+export type ImageVersions = { readonly desired?: string | undefined; readonly current?: string | undefined };
+
 export function nodeReporter(options: { readonly kube: KubeClient; readonly clock: Clock; readonly log: Logger; readonly nodeName: string }): NodeReporter {
   const { kube, clock, log, nodeName } = options;
   let noted = new Map<string, PhaseReport>();
   /** An update that is over and was not told of yet, with what was noted of it. */
   let over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
-  let notedVersions: { desired?: string; current?: string } = {};
+  let notedVersions: { desired?: string; current?: string; images?: ImageVersions } = {};
   let notedChanges: readonly IrreconcilableChange[] | undefined;
   /** What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived. */
   const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
@@ -94,7 +98,7 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       await kube.patch(MachineConfigNode, { name: nodeName }, { type: "merge", body: { metadata: { annotations: { [annotations.refusedTargets]: value } } } }, { owner: fieldManagers.daemon });
     },
     versions(versions) {
-      notedVersions = { ...notedVersions, ...versions };
+      notedVersions = { ...notedVersions, ...versions, ...(versions.images === undefined ? {} : { images: { ...notedVersions.images, ...versions.images } }) };
     },
     irreconcilable(changes) {
       notedChanges = changes;
@@ -116,9 +120,11 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
         const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
         const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
-        if (conditions === before && sameVersions && sameChanges) return undefined;
+        const configImage = imageVersions(object.status?.configImage, versions.images);
+        const sameImages = equalValues(configImage ?? {}, object.status?.configImage ?? {});
+        if (conditions === before && sameVersions && sameImages && sameChanges) return undefined;
         const observedGeneration = Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1);
-        return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
+        return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameImages ? {} : { configImage: removing(object.status?.configImage, configImage) }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
       };
       // Nobody else writes what is ours: what we have just said need not be read to know that it stands there.
       if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined) return "told";
@@ -131,10 +137,26 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         log.warn({ error }, "MachineConfigNode not written");
         over ??= end;
         noted = new Map([...reports.map((report) => [report.type, report] as const), ...noted]);
-        notedVersions = { ...versions, ...notedVersions };
+        notedVersions = { ...versions, ...notedVersions, ...(versions.images === undefined ? {} : { images: { ...versions.images, ...notedVersions.images } }) };
         notedChanges ??= changes;
         return "behind";
       }
     },
   };
+}
+
+/** The new images as a change of the old ones: what is gone is `null`. */
+function removing(before: ConfigImage, after: ConfigImage): NonNullable<ConfigImage> {
+  const change = after === undefined ? null : { ...(before?.desiredImage === undefined ? {} : { desiredImage: null }), ...(before?.currentImage === undefined ? {} : { currentImage: null }), ...after };
+  return change as NonNullable<ConfigImage>;
+}
+
+type ConfigImage = NonNullable<MachineConfigNode["status"]>["configImage"];
+
+/** What the status says of images, with what is known now; `undefined` where there are none. */
+function imageVersions(before: ConfigImage, now: ImageVersions = {}): ConfigImage {
+  const desiredImage = "desired" in now ? now.desired : before?.desiredImage;
+  const currentImage = "current" in now ? now.current : before?.currentImage;
+  if (desiredImage === undefined && currentImage === undefined) return undefined;
+  return { ...(desiredImage === undefined ? {} : { desiredImage }), ...(currentImage === undefined ? {} : { currentImage }) };
 }

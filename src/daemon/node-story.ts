@@ -53,7 +53,7 @@ export interface NodeStory {
   recovered(message: string): void;
   drifted(message: string): void;
   driftEnded(reason: Stories["node"]["Drift"]["Ended"][number], message: string): void;
-  wentBack(target: string, message: string): void;
+  wentBack(target: string, message: string, reason: Stories["node"]["Rollback"]["Decided"][number]): void;
   isBack(message: string): void;
   adopted(config: string, from: string): void;
   /** The machine has what it should have: its first boot and its joining are over. `isNew`: it had nothing before. */
@@ -219,11 +219,11 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
       drift = undefined;
       say({ chapter: "Drift", path: "Ended", mark: "end", level: "boundary", reason, message });
     },
-    wentBack(target, message) {
+    wentBack(target, message, reason) {
       story.finish("WentBack", message);
       if (isGoingBack === target) return;
       isGoingBack = target;
-      say({ chapter: "Rollback", run: target, path: "Decided", mark: "begin", level: "boundary", reason: "BootFailed", message });
+      say({ chapter: "Rollback", run: target, path: "Decided", mark: "begin", level: "boundary", reason, message });
     },
     isBack(message) {
       if (isGoingBack === undefined) return;

@@ -2,7 +2,9 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/node-config.ts";
-import type { ObservedEntry, ObservedNode, OriginalEntry, Originals } from "../core/plan-node.ts";
+import type { ObservedEntry, OriginalEntry, Originals } from "../core/content-gap.ts";
+import type { ObservedNode } from "../core/plan-node.ts";
+import { uncovered } from "../core/settle.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
@@ -18,6 +20,16 @@ export function originalOf(entry: HostEntry | undefined): OriginalEntry | null {
   return entry?.kind === "link" ? entry : null;
 }
 
+/** What the system that runs ships at these paths of /etc. */
+async function shippedAt(host: Host, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, OriginalEntry>> {
+  const shipped = new Map<string, OriginalEntry>();
+  for (const path of paths) {
+    const entry = originalOf(await host.files.vendor(path, signal));
+    if (entry !== null) shipped.set(path, entry);
+  }
+  return shipped;
+}
+
 export async function observeEntry(host: Host, path: string, signal: AbortSignal): Promise<ObservedEntry | undefined> {
   const entry = await host.files.read(path, signal);
   if (entry?.kind !== "file") return entry;
@@ -29,13 +41,20 @@ export interface Known {
   readonly target: NodeConfig;
   readonly inService: boolean;
   readonly onlyControlPlane: boolean;
+  /** Whether a payload for the system that runs was laid down on the machine. */
+  readonly localPayload?: boolean;
 }
 
+/** Whether the image that runs has a payload: the folder that is there for nothing else tells it without reading all of it. */
+export const holdsPayload = async (host: Host, signal: AbortSignal) => (await host.files.read(hostPaths.payload.slice(0, hostPaths.payload.lastIndexOf("/")), signal)) !== undefined;
+
 /** Reads what the machine is, as far as the previous configuration, the target and what was managed before name it. */
-export async function observeHost(host: Host, documents: Pick<MachineDocuments, "ledger" | "originals">, known: Known, signal: AbortSignal): Promise<ObservedNode> {
+export async function observeHost(host: Host, documents: Pick<MachineDocuments, "ledger" | "originals" | "settled">, known: Known, signal: AbortSignal): Promise<ObservedNode> {
   const { previous, target } = known;
   const status = await host.os.status(signal);
-  const originals = documents.originals ?? noOriginals(status.booted.kernelArguments);
+  const payload = known.localPayload === true ? "local" : (await holdsPayload(host, signal)) ? "image" : undefined;
+  const remembered = documents.originals ?? noOriginals(status.booted.kernelArguments);
+  const originals = payload === "image" || remembered.hidden === undefined ? remembered : uncovered(remembered, await shippedAt(host, remembered.hidden, signal));
   const configs = previous === undefined ? [target] : [previous, target];
   const born = previous === undefined ? target.atBirth : undefined;
 
@@ -78,6 +97,8 @@ export async function observeHost(host: Host, documents: Pick<MachineDocuments, 
     inService: known.inService,
     forced: (await host.files.read(hostPaths.force, signal)) !== undefined,
     onlyControlPlane: known.onlyControlPlane,
+    payload,
+    settled: documents.settled,
   };
 }
 

@@ -1,15 +1,18 @@
 import { McoError } from "../api/errors.ts";
 import type { MachineConfig } from "../api/machine-config.ts";
-import { hostPaths } from "../api/names.ts";
+import { hostPaths, imageLabels } from "../api/names.ts";
 import { type Consequence, sameConsequence } from "../core/change.ts";
-import type { NodeConfig, WantedEntry } from "../core/node-config.ts";
-import { type Ledger, type ObservedNode, type OriginalEntry, type Originals, type Step, appendedTo } from "../core/plan-node.ts";
-import { decodeBase64 } from "../ignition/data-url.ts";
-import type { Owner } from "../ignition/types.ts";
-import type { Host, HostWrite, Ownership } from "../host/host.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../core/node-config.ts";
+import type { OriginalEntry, Originals } from "../core/content-gap.ts";
+import { type Payload, type PayloadEntry, payloadOf, printPayload, settleUnitText } from "../core/image-content.ts";
+import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/image-target.ts";
+import type { Ledger, ObservedNode, Step } from "../core/plan-node.ts";
+import type { LocalPayload } from "../core/settle.ts";
+import type { Host, HostWrite } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { DocumentStore } from "./machine-documents.ts";
 import { originalOf } from "./observe-host.ts";
+import { performContent } from "./perform-content.ts";
 
 /** What steps are carried out with. `originals` and `ledger` are as they stand on the disk; the executor owns them for one plan. */
 export interface Worksite {
@@ -18,6 +21,8 @@ export interface Worksite {
   readonly clock: Pick<Clock, "now">;
   readonly observed: ObservedNode;
   readonly target: { readonly machineConfig: MachineConfig; readonly config: NodeConfig };
+  /** Brings what the machine pulls images with up to date; absent where nobody can. */
+  readonly refreshCredentials?: ((signal: AbortSignal) => Promise<void>) | undefined;
   originals: Originals;
   ledger: Ledger | undefined;
 }
@@ -39,19 +44,21 @@ export async function performStep(step: LocalStep, site: Worksite, signal: Abort
     case "discardStaged":
       return host.os.discardStaged(signal);
     case "makeFolder":
-      return makeFolder(step.path, site, signal);
     case "writeEntries":
-      return writeEntries(step.paths, site, signal);
     case "restoreEntries":
-      return restoreEntries(step.paths, site, signal);
     case "enableUnit":
-      return host.units.enable(step.unit, signal);
     case "disableUnit":
-      return host.units.disable(step.unit, signal);
     case "presetUnit":
-      return host.units.preset(step.unit, signal);
     case "setPassword":
-      return host.users.setPasswordHash(step.user, site.target.config.passwords.get(step.user) ?? site.originals.passwords[step.user] ?? undefined, signal);
+      return performContent(step, { host, observed: site.observed, originals: site.originals, config: site.target.config }, signal);
+    case "refreshCredentials":
+      return site.refreshCredentials?.(signal);
+    case "keepPayload":
+      return keepPayload(step, site, signal);
+    case "dropPayload":
+      return forgetPayloads(host, site.documents, true, signal);
+    case "settle":
+      return host.units.restart(hostPaths.settleUnit, signal);
     case "daemonReload":
       await host.units.daemonReload(signal);
       return crossOut({ kind: "daemonReload" }, site, signal);
@@ -117,6 +124,14 @@ async function reboot(because: string, site: Worksite, signal: AbortSignal): Pro
   await host.os.reboot(`update to ${target.config.name}: ${because}`, signal);
 }
 
+/** Why an image that was just fetched does not hold what it is said to hold; asked before anything is done to the machine. */
+export async function contentMismatchOf(host: Host, config: NodeConfig, images: readonly string[], signal: AbortSignal): Promise<string | undefined> {
+  const pair = pairOf(config);
+  if (pair === undefined || !images.includes(pair.image)) return undefined;
+  const says = contentSaid((await host.os.labels(pair.image, signal))[imageLabels.content]);
+  return says === pair.content ? undefined : contentMismatch(pair, says);
+}
+
 async function openLedger(step: Step & { do: "openLedger" }, site: Worksite, signal: AbortSignal): Promise<void> {
   const { host, documents, observed, target } = site;
   const paths: Record<string, OriginalEntry | null> = { ...site.originals.paths };
@@ -127,85 +142,72 @@ async function openLedger(step: Step & { do: "openLedger" }, site: Worksite, sig
   const grown = { ...site.originals, paths, enablement, passwords, ownKernelArguments };
   await documents.storeOriginals(grown, signal);
   site.originals = grown;
-  const same = observed.ledger?.target === target.config.name ? observed.ledger : undefined;
+  const same = observed.ledger !== undefined && isTargetOf(observed.ledger, target.config) ? observed.ledger : undefined;
   const rebootsAsked = observed.forced ? [] : (same?.rebootsAsked ?? []);
-  site.ledger = { v: 1, target: target.config.name, bootId: observed.bootId, owes: step.owes, openedAt: same?.openedAt ?? new Date(site.clock.now()).toISOString(), ...(rebootsAsked.length === 0 ? {} : { rebootsAsked }) };
-  await documents.openLedger(site.ledger, target.machineConfig, signal);
+  const pair = pairOf(target.config);
+  const deployment = step.deployment ?? same?.deployment;
+  site.ledger = { v: 1, target: target.config.name, ...pair, ...(deployment === undefined ? {} : { deployment }), bootId: observed.bootId, owes: step.owes, openedAt: same?.openedAt ?? new Date(site.clock.now()).toISOString(), ...(rebootsAsked.length === 0 ? {} : { rebootsAsked }) };
+  await documents.openLedger(site.ledger, { config: target.machineConfig, pair }, signal);
 }
 
-async function makeFolder(path: string, { host, observed, target }: Worksite, signal: AbortSignal): Promise<void> {
-  const wanted = target.config.atBirth.folders.get(path);
-  if (wanted === undefined) throw new Error(`bug: the plan makes ${path}, which the target does not name`);
-  await host.files.makeFolder(path, ownership(wanted, observed, path), signal);
+const rootFile = (path: string, text: string, mode: number): HostWrite => ({ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 } });
+const localUnit = `/etc/systemd/system/${hostPaths.settleUnit}`;
+
+/** The payload first, then the unit that reads it: without a payload that does nothing. */
+async function keepPayload({ image, of }: Step & { do: "keepPayload" }, { host, documents, observed, originals, target }: Worksite, signal: AbortSignal): Promise<void> {
+  const payload = of === "target" ? payloadOf(target.config, observed) : withOriginals(payloadOf(observed.previous ?? emptyNodeConfig, observed), originals);
+  await documents.keepPayload(image, printPayload(payload), signal);
+  await host.files.write([rootFile(localUnit, settleUnitText, 0o644)], signal);
+  await host.units.enable(hostPaths.settleUnit, signal);
 }
 
-async function writeEntries(paths: readonly string[], site: Worksite, signal: AbortSignal): Promise<void> {
-  const { host } = site;
-  const writes: HostWrite[] = [];
-  for (const path of paths) {
-    const write = await entryFor(path, site, signal);
-    if (write === "absent") await host.files.remove(path, signal);
-    else writes.push(write);
+/** With what was there before us wherever the payload says nothing: an update that was broken off may have left something else. */
+function withOriginals(payload: Payload, originals: Originals): LocalPayload {
+  const { paths, enablement } = originals;
+  const units = Object.entries(enablement).flatMap(([name, was]) => (payload.units.some((unit) => unit.name === name) ? [] : [{ name, enabled: was === "enabled" }]));
+  const named = new Set(payload.entries.map(({ path }) => path));
+  const before = Object.entries(paths).flatMap(([path, original]): PayloadEntry[] => {
+    if (named.has(path)) return [];
+    if (original === null) return [{ path, kind: "absent" }];
+    return [original.kind === "link" ? { path, ...original } : { path, kind: "file", contents: original.contents, mode: original.mode, uid: original.uid, gid: original.gid }];
+  });
+  return { ...payload, entries: [...payload.entries, ...before].sort((a, b) => (a.path < b.path ? -1 : 1)), units: [...payload.units, ...units], originals };
+}
+
+/**
+ * Takes payloads away that nothing boots any more. `proven`: the machine is what it should be, so that what it runs needs
+ * none, nor the unit that read it here; another deployment has that in an /etc of its own.
+ */
+export async function forgetPayloads(host: Host, documents: DocumentStore, proven: boolean, signal: AbortSignal): Promise<void> {
+  const { booted, staged, rollback } = await host.os.status(signal);
+  const kept = [proven ? undefined : booted.image, staged?.image, proven && rollback?.image === booted.image ? undefined : rollback?.image];
+  for (const image of await documents.payloadImages(signal)) if (!kept.includes(image)) await documents.forgetPayload(image, signal);
+  // Without a payload the unit does nothing; without the unit a payload would be waited for.
+  if (proven && staged === undefined && (await host.files.read(localUnit, signal)) !== undefined) {
+    await host.units.disable(hostPaths.settleUnit, signal);
+    await host.files.remove(localUnit, signal);
   }
-  if (writes.length > 0) await host.files.write(writes, signal);
 }
 
-/** What is to be written at a path; `absent` where nothing may be. */
-async function entryFor(path: string, { host, observed, originals, target: { config } }: Worksite, signal: AbortSignal): Promise<HostWrite | "absent"> {
-  const wanted: WantedEntry | undefined = config.entries.get(path);
-  switch (wanted?.kind) {
-    case "absent":
-      return "absent";
-    case "link":
-      return { path, entry: { kind: "link", target: wanted.target } };
-    case "file":
-      return { path, entry: { kind: "file", contents: wanted.contents, ...ownership(wanted, observed, path) }, ...(wanted.folder === undefined ? {} : { folder: ownership(wanted.folder, observed, path) }) };
-    case undefined: {
-      const link = config.atBirth.links.get(path);
-      if (link !== undefined) return { path, entry: { kind: "link", target: link } };
-      const more = config.atBirth.appends.get(path);
-      const whole = more === undefined ? undefined : appendedTo(originals, more.contents, path);
-      if (more === undefined || whole === undefined) throw new Error(`bug: the plan writes ${path}, which the target does not name`);
-      const is = await host.files.read(path, signal);
-      return { path, entry: { kind: "file", contents: whole, ...ownership({ ...more, mode: more.mode ?? (is?.kind === "file" ? is.mode : 0o644) }, observed, path) } };
-    }
-  }
+/** The proven configuration and image, for people and for handing the node to another daemon: no decision of ours needs them. */
+export async function writeCurrent(host: Host, machineConfig: MachineConfig, image: string | undefined, signal: AbortSignal): Promise<void> {
+  await host.files.write([rootFile(hostPaths.currentConfig, JSON.stringify(machineConfig), 0o600), ...(image === undefined ? [] : [rootFile(hostPaths.currentImage, image, 0o600)])], signal);
+  if (image === undefined && (await host.files.read(hostPaths.currentImage, signal)) !== undefined) await host.files.remove(hostPaths.currentImage, signal);
 }
-
-function ownership({ mode, user, group }: { readonly mode: number; readonly user: Owner; readonly group: Owner }, { users, groups }: ObservedNode, path: string): Ownership {
-  return { mode, uid: idOf(user, users, path), gid: idOf(group, groups, path) };
-}
-
-function idOf(owner: Owner, ids: ReadonlyMap<string, number>, path: string): number {
-  if (owner.id !== undefined || owner.name === undefined) return owner.id ?? 0;
-  const id = ids.get(owner.name);
-  if (id === undefined) throw new McoError("MCO_OWNER_UNKNOWN", { path, owner: owner.name });
-  return id;
-}
-
-async function restoreEntries(paths: readonly string[], { host, originals }: Worksite, signal: AbortSignal): Promise<void> {
-  const writes: HostWrite[] = [];
-  for (const path of paths) {
-    const original = originals.paths[path];
-    if (original === null || original === undefined) await host.files.remove(path, signal);
-    else writes.push({ path, entry: original.kind === "link" ? original : { kind: "file", contents: decodeBase64(original.contents), mode: original.mode, uid: original.uid, gid: original.gid } });
-  }
-  if (writes.length > 0) await host.files.write(writes, signal);
-}
-
-/** The proven configuration, for people and for handing the node to another daemon: no decision of ours needs it. */
-export const currentConfigOf = (machineConfig: MachineConfig): HostWrite => ({ path: hostPaths.currentConfig, entry: { kind: "file", contents: new TextEncoder().encode(JSON.stringify(machineConfig)), mode: 0o600, uid: 0, gid: 0 } });
 
 async function closeLedger(site: Worksite, signal: AbortSignal): Promise<void> {
   const { host, documents, target, originals } = site;
   const { config, machineConfig } = target;
   await host.files.remove(hostPaths.force, signal);
-  await host.files.write([currentConfigOf(machineConfig)], signal);
+  await writeCurrent(host, machineConfig, pairOf(config)?.image, signal);
+  await forgetPayloads(host, documents, true, signal);
+  const hidden = config.imageContent === "full" ? (originals.hidden ?? []).filter((path) => config.entries.has(path)) : [];
   const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) => Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
   await documents.closeLedger(
-    machineConfig,
+    { config: machineConfig, pair: pairOf(config) },
     {
       paths: keep(originals.paths, (path) => config.entries.has(path)),
+      ...(hidden.length === 0 ? {} : { hidden }),
       enablement: keep(originals.enablement, (unit) => config.enablement.has(unit)),
       passwords: keep(originals.passwords, (user) => config.passwords.has(user)),
       kernelArguments: originals.kernelArguments,

@@ -1,4 +1,5 @@
 import type { MachineConfig } from "../api/machine-config.ts";
+import { type ImagePair, samePair, withImage } from "../core/image-target.ts";
 import { certificatePaths } from "../core/machine-certificates.ts";
 import { type NodeConfig, nodeConfigOf } from "../core/node-config.ts";
 import { ignitionOf } from "../core/validate-machine-config.ts";
@@ -13,6 +14,19 @@ export type ReadConfig = { readonly verdict: "read"; readonly wanted: Wanted } |
 
 /** Decoded configurations by object, so that a look at an unchanged machine parses nothing. */
 const decoded = new WeakMap<MachineConfig, ReadConfig>();
+/** The same with an image, the last one that each was read with. */
+const decodedWith = new WeakMap<MachineConfig, { readonly pair: ImagePair; readonly result: ReadConfig }>();
+
+/** A configuration as a machine follows it that boots this image in place of the configuration's. */
+export function readTarget(machineConfig: MachineConfig, pair: ImagePair | undefined): ReadConfig {
+  const plain = readConfig(machineConfig);
+  if (pair === undefined || plain.verdict === "refused") return plain;
+  const known = decodedWith.get(machineConfig);
+  if (known !== undefined && samePair(known.pair, pair)) return known.result;
+  const result: ReadConfig = { verdict: "read", wanted: { machineConfig, config: withImage(plain.wanted.config, pair) } };
+  decodedWith.set(machineConfig, { pair, result });
+  return result;
+}
 
 export function readConfig(machineConfig: MachineConfig): ReadConfig {
   const known = decoded.get(machineConfig);

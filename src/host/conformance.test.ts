@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { McoError } from "../api/errors.ts";
+import { hostPaths } from "../api/names.ts";
+import { settleUnitText } from "../core/image-content.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { type ImageTrees, type PullSettings, directoryHost, directoryMachine } from "./directory/directory-host.ts";
 import { type Disk, systemDisk } from "./directory/disk.ts";
@@ -25,10 +27,11 @@ const shadow = "root:*::0:99999:7:::\ncore:!!::0:99999:7:::\nother:!$6$locked$x:
 const presets = { "/usr/lib/systemd/system-preset/90-default.preset": "enable chrony*.service\ndisable *\n", "/usr/lib/systemd/system-preset/10-first.preset": "# first\nenable first.service\n" };
 const policy = '{"default":[{"type":"insecureAcceptAnything"}]}';
 
+const labels = { "io.openshift.machineconfig.content": "os-only" };
 const images = {
   [extensionsImage]: { etc: {}, usr: {} },
   [oldImage]: { etc: { "/etc/chrony.conf": "pool old\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "1\n", "/etc/removed.conf": "1\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets } },
-  [newImage]: { etc: { "/etc/chrony.conf": "pool new\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "2\n", "/etc/removed.conf": "2\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets } },
+  [newImage]: { etc: { "/etc/chrony.conf": "pool new\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "2\n", "/etc/removed.conf": "2\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets }, labels },
 };
 
 /** What the trees of images hold that is not root's, or that not everybody may read: below /usr. */
@@ -47,6 +50,8 @@ interface Subject {
   readonly seenBy: (service: string) => Promise<Readonly<Record<string, string>>>;
   readonly reboots: string[];
   readonly fips: boolean | undefined;
+  /** What the settling unit does. */
+  readonly settling: { run: () => Promise<void> };
 }
 
 const isRoot = () => process.geteuid?.() === 0;
@@ -58,9 +63,10 @@ afterEach(async () => {
 
 async function memory(): Promise<Subject> {
   const reboots: string[] = [];
-  const host = memoryHost({ images, image: oldImage, fips: true, freeBytes: 1, random: systemRandom, onReboot: (because) => reboots.push(because) });
+  const settling = { run: async () => undefined };
+  const host = memoryHost({ images, image: oldImage, fips: true, freeBytes: 1, random: systemRandom, onReboot: (because) => reboots.push(because), settle: () => settling.run() });
   await host.boot({ orderly: true });
-  return { host, machine: host, seenBy: async (service) => host.seenBy(service), reboots, fips: true };
+  return { host, machine: host, seenBy: async (service) => host.seenBy(service), reboots, fips: true, settling };
 }
 
 /** Trees of the images in a folder; a pull is remembered with what the machine said about it. */
@@ -83,6 +89,7 @@ async function imageStore(folder: string): Promise<ImageTrees & { readonly fetch
   };
   return {
     treeOf,
+    labelsOf: async (image) => (image === newImage ? labels : {}),
     ownersIn: async (image) => (isRoot() || image !== newImage ? {} : Object.fromEntries(Object.entries(owned).map(([path, { mode, uid, gid }]) => [`usr/${path}`, { mode, uid, gid }]))),
     fetched,
     async fetch(image, settings) {
@@ -107,7 +114,8 @@ async function directoryWith(disk?: Disk) {
   cleanups.push(() => rm(folder, { recursive: true, force: true }));
   const store = await imageStore(folder);
   const reboots: string[] = [];
-  const options = { directory: join(folder, "node"), images: store, requestReboot: async (because: string) => void reboots.push(because), ...(disk === undefined ? {} : { disk }) };
+  const settling = { run: async () => undefined };
+  const options = { directory: join(folder, "node"), images: store, settle: () => settling.run(), requestReboot: async (because: string) => void reboots.push(because), ...(disk === undefined ? {} : { disk }) };
   const machine = directoryMachine(options);
   await mkdir(options.directory);
   await machine.provision(os(oldImage), { fips: false });
@@ -119,6 +127,7 @@ async function directoryWith(disk?: Disk) {
     options,
     store,
     fips: false,
+    settling,
     seenBy: async (service: string) => (JSON.parse(await readFile(join(options.directory, "units.json"), "utf8")) as UnitModelState).services[service]?.read ?? {},
     real: (path: string) => join(options.directory, "rootfs", path),
   };
@@ -130,10 +139,11 @@ async function rpmOstree(): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), "mco-host-"));
   cleanups.push(() => rm(folder, { recursive: true, force: true }));
   const root = join(folder, "root");
-  const system = await fakeSystem({ root, images, image: oldImage, extensions: ["usbguard", "kata-containers", ...otherKernels.realtime] });
+  const settling = { run: async () => undefined };
+  const system = await fakeSystem({ root, images, image: oldImage, extensions: ["usbguard", "kata-containers", ...otherKernels.realtime], settle: () => settling.run() });
   cleanups.push(async () => expect(system.violations).toEqual([]));
   await system.boot({ orderly: true });
-  return { host: await rpmOstreeHost({ root, processes: system.processes, clock: systemClock, random: systemRandom, architecture: "x64", disk: forgetfulDisk }), machine: system, seenBy: async (service) => system.seenBy(service), reboots: system.reboots, fips: false };
+  return { host: await rpmOstreeHost({ root, processes: system.processes, clock: systemClock, random: systemRandom, architecture: "x64", disk: forgetfulDisk }), machine: system, seenBy: async (service) => system.seenBy(service), reboots: system.reboots, fips: false, settling };
 }
 
 const file = (text: string, mode = 0o644, owner: { uid: number; gid: number } = { uid: 0, gid: 0 }): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(text), mode, ...owner });
@@ -252,6 +262,17 @@ describe.each([
     expect(await host.files.vendor("/usr/lib/os-release", signal)).toBeUndefined();
   });
 
+  test("state that the system's own tree leads to is written and read there: homes, /opt, /srv, /mnt and /usr/local", async () => {
+    const { host, machine } = await make();
+    const paths = ["/home/core/a", "/root/a", "/opt/a/b", "/srv/a", "/mnt/a", "/usr/local/bin/a"];
+    for (const path of paths) await put(host, path, file(path));
+    await host.os.stage(os(newImage), undefined, signal);
+    await machine.boot({ orderly: true });
+    for (const path of paths) expect(await textOf(host, path)).toBe(path);
+    for (const path of paths) await host.files.remove(path, signal);
+    for (const path of [...paths, "/opt/a", "/usr/local/bin"]) expect(await host.files.read(path, signal)).toBeUndefined();
+  });
+
   test("/usr cannot be written", async () => {
     const { host } = await make();
     await expect(host.files.write([{ path: "/etc/before", entry: file("x") }, { path: "/usr/bin/x", entry: file("x") }], signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
@@ -293,6 +314,67 @@ describe.each([
     expect(await textOf(host, "/etc/vendor.conf")).toBe("2\n");
     expect(await textOf(host, "/var/lib/kept")).toBe("kept");
     expect(await host.files.read("/run/gone", signal)).toBeUndefined();
+  });
+
+  test("what was booted before stays as it was, and boots again when it is asked for, even by a power cut; and the other way round", async () => {
+    const { host, machine } = await make();
+    await expect(host.os.bootPrevious(signal)).rejects.toBeInstanceOf(McoError);
+    expect((await host.os.status(signal)).rollback).toBeUndefined();
+    await put(host, "/etc/local.conf", file("before"));
+    await host.os.stage(os(newImage, ["nosmt"]), undefined, signal);
+    await machine.boot({ orderly: true });
+    await put(host, "/etc/local.conf", file("after"));
+    await put(host, "/var/lib/state", file("of both"));
+    expect(await host.os.status(signal)).toMatchObject({ booted: os(newImage, ["nosmt"]), rollback: os(oldImage) });
+
+    await host.os.stage(os(newImage, ["other"]), undefined, signal);
+    await host.os.bootPrevious(signal);
+    await host.os.bootPrevious(signal);
+    expect((await host.os.status(signal)).staged).toBeUndefined();
+    await machine.boot({ orderly: false });
+    expect(await host.os.status(signal)).toMatchObject({ booted: os(oldImage), rollback: os(newImage, ["nosmt"]) });
+    expect([await textOf(host, "/etc/local.conf"), await textOf(host, "/etc/vendor.conf"), await textOf(host, "/var/lib/state")]).toEqual(["before", "1\n", "of both"]);
+    // A boot that nobody asked for stays where it is.
+    await machine.boot({ orderly: true });
+    expect((await host.os.status(signal)).booted.image).toBe(oldImage);
+
+    await host.os.bootPrevious(signal);
+    await machine.boot({ orderly: true });
+    expect(await textOf(host, "/etc/local.conf")).toBe("after");
+  });
+
+  test("what an image says of itself is told once it was fetched", async () => {
+    const { host } = await make();
+    await host.os.prefetch(newImage, signal);
+    expect(await host.os.labels(newImage, signal)).toMatchObject(labels);
+  });
+
+  test("the settling unit runs at a boot when it is enabled, before services read their files, and when it is started; that it fails is its state", async () => {
+    const { host, machine, seenBy, settling } = await make();
+    let runs = 0;
+    settling.run = async () => {
+      runs += 1;
+      await put(host, "/etc/chrony.conf", file(`settled ${runs}`));
+    };
+    await host.units.enable("chronyd.service", signal);
+    await machine.boot({ orderly: true });
+    expect(runs).toBe(0);
+    await put(host, `/etc/systemd/system/${hostPaths.settleUnit}`, file(settleUnitText));
+    await host.units.enable(hostPaths.settleUnit, signal);
+    await machine.boot({ orderly: true });
+    expect(runs).toBe(1);
+    expect((await host.units.state([hostPaths.settleUnit], signal)).get(hostPaths.settleUnit)).toEqual({ enablement: "enabled", activity: "active" });
+    const seen = await seenBy("chronyd.service");
+    await host.units.daemonReload(signal);
+    await host.units.restart("chronyd.service", signal);
+    expect(await seenBy("chronyd.service")).toEqual(seen);
+    await host.units.restart(hostPaths.settleUnit, signal);
+    expect(await textOf(host, "/etc/chrony.conf")).toBe("settled 2");
+    settling.run = () => Promise.reject(new Error("no"));
+    await machine.boot({ orderly: true });
+    expect((await host.units.state([hostPaths.settleUnit], signal)).get(hostPaths.settleUnit)?.activity).toBe("failed");
+    await expect(host.units.restart(hostPaths.settleUnit, signal)).rejects.toBeInstanceOf(McoError);
+    await host.units.startEnabled(signal);
   });
 
   test("a power cut finalises nothing: the staged deployment is gone and /etc is as it was", async () => {

@@ -37,6 +37,9 @@ export interface Link {
 /** What is at a path; the contents of a folder are asked for by name. */
 export type HostEntry = PlainFile | Link | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
+/** Below /usr only this is not the image's: a link into /var (ostree, "Adapting existing mainstream distributions"). */
+export const isImages = (path: string): boolean => (path === "/usr" || path.startsWith("/usr/")) && !path.startsWith("/usr/local/");
+
 /** Permission bits (0..0o7777) and owner, by number. */
 export interface Ownership {
   readonly mode: number;
@@ -94,12 +97,16 @@ export interface HostUnits {
   reload(name: string, signal: AbortSignal): Promise<void>;
   /** The service is started from nothing. Rejects when it does not start: also because it is absent or masked. */
   restart(name: string, signal: AbortSignal): Promise<void>;
+  /** Asks for everything that a boot starts and that does not run, without waiting for it. */
+  startEnabled(signal: AbortSignal): Promise<void>;
 }
 
 export interface OsStatus {
   readonly bootId: string;
   readonly booted: Deployment;
   readonly staged: Deployment | undefined;
+  /** What {@link HostOs.bootPrevious} boots. */
+  readonly rollback: Deployment | undefined;
   /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
   readonly fips: boolean | undefined;
   readonly can: OsAbilities;
@@ -108,12 +115,14 @@ export interface OsStatus {
 export interface HostOs {
   status(signal: AbortSignal): Promise<OsStatus>;
   /**
-   * Fetches an image to this machine and verifies it: digest, and the signature policy of the machine. Nothing that runs
-   * or boots changes. An interrupted fetch goes on where it stopped.
+   * Fetches an image to this machine and verifies it: digest, the signature policy of the machine, and that it is for
+   * machines of its kind. Nothing that runs or boots changes. An interrupted fetch goes on where it stopped.
    *
    * @throws McoError `MCO_IMAGE_…`, which says whether trying again can help (`facts.retryable`).
    */
   prefetch(image: string, signal: AbortSignal): Promise<void>;
+  /** The labels of an image that {@link HostOs.prefetch} brought. */
+  labels(image: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
   /**
    * Prepares the next boot and leaves the running system as it is. Another staged deployment is replaced.
    *
@@ -122,6 +131,11 @@ export interface HostOs {
   stage(deployment: Deployment, packagesFrom: string | undefined, signal: AbortSignal): Promise<void>;
   /** Throws the staged deployment away; the next boot is like this one. */
   discardStaged(signal: AbortSignal): Promise<void>;
+  /**
+   * Has the next boot, also one after a power cut, be of the deployment before this one, with the /etc that it had; this one
+   * is what that can go back to. What is staged is thrown away. Rejects where there is no such deployment.
+   */
+  bootPrevious(signal: AbortSignal): Promise<void>;
   /** Which of `packages` this system really has, whatever was asked for. */
   installed(packages: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
   /** Why the shutdown before this boot could not finalise what was staged; `undefined` when nothing is known of a failure. */

@@ -1,4 +1,6 @@
 import { McoError } from "../api/errors.ts";
+import { hostPaths } from "../api/names.ts";
+import { installLinks, unitFolder } from "../core/install-links.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
 
 /**
@@ -26,7 +28,6 @@ export const configurationOf: Readonly<Record<string, readonly string[]>> = {
 /** What it does, `update-ca-trust` does where there is no such unit: openshift/machine-config-operator pkg/daemon/update.go (main). */
 const caTrust = "coreos-update-ca-trust.service";
 
-export const unitFolder = "/etc/systemd/system";
 export const vendorUnitFolder = "/usr/lib/systemd/system";
 /** The machine's own presets count before the vendor's of the same name (systemd.preset(5)). */
 const presetFolders = ["/etc/systemd/system-preset", "/usr/lib/systemd/system-preset"] as const;
@@ -41,7 +42,12 @@ export interface UnitModelSupport {
   store(state: UnitModelState): Promise<void>;
   /** Units that fail to start and to reload, for trying what happens then. */
   broken(): Promise<readonly string[]>;
+  /** Runs the one unit that is carried out on such machines, {@link hostPaths.settleUnit}; rejects when it fails. */
+  readonly settle?: (() => Promise<void>) | undefined;
 }
+
+/** Services that a boot starts before that unit. */
+const earlyServices: ReadonlySet<string> = new Set(["systemd-sysctl.service", "systemd-modules-load.service", "systemd-udevd.service"]);
 
 const text = (contents: Uint8Array) => new TextDecoder().decode(contents);
 
@@ -55,25 +61,6 @@ async function unitText(support: UnitModelSupport, name: string, signal: AbortSi
     if (entry?.kind === "file") return { text: text(entry.contents), masked: false };
   }
   return undefined;
-}
-
-/** Links that `systemctl enable` makes for the [Install] section (systemd.unit(5)): WantedBy, RequiredBy, Alias. */
-export function installLinks(name: string, unit: string): readonly { path: string; target: string }[] {
-  const links: { path: string; target: string }[] = [];
-  let inInstall = false;
-  for (const raw of unit.split("\n")) {
-    const line = raw.trim();
-    if (line.startsWith("[")) inInstall = line === "[Install]";
-    const match = inInstall ? /^(WantedBy|RequiredBy|Alias)\s*=\s*(.*)$/.exec(line) : null;
-    if (match === null) continue;
-    const [, key = "", values = ""] = match;
-    for (const value of values.split(/\s+/).filter((word) => word !== "")) {
-      const target = `${unitFolder}/${name}`;
-      if (key === "Alias") links.push({ path: `${unitFolder}/${value}`, target });
-      else links.push({ path: `${unitFolder}/${value}.${key === "WantedBy" ? "wants" : "requires"}/${name}`, target });
-    }
-  }
-  return links;
 }
 
 /** Whether a name is like a pattern of glob(7) with `*` and `?`. */
@@ -95,7 +82,8 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     if (unit.masked) return "masked";
     const links = installLinks(name, unit.text);
     if (links.length === 0) return "static";
-    for (const { path } of links) if ((await files.read(path, signal))?.kind === "link") return "enabled";
+    // An image enables what it ships where only it can write.
+    for (const { path } of links) for (const at of [path, path.replace(unitFolder, vendorUnitFolder)]) if ((await files.read(at, signal))?.kind === "link") return "enabled";
     return "disabled";
   }
 
@@ -165,6 +153,20 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     return undefined;
   }
 
+  /** What becomes of the settling unit when it is started. @returns why it failed. */
+  async function settle(): Promise<string | undefined> {
+    const failure = await support.settle?.().then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    const state = await support.load();
+    const service = (state.services[hostPaths.settleUnit] ??= { active: false, read: {}, restarts: 0, reloads: 0 });
+    service.active = failure === undefined;
+    service.failed = failure !== undefined;
+    await support.store(state);
+    return failure;
+  }
+
   const activityOf = (service: UnitModelState["services"][string] | undefined): UnitState["activity"] => (service?.failed === true ? "failed" : service?.active === true ? "active" : "inactive");
   const refusal = (verb: string, unit: string, problem: string) => new McoError("MCO_HOST_COMMAND_FAILED", { command: `systemctl ${verb} ${unit}`, problem });
 
@@ -229,19 +231,36 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       }
       const problem = unusable(is);
       if (problem !== undefined) throw refusal("restart", name, problem);
+      if (name === hostPaths.settleUnit && support.settle !== undefined) {
+        const ended = await settle();
+        if (ended !== undefined) throw refusal("restart", name, ended);
+        return;
+      }
       const failure = await start(state, name);
       const service = state.services[name];
       if (service !== undefined) service.restarts += 1;
       await support.store(state);
       if (failure !== undefined) throw refusal("restart", name, failure);
     },
+    async startEnabled() {
+      // A boot of this model starts them when settling is over.
+    },
     async boot(signal) {
-      const state = await support.load();
+      let state = await support.load();
       replace(state.manager, await managerReadings());
       const names = new Set([...Object.keys(state.services), ...Object.keys(configurationOf)]);
       for (const path of await support.listTree(unitFolder)) {
         const name = path.slice(unitFolder.length + 1).split("/").at(-1) ?? "";
         if (name.endsWith(".service")) names.add(name);
+      }
+      if (support.settle !== undefined && (await enablement(hostPaths.settleUnit, signal)) === "enabled") {
+        for (const [name, service] of Object.entries(state.services)) Object.assign(service, { active: false, failed: false, ...(earlyServices.has(name) ? {} : { read: {} }) });
+        for (const name of earlyServices) if (["enabled", "static"].includes(await enablement(name, signal))) await start(state, name);
+        await support.store(state);
+        await settle();
+        state = await support.load();
+        replace(state.manager, await managerReadings());
+        for (const name of [...earlyServices, hostPaths.settleUnit]) names.delete(name);
       }
       for (const name of [...names].sort()) {
         const is = await enablement(name, signal);

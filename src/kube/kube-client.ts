@@ -84,6 +84,8 @@ export interface KubeClient {
   evict(pod: Pod, options?: RequestOptions & { readonly gracePeriodSeconds?: number }): Promise<void>;
   /** A request outside the typed verbs. The answer's body as JSON, or as it is when it is plain text. */
   request(request: HttpRequest, options?: RequestOptions): Promise<unknown>;
+  /** Lines of an answer as they come, for as long as it lasts: a log that is followed. */
+  lines(target: string, signal: AbortSignal): AsyncIterable<string>;
   /** The same client, but requests carry this signal unless they name their own. */
   within(signal: AbortSignal): KubeClient;
 }
@@ -337,6 +339,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
           deleteOptions: { ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }), ...(pod.metadata.uid === undefined ? {} : { preconditions: { uid: pod.metadata.uid } }) },
         };
         await unlessNotFound(send("POST", `/api/v1/namespaces/${namespace}/pods/${name}/eviction${query({ dryRun: dryRun(given) })}`, body, given));
+      },
+
+      async *lines(target, signal) {
+        const response = await openWatch({ method: "GET", target, headers: headers() }, signal);
+        yield* linesOf(response.body);
       },
 
       request: (request, given) => exchange({ ...request, headers: { ...headers(), ...request.headers } }, signalOf(given)),

@@ -1,5 +1,5 @@
 import { ClusterOperator } from "../api/cluster-operator.ts";
-import { type ConfigMap, type CustomResourceDefinition, kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes } from "../api/kubernetes.ts";
 import { configGroup, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
 import { openshift } from "../api/openshift.ts";
@@ -110,8 +110,12 @@ export function observeGuardNeeds({ caches }: Context): GuardNeeds {
   };
 }
 
+/** The cluster's own pull secret, where it has one. */
+export const pullSecretOf = ({ caches }: Context): Secret | undefined => caches.of(kubernetes.Secret, pullSecret).list()[0];
+
 /** Credentials for the cluster's own registry, where it has one. */
-export function observePullSecret({ caches }: Context, baseDomain: string | undefined): MergedPullSecret {
+export function observePullSecret(context: Context, baseDomain: string | undefined): MergedPullSecret {
+  const { caches } = context;
   if (caches.of(ClusterOperator).get("image-registry") === undefined) return { verdict: "merged", json: undefined };
   const account = caches.of(kubernetes.ServiceAccount, puller).list()[0];
   // During an upgrade the account may come later than its reader.
@@ -122,6 +126,6 @@ export function observePullSecret({ caches }: Context, baseDomain: string | unde
     if (secret === undefined) return { verdict: "refused", problem: `the Secret ${namespace}/${name}, which the account ${objects.puller} names, is missing` };
     ofAccount.push(textOfBase64(secret.data?.[".dockercfg"] ?? ""));
   }
-  const ofCluster = caches.of(kubernetes.Secret, pullSecret).list()[0]?.data?.[".dockerconfigjson"];
+  const ofCluster = pullSecretOf(context)?.data?.[".dockerconfigjson"];
   return mergedPullSecret({ ofAccount, ofCluster: ofCluster === undefined ? undefined : textOfBase64(ofCluster), baseDomain });
 }

@@ -5,6 +5,8 @@ import { made } from "./rights.ts";
 export interface ManifestInputs {
   /** Pullspec of the suite. */
   readonly image: string;
+  /** Pullspec of the suite with buildah: what the builder and its builds run from. */
+  readonly builderImage: string;
   readonly version: string;
   /** Changes when the certificate does that the component serves with, so that its pod is replaced. */
   readonly certificateHash: string;
@@ -76,49 +78,20 @@ export function fence(): readonly KubeObject[] {
   return manifests as unknown as readonly KubeObject[];
 }
 
-export function controllerDeployment(inputs: ManifestInputs): KubeObject {
-  const selector = { "k8s-app": objects.controller };
-  const manifest = {
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: objects.controller, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
-    spec: {
-      replicas: 1,
-      // Two controllers at once would only wait for each other's lease.
-      strategy: { type: "Recreate" },
-      selector: { matchLabels: selector },
-      template: {
-        metadata: { labels: selector, annotations: { "machineconfiguration.openshift.io/admission-certificate": inputs.certificateHash, [annotations.releaseImageVersion]: inputs.version } },
-        spec: {
-          ...onControlPlane,
-          serviceAccountName: objects.controller,
-          priorityClassName: "system-cluster-critical",
-          containers: [
-            {
-              name: objects.controller,
-              image: inputs.image,
-              args: ["controller", "start", "--admission-address", "$(POD_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
-              env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)],
-              ports: [{ name: "admission", containerPort: admission.port }],
-              volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
-              resources: { requests: { cpu: "20m", memory: "50Mi" } },
-            },
-          ],
-          volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
-        },
-      },
-    },
-  };
-  return manifest as unknown as KubeObject;
+interface Component {
+  readonly name: string;
+  readonly inputs: ManifestInputs;
+  /** 0: it is switched off. */
+  readonly replicas?: 0 | 1;
+  /** Of its pods, beside the version. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Of its container, beside name, image and environment. */
+  readonly container: object;
+  readonly volumes?: readonly object[];
 }
 
-/**
- * The process that keeps the books. Nothing waits for it.
- *
- * @param replicas 0: it is switched off.
- */
-export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeObject {
-  const name = objects.state;
+/** A component of the control plane: one pod, which runs this suite's program. */
+function deployment({ name, inputs, replicas = 1, annotations: notes = {}, container, volumes }: Component): KubeObject {
   const selector = { "k8s-app": name };
   const manifest = {
     apiVersion: "apps/v1",
@@ -130,28 +103,67 @@ export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeOb
       strategy: { type: "Recreate" },
       selector: { matchLabels: selector },
       template: {
-        metadata: { labels: selector, annotations: { "machineconfiguration.openshift.io/metrics-certificate": inputs.certificateHash, [annotations.releaseImageVersion]: inputs.version } },
+        metadata: { labels: selector, annotations: { ...notes, [annotations.releaseImageVersion]: inputs.version } },
         spec: {
           ...onControlPlane,
           serviceAccountName: name,
           priorityClassName: "system-cluster-critical",
-          containers: [
-            {
-              name,
-              image: inputs.image,
-              args: ["state", "start", "--metrics-address", "$(POD_IP)", "--metrics-port", String(stateMetrics.port), "--metrics-tls", "/etc/machine-state-controller"],
-              env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)],
-              ports: [{ name: "metrics", containerPort: stateMetrics.port }],
-              volumeMounts: [{ name: "metrics", mountPath: "/etc/machine-state-controller", readOnly: true }],
-              resources: { requests: { cpu: "10m", memory: "50Mi" } },
-            },
-          ],
-          volumes: [{ name: "metrics", secret: { secretName: stateMetrics.secret } }],
+          containers: [{ name, image: inputs.image, env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)], ...container }],
+          ...(volumes === undefined ? {} : { volumes }),
         },
       },
     },
   };
   return manifest as unknown as KubeObject;
+}
+
+export function controllerDeployment(inputs: ManifestInputs): KubeObject {
+  return deployment({
+    name: objects.controller,
+    inputs,
+    annotations: { "machineconfiguration.openshift.io/admission-certificate": inputs.certificateHash },
+    container: {
+      args: ["controller", "start", "--admission-address", "$(POD_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
+      ports: [{ name: "admission", containerPort: admission.port }],
+      volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
+      resources: { requests: { cpu: "20m", memory: "50Mi" } },
+    },
+    volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
+  });
+}
+
+/** The process that keeps the books. Nothing waits for it. @param replicas 0: it is switched off. */
+export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeObject {
+  return deployment({
+    name: objects.state,
+    inputs,
+    replicas,
+    annotations: { "machineconfiguration.openshift.io/metrics-certificate": inputs.certificateHash },
+    container: {
+      args: ["state", "start", "--metrics-address", "$(POD_IP)", "--metrics-port", String(stateMetrics.port), "--metrics-tls", "/etc/machine-state-controller"],
+      ports: [{ name: "metrics", containerPort: stateMetrics.port }],
+      volumeMounts: [{ name: "metrics", mountPath: "/etc/machine-state-controller", readOnly: true }],
+      resources: { requests: { cpu: "10m", memory: "50Mi" } },
+    },
+    volumes: [{ name: "metrics", secret: { secretName: stateMetrics.secret } }],
+  });
+}
+
+/** Port on which the builder says that it is ready. */
+const builderStatusPort = 9445;
+
+/** The process that has images built; there while some pool boots them. */
+export function builderDeployment(inputs: ManifestInputs): KubeObject {
+  return deployment({
+    name: objects.osBuilder,
+    inputs,
+    container: {
+      image: inputs.builderImage,
+      args: ["os-builder", "start", "--image", inputs.builderImage, "--status-address", "$(POD_IP)", "--status-port", String(builderStatusPort)],
+      readinessProbe: { httpGet: { port: builderStatusPort, path: "/readyz", scheme: "HTTP" }, periodSeconds: 10, timeoutSeconds: 5 },
+      resources: { requests: { cpu: "20m", memory: "50Mi" } },
+    },
+  });
 }
 
 export function daemonSet(inputs: ManifestInputs): KubeObject {
@@ -269,6 +281,8 @@ export const relatedObjects = [
   { group, resource: "containerruntimeconfigs", name: "" },
   { group, resource: "machineconfigs", name: "" },
   { group, resource: "machineconfignodes", name: "" },
+  { group, resource: "machineosconfigs", name: "" },
+  { group, resource: "machineosbuilds", name: "" },
   { group, resource: "machinestatejournals", name: "" },
   { group, resource: "machinestatebooks", name: "" },
   { group, resource: "machinestatechapters", name: "" },

@@ -1,14 +1,16 @@
 import { ClusterOperator } from "../api/cluster-operator.ts";
 import { ControllerConfig } from "../api/controller-config.ts";
 import { definedResources } from "../api/index.ts";
-import { type Pod, kubernetes } from "../api/kubernetes.ts";
+import { type Pod, type Secret, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfig } from "../api/machine-config.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { annotations, configGroup, fieldManagers, journals, labels, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
-import { type KubeObject, type OwnerReference, type Resource, keyOf } from "../api/object.ts";
+import { annotations, configGroup, fieldManagers, finalizers, journals, labels, machineOSConfigConditions, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
+import { type KubeObject, type OwnerReference, type Resource, conditionOf, keyOf } from "../api/object.ts";
 import { type Facts, componentHealth, factsAbout } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
 import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
@@ -17,18 +19,20 @@ import { textOfBase64 } from "../core/base-configs.ts";
 import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedRegistryCas } from "../core/controller-config-of.ts";
 import { machineConfigurationStatus } from "../core/machine-configuration-status.ts";
 import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator-report.ts";
+import { layeringTold } from "../core/build-conditions.ts";
+import { wantsImages } from "../core/opt-in.ts";
 import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/slim.ts";
 import { stateSettings } from "../core/state-settings.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { pathOf, updateObject } from "../kube/kube-client.ts";
-import { isAlreadyExists, isConflict, isPassing } from "../kube/kube-error.ts";
+import { isAlreadyExists, isConflict, isNotFound, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
-import { observeGuardNeeds, observePullSecret, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { type ManifestInputs, admission, admissionService, admissionWebhook, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService } from "./manifests.ts";
+import { observeGuardNeeds, observePullSecret, pullSecretOf, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
+import { type ManifestInputs, admission, admissionService, admissionWebhook, builderDeployment, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService } from "./manifests.ts";
 import { componentRights } from "./rights.ts";
 import { servingSecret } from "./serving-certificate.ts";
 
@@ -36,6 +40,8 @@ export interface OperatorOptions {
   readonly version: string;
   /** Pullspec of the suite, for the components. */
   readonly image: string;
+  /** The same with buildah; `image` when absent. */
+  readonly builderImage?: string;
   /** Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed for this long. */
   readonly authoritiesSettleMs?: number;
   /** Unique for each start of the process: which life of the operator its lines tell of. */
@@ -83,7 +89,16 @@ export function operatorController(options: OperatorOptions): Controller {
   /** Tasks that the API server has kept from ending, and since when (monotonic). */
   const heldUp = new Map<string, number>();
   const settleMs = options.authoritiesSettleMs ?? 60_000;
+/** How long the builder may take to clean up after the last pool, and how often somebody looks. */
+const builderPatienceMs = 600_000;
+const builderLookSeconds = 5;
+/** How long inputs of images may be wrong before the operator is degraded by it. */
+const invalidInputsMs = 600_000;
+/** Secret with which machines of a subscription get packages, where a cluster has one. */
+const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-entitlement" } as const;
   /** Authorities of the API server that are not handed to machines yet, and since when they are so (monotonic). */
+  /** Monotonic. */
+  let builderUnwantedSince: number | undefined;
   let changing: { readonly bundle: string; readonly since: number } | undefined;
   /** They were handed over in this look. */
   let isHandingOver = false;
@@ -118,6 +133,8 @@ export function operatorController(options: OperatorOptions): Controller {
         },
       }),
       watching({ resource: ControllerConfig, concerns: everything }),
+      watching({ resource: MachineOSConfig, concerns: ({ key, after }) => (cluster.putMachineOSConfig(key, after, now()).length > 0 ? [one] : []) }),
+      watching({ resource: MachineOSBuild, keep: slimBuild, concerns: ({ key, before, after }) => (cluster.putMachineOSBuild(key, after, before, now()).length > 0 ? [one] : []) }),
       watching({
         resource: MachineConfigNode,
         concerns: ({ key, before, after }) => {
@@ -180,6 +197,7 @@ export function operatorController(options: OperatorOptions): Controller {
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
       await attempt("StateController", () => syncState(context));
+      await attempt("OsBuilder", () => syncBuilder(context));
       await attempt("Admission", () => syncAdmission(context));
       await attempt("AdmissionPolicies", () => syncAdmissionPolicies(context));
       await attempt("NetworkPolicies", () => syncNetworkPolicies(context));
@@ -190,7 +208,8 @@ export function operatorController(options: OperatorOptions): Controller {
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
       for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
       if (heldUp.size > 0 || unfinished.some(({ kind }) => kind === "failed")) return settled(failedRetrySeconds);
-      return settled(changing === undefined ? sweepSeconds : settleMs / 1000);
+      if (changing !== undefined) return settled(settleMs / 1000);
+      return settled(builderUnwantedSince === undefined ? sweepSeconds : builderLookSeconds);
     },
   };
 
@@ -214,7 +233,7 @@ export function operatorController(options: OperatorOptions): Controller {
     const id = `${resource.kind}/${keyOf(manifest)}`;
     const text = JSON.stringify(manifest);
     const before = applied.get(id);
-    const gone = watched && context.caches.of(resource).get(keyOf(manifest)) === undefined;
+    const gone = watched && context.caches.of(resource, resource.namespaced ? ours : undefined).get(keyOf(manifest)) === undefined;
     if (!gone && before?.text === text && context.clock.monotonic() - before.at < reapplyMs) return;
     try {
       await context.kube.apply(resource, manifest, { owner, signal: context.signal });
@@ -368,6 +387,52 @@ export function operatorController(options: OperatorOptions): Controller {
     return done(task);
   }
 
+  /** The builder is there while some pool boots images, and until it has cleaned up after the last one. */
+  async function syncBuilder(context: Context): Promise<TaskOutcome> {
+    const task = "OsBuilder";
+    const { caches, clock, kube, log, signal } = context;
+    const configs = caches.of(MachineOSConfig).list();
+    const pools = caches.of(MachineConfigPool).list();
+    // Whoever holds on to what is being deleted has to be there to let it go.
+    const leaving = configs.filter(({ metadata }) => metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(finalizers.osBuildCleanup) === true).map(({ metadata }) => metadata.name);
+    const isWanted = wantsImages(pools, configs, ownMap(objects.buildConfig, context)?.data);
+    if (isWanted || leaving.length > 0) {
+      builderUnwantedSince = undefined;
+      await copyForBuilds(configs, context);
+      await keep(kubernetes.Deployment, builderDeployment(inputsOf(context, "")), context, true);
+      const invalid = configs.flatMap(({ metadata, status }) => {
+        const condition = conditionOf(status?.conditions, machineOSConfigConditions.inputsValid);
+        return condition?.status === "False" && clock.now() - Date.parse(condition.lastTransitionTime) > invalidInputsMs ? [`MachineOSConfig ${metadata.name}: ${condition.message}`] : [];
+      });
+      // Nobody waits for an image that cannot be made: somebody has to hear of it.
+      return invalid.length === 0 ? done(task) : { task, kind: "failed", message: invalid.join("; ") };
+    }
+    if (caches.of(kubernetes.Deployment, ours).get(`${namespace}/${objects.osBuilder}`) === undefined) return done(task);
+    builderUnwantedSince ??= clock.monotonic();
+    const isLate = clock.monotonic() - builderUnwantedSince > builderPatienceMs;
+    const untold = pools.filter((pool) => pool.metadata.deletionTimestamp === undefined && (layeringTold(pool) === "layered" || pool.metadata.annotations?.[annotations.optOutAfter] !== undefined)).map(({ metadata }) => metadata.name);
+    const unheard = configs.filter(({ metadata, status }) => conditionOf(status?.conditions, machineOSConfigConditions.accepted)?.status !== "False" && pools.some((pool) => pool.metadata.name === metadata.name)).map(({ metadata }) => metadata.name);
+    const jobs = await kube.list(kubernetes.Job, { namespace, labelSelector: labels.ephemeralBuildObject }, { signal });
+    if (!isLate && (untold.length + unheard.length + jobs.items.length > 0)) return done(task);
+    if (isLate) log.warn({ pools: untold, machineOSConfigs: unheard, jobs: jobs.items.map(({ metadata }) => metadata.name) }, "the builder is removed before it has cleaned up");
+    await kube.delete(kubernetes.Deployment, { name: objects.osBuilder, namespace }, { signal }).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+    applied.delete(`Deployment/${namespace}/${objects.osBuilder}`);
+    builderUnwantedSince = undefined;
+    return done(task);
+  }
+
+  /** Builds read Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied there. */
+  async function copyForBuilds(configs: readonly MachineOSConfig[], context: Context): Promise<void> {
+    const copy = async (name: string, from: Secret | undefined) => {
+      if (from?.data !== undefined) await keep(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type: from.type ?? "Opaque", data: from.data } as KubeObject, context);
+    };
+    await copy(objects.globalPullSecret, pullSecretOf(context));
+    const entitlement = await context.kube.get(kubernetes.Secret, entitlementKey, context);
+    for (const { spec } of configs) await copy(`${objects.entitlementPrefix}${spec.machineConfigPool.name}`, entitlement);
+  }
+
   /** Hands the API server's authorities to machines once they have stayed the same for a while: each change restarts kubelets. */
   async function syncKubeconfigAuthorities(context: Context): Promise<TaskOutcome> {
     const task = "KubeconfigAuthorities";
@@ -446,7 +511,7 @@ export function operatorController(options: OperatorOptions): Controller {
   }
 
   function inputsOf(context: Context, certificateHash: string): ManifestInputs {
-    return { version: options.version, image: options.image, certificateHash, logLevel: logLevelOf(context.caches.of(MachineConfiguration).get(objects.machineConfiguration)) };
+    return { version: options.version, image: options.image, builderImage: options.builderImage ?? options.image, certificateHash, logLevel: logLevelOf(context.caches.of(MachineConfiguration).get(objects.machineConfiguration)) };
   }
 
   async function syncController(context: Context): Promise<TaskOutcome> {

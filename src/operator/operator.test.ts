@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { memoryStore } from "../apiserver/memory-store.ts";
 import { createApiServer } from "../apiserver/server.ts";
 import { ClusterOperator } from "../api/cluster-operator.ts";
@@ -9,7 +9,8 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { annotations, labels, namespace, objects } from "../api/names.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { annotations, finalizers, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, conditionOf, keyOf } from "../api/object.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
@@ -322,6 +323,42 @@ describe("the operator", () => {
     expect(conditionOf(told.status?.conditions, "Degraded")?.status).toBe("False");
     await settings({ mode: "on" });
     await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 1);
+  });
+
+  test("the builder is a pod of its own, there while some pool boots images and until it has cleaned up after the last", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const deployment = { name: objects.osBuilder, namespace };
+    await until(kube, MachineConfigPool, { name: "worker" }, () => true);
+    expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
+    const label = (value: string | null) => kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: value } } } });
+    await label("");
+    const made = await until(kube, kubernetes.Deployment, deployment, () => true);
+    expect(made.spec?.template.spec?.containers[0]?.args?.slice(0, 2)).toEqual(["os-builder", "start"]);
+    expect(made.spec?.template.spec?.serviceAccountName).toBe(objects.osBuilder);
+    const finalizer = finalizers.osBuildCleanup;
+    const isDegraded = (is: "True" | "False") => until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === is);
+    await kube.create(MachineOSConfig, { apiVersion: MachineOSConfig.apiVersion, kind: MachineOSConfig.kind, metadata: { name: "worker", finalizers: [finalizer] }, spec: { machineConfigPool: { name: "worker" }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os:x" } });
+    const inputs = (status: "True" | "False") => kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { status: { conditions: [{ type: "InputsValid", status, reason: "SecretMissing", message: "1. the Secret push is missing", lastTransitionTime: "2020-01-01T00:00:00Z" }] } } }, { subresource: "status" });
+    await inputs("False");
+    const told = await isDegraded("True");
+    expect(conditionOf(told.status?.conditions, "Degraded")?.message).toContain("MachineOSConfig worker: 1. the Secret push is missing");
+    await inputs("True");
+    await isDegraded("False");
+    await label(null);
+    await kube.delete(MachineOSConfig, { name: "worker" });
+    // It has heard of the deletion once it has looked at something that came after it.
+    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: 2 } } });
+    await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "off" } }, { owner: "people" });
+    await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 0);
+    expect(await kube.get(kubernetes.Deployment, deployment)).toBeDefined();
+    await kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { metadata: { finalizers: null } } });
+    await vi.waitFor(async () => expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined(), { timeout: 8000, interval: 20 });
+    // A no in one place counts more than a yes in the other.
+    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: "" }, annotations: { [annotations.layeringEnabled]: "off" } } } });
+    await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "on" } }, { owner: "people" });
+    await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 1);
+    expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
   });
 
   test("tells the book of the cluster which of its tasks fails, and when it works again, once each", async () => {

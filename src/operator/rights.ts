@@ -29,7 +29,7 @@ const admissionGroup = "admissionregistration.k8s.io";
 /** Names of what the operator makes outside of its namespace, beside the kinds. */
 export const made = { fence: "machine-config-daemon-own-node", webhook: "machine-config-admission" } as const;
 
-const components = [objects.controller, objects.daemon, objects.state] as const;
+const components = [objects.controller, objects.daemon, objects.state, objects.osBuilder] as const;
 
 /** The operator holds no more than it uses; to components it may give only the roles of their names (`bind`, `escalate`). */
 const operator: Rights = {
@@ -43,6 +43,8 @@ const operator: Rights = {
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
     rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
     rule(group, ["machineconfigs"], ["get"]),
+    // Whether images are built at all.
+    rule(group, ["machineosconfigs", "machineosbuilds"], ["list", "watch"]),
     rule(group, ["machineconfigpools"], [...read, ...apply]),
     rule(group, ["machineconfignodes"], [...read, "create", "delete"]),
     // It makes everybody's journal, and writes into its own.
@@ -63,11 +65,16 @@ const operator: Rights = {
     rule("", ["configmaps"], apply, [mergedRegistryCa.name]),
     rule("", ["services"], ["list", "watch"], ["kube-dns"]),
     rule("", ["secrets"], ["list", "watch"], ["pull-secret"]),
+    // Copied for builds.
+    rule("", ["secrets"], ["get"], ["etc-pki-entitlement"]),
     rule("", ["events"], apply),
   ],
   inOwnNamespace: [
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
+    // The builder goes when no pool boots images any more, and nothing of its builds is left.
+    rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
+    rule("batch", ["jobs"], ["list"]),
     rule("", ["serviceaccounts"], apply, components),
     rule("", ["services"], apply, [objects.controller, objects.state]),
     rule(rbac, ["roles"], [...apply, "bind", "escalate"], components),
@@ -84,8 +91,8 @@ const controller: Rights = {
   account: objects.controller,
   everywhere: [
     rule(group, ["machineconfigs"], [...read, ...apply, "delete"]),
-    // A kind that not every cluster has: builds refer to rendered configs.
-    rule(group, ["machineosbuilds"], ["list", "watch"]),
+    // Which image goes with a configuration; and builds refer to rendered configs.
+    rule(group, ["machineosconfigs", "machineosbuilds"], ["list", "watch"]),
     rule(group, ["machineconfigpools", "controllerconfigs"], read),
     rule(group, ["machineconfigpools"], ["patch"]),
     rule(group, ["machineconfigpools/status", "controllerconfigs/status"], ["patch"]),
@@ -109,7 +116,10 @@ const controller: Rights = {
     rule("", ["secrets"], ["get"], ["pull-secret"]),
     rule("", ["events"], apply),
   ],
-  inOwnNamespace: [rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])],
+  inOwnNamespace: [
+    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    rule("", ["configmaps"], ["list", "watch"], [objects.buildConfig]),
+  ],
 };
 
 /** Which machine a daemon may write about, the fence says: RBAC knows no "own". */
@@ -133,7 +143,7 @@ const daemon: Rights = {
 const state: Rights = {
   account: objects.state,
   everywhere: [
-    rule(group, ["machineconfigpools", "machineconfignodes", "machinestatejournals"], ["list", "watch"]),
+    rule(group, ["machineconfigpools", "machineconfignodes", "machineosconfigs", "machineosbuilds", "machinestatejournals"], ["list", "watch"]),
     rule(group, ["machinestatebooks", "machinestatechapters"], ["list", ...apply, "delete"]),
     rule(operatorGroup, ["machineconfigurations"], ["list", "watch"]),
     rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
@@ -151,6 +161,31 @@ const state: Rights = {
     // Only while some daemon is not ready.
     rule("", ["pods"], ["list"]),
     rule("", ["configmaps"], ["list", "watch"], [objects.stateConfig]),
+  ],
+};
+
+/** It makes images, and says of them what there is to say; which machine boots one it does not decide. */
+const osBuilder: Rights = {
+  account: objects.osBuilder,
+  everywhere: [
+    rule(group, ["machineconfigs", "machineconfigpools", "machineconfignodes", "controllerconfigs"], ["list", "watch"]),
+    // What another wrote in between is read again.
+    rule(group, ["machineconfigpools"], ["get", "patch"]),
+    rule(group, ["machineconfigpools/status"], ["patch"]),
+    rule(group, ["machineosconfigs", "machineosbuilds"], [...read, ...apply, "delete"]),
+    rule(group, ["machineosconfigs/status", "machineosbuilds/status"], ["patch"]),
+    // Owner references that block deletion need the right to update the owner's finalizers.
+    rule(group, ["machineconfigpools/finalizers", "machineosconfigs/finalizers", "machineosbuilds/finalizers"], ["update"]),
+    rule(group, ["machinestatejournals"], ["get", "patch"], [journals.osBuilder]),
+    rule("", ["nodes"], ["list", "watch"]),
+    rule("", ["events"], apply),
+  ],
+  inOwnNamespace: [
+    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    rule("batch", ["jobs"], [...read, "create", "delete"]),
+    rule("", ["pods"], ["list", "watch"]),
+    rule("", ["pods/log"], ["get"]),
+    rule("", ["configmaps", "secrets"], [...read, ...apply, "delete"]),
   ],
 };
 
@@ -175,4 +210,4 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
 /** Accounts, roles and bindings of the components, which the operator gives them. */
-export const componentRights = (): readonly KubeObject[] => [controller, daemon, state].flatMap(manifestsOf);
+export const componentRights = (): readonly KubeObject[] => [controller, daemon, state, osBuilder].flatMap(manifestsOf);

@@ -3,6 +3,8 @@ export interface SpawnOptions {
   readonly cwd?: string;
   /** File that stdout and stderr are appended to; absent: they are thrown away. */
   readonly logFile?: string;
+  /** Told what it writes to stdout and stderr, as it comes; in place of a file. */
+  readonly onOutput?: (text: string) => void;
   /** `true`: a pipe is held open as file descriptor 3, so that the child can tell when we are gone. */
   readonly lifeline?: boolean;
   /** `true`: the child leads a process group of its own, and signals reach the whole group. */
@@ -17,7 +19,7 @@ export interface Exit {
 
 export interface Child {
   readonly pid: number;
-  /** Resolves when the process has ended, however it ended. */
+  /** Resolves when the process has ended, however it ended, and all that it wrote was told. */
   readonly exited: Promise<Exit>;
   /** Signalling what has ended is not an error. */
   kill(signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT"): void;

@@ -106,6 +106,13 @@ export function diffIdsOf(config: Uint8Array): readonly string[] {
   });
 }
 
+/** What an image says of itself in its config: what machines it is for (empty: nothing), and its labels. */
+export function factsOf(config: Uint8Array): { readonly architecture: string; readonly labels: Readonly<Record<string, string>> } {
+  const { architecture, config: settings } = objectOf(parseJson(config, "the config"), "the config");
+  const labels = objectOf(settings ?? {}, "the config's settings")["Labels"];
+  return { architecture: typeof architecture === "string" ? architecture : "", labels: Object.fromEntries(Object.entries(objectOf(labels ?? {}, "the labels")).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []))) };
+}
+
 function indexOf(document: Readonly<Record<string, unknown>>): ImageIndex {
   const manifests = listOf(document["manifests"], "manifests", imageLimits.manifestsOfIndex).map((entry, i) => {
     const platform = objectOf(objectOf(entry, `manifest ${i + 1}`)["platform"] ?? {}, "platform");

@@ -5,7 +5,7 @@ import { type SignaturePolicy, type VerifySignature, judgeImage, keysAskedFor, p
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { BlobStore, WantedBlob } from "./blob-store.ts";
-import { type Compression, type Descriptor, type ImageIndex, type ImageManifest, diffIdsOf, invalidImage, layersOf, manifestFor, parseManifest } from "./manifest.ts";
+import { type Compression, type Descriptor, type ImageIndex, type ImageManifest, diffIdsOf, factsOf, invalidImage, layersOf, manifestFor, parseManifest } from "./manifest.ts";
 import { type RegistryClient, type Repository, digestOf } from "./registry-client.ts";
 import { isRetryable, retried } from "./retries.ts";
 import { findSignatures } from "./sigstore-attachments.ts";
@@ -38,6 +38,7 @@ export interface PulledImage {
   /** Of the index that led to it. */
   readonly indexDigest: string | undefined;
   readonly layers: readonly PulledLayer[];
+  readonly labels: Readonly<Record<string, string>>;
   /** Everything in the store that it is made of. */
   readonly blobs: readonly string[];
 }
@@ -60,8 +61,8 @@ function readPolicy(text: string | undefined, image: string): SignaturePolicy {
   return reading.policy;
 }
 
-/** @throws McoError `MCO_IMAGE_REFUSED`, `MCO_IMAGE_INVALID` */
-function readSources(text: string | undefined, reference: ImageReference, image: string): readonly PullSource[] {
+/** Where an image is to be looked for, in this order. @throws McoError `MCO_IMAGE_REFUSED`, `MCO_IMAGE_INVALID` */
+export function readSources(text: string | undefined, reference: ImageReference, image: string): readonly PullSource[] {
   const conf = text === undefined ? undefined : parseRegistriesConf(text);
   if (text !== undefined && conf === undefined) throw new McoError("MCO_IMAGE_REFUSED", { image, problem: "registries.conf cannot be read", retryable: false });
   const found = pullSources(conf, reference);
@@ -158,13 +159,17 @@ async function pullFrom(pull: Pull<PullOptions>, repository: Repository, policy:
   if (keysAskedFor(policy, reference).length > 0) await admit(image, policy, reference, indexDigest === undefined ? [digest] : [digest, indexDigest], repository, options, signal);
 
   await receive(pull, repository, manifest.config, signal);
-  const diffIds = diffIdsOf((await store.read(manifest.config.digest)) ?? new Uint8Array());
+  const config = (await store.read(manifest.config.digest)) ?? new Uint8Array();
+  const diffIds = diffIdsOf(config);
+  const facts = factsOf(config);
+  if (facts.architecture !== "" && facts.architecture !== architecture) throw invalidImage("it is for another kind of machines", { architecture: facts.architecture.slice(0, 64), machine: architecture });
   if (diffIds.length !== layers.length) throw invalidImage("its config speaks of another number of layers than its manifest", { layers: layers.length, diffIds: diffIds.length });
   await eachOf(layers, layersAtOnce, signal, (layer, until) => receive(pull, repository, layer, until));
   return {
     image,
     digest,
     indexDigest,
+    labels: facts.labels,
     layers: layers.map((layer, i) => ({ ...layer, diffId: diffIds[i] ?? "" })),
     blobs: [...new Set([...(indexDigest === undefined ? [] : [indexDigest]), digest, manifest.config.digest, ...layers.map((layer) => layer.digest)])],
   };
@@ -226,7 +231,7 @@ async function admit(image: string, policy: SignaturePolicy, reference: ImageRef
 }
 
 /** Runs `work` for every item, a few at once. The first failure ends the others, and all have ended when this does. */
-async function eachOf<T>(items: readonly T[], atOnce: number, signal: AbortSignal, work: (item: T, signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function eachOf<T>(items: readonly T[], atOnce: number, signal: AbortSignal, work: (item: T, signal: AbortSignal) => Promise<void>): Promise<void> {
   const stop = new AbortController();
   const onAbort = () => stop.abort(signal.reason);
   if (signal.aborted) onAbort();

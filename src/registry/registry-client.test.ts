@@ -42,7 +42,7 @@ test("an identity token is exchanged in a body, never in an address, and the tok
   await at.manifest(repository, "v1", never);
   const exchange = asked[1];
   expect(exchange).toMatchObject({ method: "POST", trust: { authorities: ["certificates of auth.example.com", "certificates of quay.io"], unverified: false } });
-  expect(Object.fromEntries(new URLSearchParams(Buffer.from(exchange?.body ?? "").toString()))).toMatchObject({ grant_type: "refresh_token", refresh_token: "s3cret", service: "example", scope: "repository:os/a:pull" });
+  expect(Object.fromEntries(new URLSearchParams(Buffer.from(exchange?.body instanceof Uint8Array ? exchange.body : "").toString()))).toMatchObject({ grant_type: "refresh_token", refresh_token: "s3cret", service: "example", scope: "repository:os/a:pull" });
   expect(asked.map(({ url }) => url.href).join(" ")).not.toContain("s3cret");
   expect(asked[2]?.headers["authorization"]).toBe("Bearer t1");
 

@@ -2,11 +2,12 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
 import { isLoopbackHost } from "../core/image-reference.ts";
+import { redactText } from "../core/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type AuthFile, type Credentials, credentialsFor } from "./auth-file.ts";
 import { parseChallenges } from "./challenge.ts";
 import { acceptedManifests, imageLimits } from "./manifest.ts";
-import { type Trust, type Wire, WireFailure, type WireRequest, type WireResponse } from "./wire.ts";
+import { type ProxySettings, type StreamedBody, type Trust, type Wire, WireFailure, type WireRequest, type WireResponse } from "./wire.ts";
 
 export interface RegistryClientOptions {
   readonly wire: Wire;
@@ -14,6 +15,7 @@ export interface RegistryClientOptions {
   readonly auth: AuthFile;
   /** PEM texts of `certs.d/<host>/*.crt`. */
   readonly certificates: (host: string) => Promise<readonly string[]>;
+  readonly proxy?: ProxySettings | undefined;
   /** Time without {@link progressBytes} of a body, or without an answer, after which a connection counts as dead. */
   readonly quietMs?: number;
 }
@@ -26,15 +28,30 @@ export interface Repository {
   readonly insecure: boolean;
 }
 
-/** The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether trying again can help (`retryable`). */
+/**
+ * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether trying again can help (`retryable`), what
+ * was being done (`action`: pull, push or delete), and where a registry answered, its `status`.
+ */
 export interface RegistryClient {
   /** @param name a tag or a digest; the caller checks the digest. */
   manifest(repository: Repository, name: string, signal: AbortSignal): Promise<{ readonly bytes: Uint8Array; readonly mediaType: string | undefined }>;
+  /** Whether there is a manifest of this name, asked as one who pulls. */
+  hasManifest(repository: Repository, name: string, signal: AbortSignal): Promise<boolean>;
   /** The bytes of a blob from `from` on, or from an earlier byte where the registry cannot begin in the middle. */
   blob(repository: Repository, digest: string, from: number, signal: AbortSignal): Promise<{ readonly from: number; readonly chunks: AsyncIterable<Uint8Array> }>;
   hasBlob(repository: Repository, digest: string, signal: AbortSignal): Promise<boolean>;
-  putBlob(repository: Repository, digest: string, bytes: Uint8Array, signal: AbortSignal): Promise<void>;
+  putBlob(repository: Repository, digest: string, bytes: Uint8Array | StreamedBody, signal: AbortSignal): Promise<void>;
+  /** Makes a blob of another repository of the same registry one of this; `false` where the registry does not. */
+  mountBlob(repository: Repository, digest: string, from: Repository, signal: AbortSignal): Promise<boolean>;
   putManifest(repository: Repository, name: string, manifest: { readonly bytes: Uint8Array; readonly mediaType: string }, signal: AbortSignal): Promise<void>;
+  /** @returns what the registry said: `unsupported` where it never deletes. */
+  deleteManifest(repository: Repository, digest: string, signal: AbortSignal): Promise<"deleted" | "absent" | "unsupported">;
+  /** Begins an upload and takes it back: nothing is stored. Rejects where the registry would not take one. */
+  tryPush(repository: Repository, signal: AbortSignal): Promise<void>;
+  /** Tags of a repository; the first ones where there are many. */
+  tags(repository: Repository, signal: AbortSignal): Promise<readonly string[]>;
+  /** Whether the registry answers who asks with these credentials, or without any. */
+  isOpen(repository: Repository, signal: AbortSignal): Promise<boolean>;
 }
 
 const defaultQuietMs = 30_000;
@@ -43,10 +60,16 @@ export const progressBytes = 16 * 1024;
 const maxRedirects = 5;
 const maxErrorBytes = 64 * 1024;
 const maxTokenBytes = 256 * 1024;
+const maxListBytes = 1024 * 1024;
+/** A body in memory is handed to the connection in parts of this size, so that its progress can be seen. */
+const partBytes = 256 * 1024;
+/** Of what a registry says about a push that it did not take. */
+const maxSaidCharacters = 200;
 /** How long a token is used that does not say how long it lasts. Source: distribution docs/spec/auth/token.md (main). */
 const tokenSeconds = 60;
 
-type Action = "pull" | "pull,push";
+/** As the scope of a token spells it. Source: distribution docs/spec/auth/scope.md (main). */
+type Action = "pull" | "pull,push" | "delete";
 
 interface Endpoint {
   readonly origin: string;
@@ -54,7 +77,11 @@ interface Endpoint {
 }
 
 /** A request to a registry; the target is a path, or an address of the same registry. */
-type Ask = Omit<WireRequest, "url" | "trust"> & { readonly target: string | URL };
+type Ask = Omit<WireRequest, "url" | "trust"> & {
+  readonly target: string | URL;
+  /** Path of a repository that is read from as well. */
+  readonly alsoPulls?: string;
+};
 
 /** What a registry accepted as an answer to its challenge. */
 interface Authorization {
@@ -82,10 +109,16 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     else signal.addEventListener("abort", onAbort, { once: true });
     const release = () => signal.removeEventListener("abort", onAbort);
     let left = quietMs;
+    let began = 0;
+    let cancel = () => {};
+    const arm = () => {
+      cancel();
+      began = clock.monotonic();
+      cancel = clock.after(left, () => stop.abort(new WireFailure("unreachable", `no progress within ${quietMs} ms`)));
+    };
     /** Waits for the other side, no longer than the quiet time in all since it last got on. */
     async function waited<T>(work: () => Promise<T>): Promise<T> {
-      const began = clock.monotonic();
-      const cancel = clock.after(left, () => stop.abort(new WireFailure("unreachable", `no progress within ${quietMs} ms`)));
+      arm();
       try {
         return await work();
       } finally {
@@ -93,11 +126,22 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
         left = Math.max(0, left - (clock.monotonic() - began));
       }
     }
+    /** What the other side has taken of a body is progress too. */
+    const sent = (body: StreamedBody): StreamedBody => ({
+      sizeBytes: body.sizeBytes,
+      async *open() {
+        for await (const chunk of body.open()) {
+          yield chunk;
+          left = quietMs;
+          arm();
+        }
+      },
+    });
     const failed = (error: unknown) => {
       release();
       signal.throwIfAborted();
       if (!(error instanceof WireFailure)) throw error;
-      throw unreachable(host, error.message, error.kind === "unreachable", { kind: error.kind }, error);
+      throw unreachable(host, error.message, error.kind === "unreachable", { kind: error.kind, ...(error.issuer === undefined ? {} : { issuer: error.issuer }) }, error);
     };
     async function* watched(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       const iterator = chunks[Symbol.asyncIterator]();
@@ -121,7 +165,9 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
       }
     }
     try {
-      const response = await waited(() => wire(request, stop.signal));
+      const { body, ...rest } = request;
+      const watchedBody = body === undefined || (body instanceof Uint8Array && body.length <= partBytes) ? body : sent(body instanceof Uint8Array ? inParts(body) : body);
+      const response = await waited(() => wire({ ...rest, ...(watchedBody === undefined ? {} : { body: watchedBody }), ...(options.proxy === undefined ? {} : { proxy: options.proxy }) }, stop.signal));
       left = quietMs;
       return { ...response, chunks: watched(response.chunks) };
     } catch (error) {
@@ -185,10 +231,11 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
   }
 
   /** As {@link send}, with what the registry wants to see of us, and following where it points. */
-  async function exchange(repository: Repository, action: Action, request: Ask, signal: AbortSignal): Promise<WireResponse> {
+  async function exchange(repository: Repository, action: Action, { alsoPulls, ...request }: Ask, signal: AbortSignal): Promise<WireResponse> {
     const { host } = repository;
     const endpoint = await endpointOf(repository, signal);
-    const key = `${endpoint.origin}/${repository.path} ${action}`;
+    const scopes = [`repository:${repository.path}:${action}`, ...(alsoPulls === undefined ? [] : [`repository:${alsoPulls}:pull`])];
+    const key = `${endpoint.origin} ${scopes.join(" ")}`;
     for (let asked = false; ; asked = true) {
       const known = authorizations.get(key);
       const authorization = known !== undefined && known.untilMs > clock.monotonic() ? known.value : undefined;
@@ -197,7 +244,7 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
       if (response.status !== 401 || asked || !home) return response;
       const challenge = response.headers["www-authenticate"] ?? "";
       await discard(response);
-      authorizations.set(key, await answer(repository, endpoint, action, challenge, host, signal));
+      authorizations.set(key, await answer(repository, endpoint, action, scopes, challenge, host, signal));
     }
   }
 
@@ -220,36 +267,35 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     }
   }
 
-  async function answer(repository: Repository, endpoint: Endpoint, action: Action, header: string, host: string, signal: AbortSignal): Promise<Authorization> {
+  async function answer(repository: Repository, endpoint: Endpoint, action: Action, scopes: readonly string[], header: string, host: string, signal: AbortSignal): Promise<Authorization> {
     const credentials = credentialsFor(options.auth, repository);
     const unauthorized = (problem: string) => new McoError("MCO_IMAGE_UNAUTHORIZED", { host, repository: repository.path, problem, retryable: false });
     const challenges = parseChallenges(header);
     if (credentials?.kind === "registryToken") return { value: `Bearer ${credentials.token}`, untilMs: Infinity };
     const bearer = challenges.find(({ scheme, parameters }) => scheme === "bearer" && parameters["realm"] !== undefined);
-    if (bearer !== undefined) return token(repository, endpoint, action, bearer.parameters, credentials, signal);
+    if (bearer !== undefined) return token(repository, endpoint, action, scopes, bearer.parameters, credentials, signal);
     if (credentials === undefined) throw unauthorized("it asks for credentials, and the auth file has none for it");
     if (!challenges.some(({ scheme }) => scheme === "basic") || credentials.kind !== "password") throw unauthorized("it asks for a kind of credentials that the auth file does not have");
     return { value: basic(credentials), untilMs: Infinity };
   }
 
   /** Source of the flow: distribution docs/spec/auth/token.md and oauth.md (main). */
-  async function token(repository: Repository, endpoint: Endpoint, action: Action, { realm = "", service }: Readonly<Record<string, string>>, credentials: Credentials | undefined, signal: AbortSignal): Promise<Authorization> {
+  async function token(repository: Repository, endpoint: Endpoint, action: Action, scopes: readonly string[], { realm = "", service }: Readonly<Record<string, string>>, credentials: Credentials | undefined, signal: AbortSignal): Promise<Authorization> {
     const url = URL.parse(realm);
     const { host } = repository;
     if (url === null || !["http:", "https:"].includes(url.protocol)) throw unreachable(host, "its token service has no address", false);
     if (url.protocol === "http:" && new URL(endpoint.origin).protocol === "https:") throw unreachable(host, "its token service does not speak TLS", false);
-    const scope = `repository:${repository.path}:${action}`;
     const trust: Trust = { authorities: [...new Set([...(await options.certificates(url.host)), ...endpoint.trust.authorities])], unverified: endpoint.trust.unverified };
     let response: WireResponse;
     if (credentials?.kind === "identityToken") {
-      const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: credentials.token, client_id: "mco", scope, ...(service === undefined ? {} : { service }) });
+      const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: credentials.token, client_id: "mco", scope: scopes.join(" "), ...(service === undefined ? {} : { service }) });
       response = await send({ method: "POST", url, headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" }, body: Buffer.from(form.toString()), trust }, signal);
     } else {
       if (service !== undefined) url.searchParams.set("service", service);
-      url.searchParams.set("scope", scope);
+      for (const scope of scopes) url.searchParams.append("scope", scope);
       response = await send({ method: "GET", url, headers: { accept: "application/json", ...(credentials?.kind === "password" ? { authorization: basic(credentials) } : {}) }, trust }, signal);
     }
-    if (response.status !== 200) throw await refusalOf(response, repository, "token");
+    if (response.status !== 200) throw await refusalOf(response, repository, action, "token");
     const began = clock.monotonic();
     const text = new TextDecoder().decode(await read(response, maxTokenBytes, "the token", url.host));
     let parsed: { readonly token?: unknown; readonly access_token?: unknown; readonly expires_in?: unknown };
@@ -264,10 +310,11 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     return { value: `Bearer ${value}`, untilMs: began + seconds * 900 };
   }
 
-  async function refusalOf(response: WireResponse, repository: Repository, what: string): Promise<McoError> {
+  async function refusalOf(response: WireResponse, repository: Repository, action: Action, what: string): Promise<McoError> {
     const { status } = response;
+    const doing = action === "pull,push" ? "push" : action;
     const body = await discard(response);
-    const facts = { host: repository.host, repository: repository.path, what, status, ...codeIn(body) };
+    const facts = { host: repository.host, repository: repository.path, action: doing, what, status, ...codeIn(body), ...(doing === "pull" ? {} : textIn(body)) };
     if (status === 401 || status === 403) return new McoError("MCO_IMAGE_UNAUTHORIZED", { ...facts, retryable: false });
     if (status === 404) return new McoError("MCO_IMAGE_ABSENT", { ...facts, retryable: false });
     const retryable = status === 408 || status === 429 || status >= 500;
@@ -275,14 +322,44 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     return new McoError("MCO_IMAGE_UNREACHABLE", { ...facts, ...(retryable && seconds > 0 ? { retryAfterMs: seconds * 1000 } : {}), retryable });
   }
 
-  const pulled = (repository: Repository, target: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) => exchange(repository, "pull", { method: "GET", target: `/v2/${repository.path}/${target}`, headers: { "accept-encoding": "identity", ...headers } }, signal);
+  const at = ({ path }: Repository, target: string) => `/v2/${path}/${target}`;
+  const pulled = (repository: Repository, target: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) => exchange(repository, "pull", { method: "GET", target: at(repository, target), headers: { "accept-encoding": "identity", ...headers } }, signal);
+  const pushed = (repository: Repository, request: Ask, signal: AbortSignal) => exchange(repository, "pull,push", request, signal);
+
+  /** Whether a HEAD request finds something. */
+  async function finds(repository: Repository, action: Action, target: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<boolean> {
+    const response = await exchange(repository, action, { method: "HEAD", target: at(repository, target), headers }, signal);
+    if (response.status !== 200 && response.status !== 404) throw await refusalOf(response, repository, action, target.replace("s/", " "));
+    await discard(response);
+    return response.status === 200;
+  }
+
+  /** Begins an upload and gives where it goes on. */
+  async function beginUpload(repository: Repository, mount: { readonly digest: string; readonly from: string } | undefined, what: string, signal: AbortSignal): Promise<{ readonly status: number; readonly place: URL | undefined }> {
+    const query = mount === undefined ? "" : `?mount=${encodeURIComponent(mount.digest)}&from=${encodeURIComponent(mount.from)}`;
+    const begun = await pushed(repository, { method: "POST", target: at(repository, `blobs/uploads/${query}`), headers: {}, body: new Uint8Array(), ...(mount === undefined ? {} : { alsoPulls: mount.from }) }, signal);
+    if (begun.status !== 202 && !(begun.status === 201 && mount !== undefined)) throw await refusalOf(begun, repository, "pull,push", what);
+    await discard(begun);
+    if (begun.status === 201) return { status: 201, place: undefined };
+    const { origin } = await endpointOf(repository, signal);
+    const place = URL.parse(begun.headers["location"] ?? "", origin);
+    if (place === null || place.origin !== new URL(origin).origin) throw unreachable(repository.host, "it wants a blob to be sent elsewhere", false);
+    return { status: 202, place };
+  }
+
+  /** Takes an upload back. One that stays is the registry's to clear away, so nothing depends on its answer. */
+  async function endUpload(repository: Repository, place: URL | undefined, signal: AbortSignal): Promise<void> {
+    if (place !== undefined) await discard(await pushed(repository, { method: "DELETE", target: place, headers: {} }, signal));
+  }
 
   return {
     async manifest(repository, name, signal) {
       const response = await pulled(repository, `manifests/${name}`, { accept: acceptedManifests }, signal);
-      if (response.status !== 200) throw await refusalOf(response, repository, `manifest ${name}`);
+      if (response.status !== 200) throw await refusalOf(response, repository, "pull", `manifest ${name}`);
       return { bytes: await read(response, imageLimits.manifestBytes, "the manifest", repository.host), mediaType: response.headers["content-type"] };
     },
+
+    hasManifest: (repository, name, signal) => finds(repository, "pull", `manifests/${name}`, { accept: acceptedManifests }, signal),
 
     async blob(repository, digest, from, signal) {
       const target = `blobs/${digest}`;
@@ -296,39 +373,81 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
         await discard(response);
         throw unreachable(repository.host, "it gave another part of a blob than was asked for", true);
       }
-      if (response.status !== 200 && response.status !== 206) throw await refusalOf(response, repository, `blob ${digest}`);
+      if (response.status !== 200 && response.status !== 206) throw await refusalOf(response, repository, "pull", `blob ${digest}`);
       return { from: start, chunks: response.chunks };
     },
 
-    async hasBlob(repository, digest, signal) {
-      const response = await exchange(repository, "pull,push", { method: "HEAD", target: `/v2/${repository.path}/blobs/${digest}`, headers: {} }, signal);
-      if (response.status === 200 || response.status === 404) {
-        await discard(response);
-        return response.status === 200;
-      }
-      throw await refusalOf(response, repository, `blob ${digest}`);
+    hasBlob: (repository, digest, signal) => finds(repository, "pull,push", `blobs/${digest}`, {}, signal),
+
+    async putBlob(repository, digest, body, signal) {
+      const what = `blob ${digest}`;
+      const { place } = await beginUpload(repository, undefined, what, signal);
+      if (place === undefined) throw new Error("bug: an upload that was not begun");
+      place.searchParams.set("digest", digest);
+      const response = await pushed(repository, { method: "PUT", target: place, headers: { "content-type": "application/octet-stream" }, body }, signal);
+      if (response.status !== 201) throw await refusalOf(response, repository, "pull,push", what);
+      await discard(response);
     },
 
-    async putBlob(repository, digest, bytes, signal) {
-      const begun = await exchange(repository, "pull,push", { method: "POST", target: `/v2/${repository.path}/blobs/uploads/`, headers: {}, body: new Uint8Array() }, signal);
-      if (begun.status !== 202) throw await refusalOf(begun, repository, `blob ${digest}`);
-      await discard(begun);
-      const { origin } = await endpointOf(repository, signal);
-      const place = URL.parse(begun.headers["location"] ?? "", origin);
-      if (place === null || place.origin !== new URL(origin).origin) throw unreachable(repository.host, "it wants a blob to be sent elsewhere", false);
-      place.searchParams.set("digest", digest);
-      const response = await exchange(repository, "pull,push", { method: "PUT", target: place, headers: { "content-type": "application/octet-stream" }, body: bytes }, signal);
-      if (response.status !== 201) throw await refusalOf(response, repository, `blob ${digest}`);
-      await discard(response);
+    async mountBlob(repository, digest, from, signal) {
+      const { status, place } = await beginUpload(repository, { digest, from: from.path }, `blob ${digest}`, signal);
+      await endUpload(repository, place, signal);
+      return status === 201;
     },
 
     async putManifest(repository, name, { bytes, mediaType }, signal) {
-      const response = await exchange(repository, "pull,push", { method: "PUT", target: `/v2/${repository.path}/manifests/${name}`, headers: { "content-type": mediaType }, body: bytes }, signal);
-      if (response.status !== 201) throw await refusalOf(response, repository, `manifest ${name}`);
+      const response = await pushed(repository, { method: "PUT", target: at(repository, `manifests/${name}`), headers: { "content-type": mediaType }, body: bytes }, signal);
+      if (response.status !== 201) throw await refusalOf(response, repository, "pull,push", `manifest ${name}`);
       await discard(response);
     },
+
+    async deleteManifest(repository, digest, signal) {
+      const response = await exchange(repository, "delete", { method: "DELETE", target: at(repository, `manifests/${digest}`), headers: {} }, signal);
+      if (![200, 202, 404, 405].includes(response.status)) throw await refusalOf(response, repository, "delete", `manifest ${digest}`);
+      const body = await discard(response);
+      if (response.status === 405 || codeIn(body).says === "UNSUPPORTED") return "unsupported";
+      return response.status === 404 ? "absent" : "deleted";
+    },
+
+    async tryPush(repository, signal) {
+      const { place } = await beginUpload(repository, undefined, "upload", signal);
+      await endUpload(repository, place, signal);
+    },
+
+    async tags(repository, signal) {
+      const response = await pulled(repository, "tags/list", {}, signal);
+      if (response.status !== 200) throw await refusalOf(response, repository, "pull", "tags");
+      return tagsIn(await read(response, maxListBytes, "the list of tags", repository.host), repository.host);
+    },
+
+    async isOpen(repository, signal) {
+      try {
+        const response = await exchange(repository, "pull", { method: "GET", target: "/v2/", headers: {} }, signal);
+        await discard(response);
+        return response.status === 200;
+      } catch (error) {
+        if (error instanceof McoError && error.code === "MCO_IMAGE_UNAUTHORIZED") return false;
+        throw error;
+      }
+    },
   };
+
+  function tagsIn(bytes: Uint8Array, host: string): readonly string[] {
+    try {
+      const { tags } = (JSON.parse(new TextDecoder().decode(bytes)) ?? {}) as { readonly tags?: unknown };
+      return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string") : [];
+    } catch (cause) {
+      throw unreachable(host, "its list of tags is not JSON", false, {}, cause);
+    }
+  }
 }
+
+const inParts = (bytes: Uint8Array): StreamedBody => ({
+  sizeBytes: bytes.length,
+  async *open() {
+    for (let at = 0; at < bytes.length; at += partBytes) yield bytes.subarray(at, at + partBytes);
+  },
+});
 
 const basic = ({ user, password }: Extract<Credentials, { kind: "password" }>) => `Basic ${Buffer.from(`${user}:${password}`, "utf8").toString("base64")}`;
 
@@ -340,4 +459,18 @@ function codeIn(body: Uint8Array): { readonly says?: string } {
   } catch {
     return {}; // Not every server in between answers with JSON.
   }
+}
+
+/** What a registry says about a push that it did not take, since a person has to act on it: short, and without secrets. */
+function textIn(body: Uint8Array): { readonly problem?: string } {
+  const whole = new TextDecoder().decode(body.subarray(0, 16_384));
+  let text = whole;
+  try {
+    const message = (JSON.parse(whole) as { readonly errors?: readonly { readonly message?: unknown }[] } | null)?.errors?.[0]?.message;
+    if (typeof message === "string") text = message;
+  } catch {
+    if (/^\s*</.test(text)) return {}; // A page for browsers.
+  }
+  const problem = redactText(text.replaceAll(/[\p{C}\s]+/gu, " ").trim()).slice(0, maxSaidCharacters);
+  return problem === "" ? {} : { problem };
 }

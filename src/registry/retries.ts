@@ -17,11 +17,11 @@ export const freshStartBytes = 1024 * 1024;
 export const isRetryable = (error: unknown): error is McoError => error instanceof McoError && error.facts["retryable"] === true;
 
 /**
- * Runs `attempt` until it succeeds, fails for good, or has failed {@link retrySchedule}`.failures` times in a row.
+ * Runs `attempt` until it succeeds, fails for good, or has failed `limit` times in a row.
  *
  * @param received how many bytes have arrived so far, over all attempts.
  */
-export async function retried<T>(attempt: () => Promise<T>, { clock, random, received = () => 0 }: { readonly clock: Clock; readonly random: Random; readonly received?: () => number }, signal: AbortSignal): Promise<T> {
+export async function retried<T>(attempt: () => Promise<T>, { clock, random, received = () => 0, limit = retrySchedule.failures }: { readonly clock: Clock; readonly random: Random; readonly received?: () => number; readonly limit?: number }, signal: AbortSignal): Promise<T> {
   let failures = 0;
   let receivedBefore = received();
   for (;;) {
@@ -32,7 +32,7 @@ export async function retried<T>(attempt: () => Promise<T>, { clock, random, rec
       if (!isRetryable(error)) throw error;
       failures = received() - receivedBefore >= freshStartBytes ? 1 : failures + 1;
       receivedBefore = received();
-      if (failures >= retrySchedule.failures) throw error;
+      if (failures >= limit) throw error;
       const asked = Number(error.facts["retryAfterMs"] ?? 0);
       await clock.sleep(Math.max(backedOff(random, failures, retrySchedule), Math.min(asked, maxRetryAfterMs)), signal);
     }

@@ -192,36 +192,90 @@ function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {
 }
 
 export interface PlainEntry {
+  /** Without a slash at its beginning. */
   readonly path: string;
-  readonly kind: "file" | "folder";
+  readonly kind: "file" | "folder" | "link";
   readonly mode: number;
-  readonly contents: Uint8Array;
+  /** Numeric; root when absent. */
+  readonly uid?: number;
+  readonly gid?: number;
+  /** Of files. */
+  readonly contents?: Uint8Array;
+  /** Of links. */
+  readonly target?: string;
 }
 
-/** An archive of files and folders that all belong to root and are as old as the epoch: the same entries, the same bytes. */
-export function writeTar(entries: readonly PlainEntry[]): Uint8Array {
+/** What the fields of a plain header hold at most. */
+const maxNameBytes = 100;
+const maxOctal7 = 0o7777777;
+
+/**
+ * An archive of files, folders and links that are all of one age: the same entries, the same bytes. What a plain header
+ * cannot hold goes into an extended one before it.
+ *
+ * @param seconds since the epoch.
+ */
+export function writeTar(entries: readonly PlainEntry[], seconds = 0): Uint8Array {
   const blocks: Uint8Array[] = [];
-  for (const { path, kind, mode, contents } of entries) {
-    const header = new Uint8Array(blockBytes);
-    const put = (text: string, at: number) => header.set(Buffer.from(text, "utf8"), at);
-    const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, "0")}\0`;
-    const name = kind === "folder" ? `${path}/` : path;
-    if (Buffer.byteLength(name) > 100) throw new Error(`bug: ${name} is too long for a plain header`);
-    put(name, 0);
-    put(octal(mode, 8), 100);
-    put(octal(0, 8), 108);
-    put(octal(0, 8), 116);
-    put(octal(contents.length, 12), 124);
-    put(octal(0, 12), 136);
-    put(" ".repeat(8), 148);
-    put(kind === "folder" ? "5" : "0", 156);
-    put("ustar\x0000", 257);
-    put("root", 265);
-    put("root", 297);
-    put(octal(0, 8), 329);
-    put(octal(0, 8), 337);
-    put(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0 `, 148);
-    blocks.push(header, contents, new Uint8Array(paddingOf(contents.length)));
+  for (const entry of entries) {
+    const name = entry.kind === "folder" ? `${entry.path}/` : entry.path;
+    const { uid = 0, gid = 0, target = "" } = entry;
+    const extended = Object.entries({
+      ...(gid > maxOctal7 ? { gid: String(gid) } : {}),
+      ...(Buffer.byteLength(target) > maxNameBytes ? { linkpath: target } : {}),
+      ...(Buffer.byteLength(name) > maxNameBytes ? { path: name } : {}),
+      ...(uid > maxOctal7 ? { uid: String(uid) } : {}),
+    });
+    if (extended.length > 0) {
+      const records = Buffer.from(extended.map(([key, value]) => recordOf(key, value)).join(""), "utf8");
+      blocks.push(headerOf({ name: "././@PaxHeader", type: "x", mode: 0o644, uid: 0, gid: 0, size: records.length, seconds, target: "" }), records, new Uint8Array(paddingOf(records.length)));
+    }
+    const contents = entry.kind === "file" ? (entry.contents ?? new Uint8Array()) : new Uint8Array();
+    blocks.push(headerOf({ name, type: tarTypes[entry.kind], mode: entry.mode, uid, gid, size: contents.length, seconds, target }), contents, new Uint8Array(paddingOf(contents.length)));
   }
   return Buffer.concat([...blocks, new Uint8Array(2 * blockBytes)]);
+}
+
+const tarTypes = { file: "0", link: "2", folder: "5" } as const;
+
+interface Header {
+  readonly name: string;
+  readonly type: string;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly size: number;
+  readonly seconds: number;
+  readonly target: string;
+}
+
+function headerOf({ name, type, mode, uid, gid, size, seconds, target }: Header): Uint8Array {
+  const header = new Uint8Array(blockBytes);
+  const put = (text: string, at: number) => header.set(Buffer.from(text, "utf8").subarray(0, maxNameBytes), at);
+  const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, "0")}\0`;
+  put(name, 0);
+  put(octal(mode, 8), 100);
+  put(octal(Math.min(uid, maxOctal7), 8), 108);
+  put(octal(Math.min(gid, maxOctal7), 8), 116);
+  put(octal(size, 12), 124);
+  put(octal(seconds, 12), 136);
+  put(" ".repeat(8), 148);
+  put(type, 156);
+  put(target, 157);
+  put("ustar\x0000", 257);
+  if (uid === 0) put("root", 265);
+  if (gid === 0) put("root", 297);
+  put(octal(0, 8), 329);
+  put(octal(0, 8), 337);
+  put(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0 `, 148);
+  return header;
+}
+
+/** A record of an extended header: its length counts itself. */
+function recordOf(key: string, value: string): string {
+  const rest = ` ${key}=${value}\n`;
+  const bytes = Buffer.byteLength(rest);
+  let length = bytes + String(bytes).length;
+  if (String(length).length !== String(bytes).length) length = bytes + String(length).length;
+  return `${length}${rest}`;
 }

@@ -6,13 +6,28 @@ export interface Trust {
   readonly unverified: boolean;
 }
 
+/** Proxies by the scheme of what is asked, and hosts that are asked without (as the variables of the same names have it). */
+export interface ProxySettings {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  readonly noProxy?: string;
+}
+
 export interface WireRequest {
-  readonly method: "GET" | "HEAD" | "POST" | "PUT";
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   readonly url: URL;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  readonly body?: Uint8Array | StreamedBody;
   readonly trust: Trust;
+  readonly proxy?: ProxySettings;
+}
+
+/** A body that is not held in memory. */
+export interface StreamedBody {
+  readonly sizeBytes: number;
+  /** The bytes from the first one on. Called again where the request is sent again. */
+  open(): AsyncIterable<Uint8Array>;
 }
 
 export interface WireResponse {
@@ -30,9 +45,12 @@ export class WireFailure extends Error {
   override readonly name = "WireFailure";
   /** `notTls`: it answered, but not in TLS. `untrusted`: its certificate is not believed. */
   readonly kind: "unreachable" | "notTls" | "untrusted";
+  /** Who signed a certificate that is not believed. */
+  readonly issuer: string | undefined;
 
-  constructor(kind: "unreachable" | "notTls" | "untrusted", message: string, options?: { readonly cause?: unknown }) {
+  constructor(kind: "unreachable" | "notTls" | "untrusted", message: string, options?: { readonly cause?: unknown; readonly issuer?: string | undefined }) {
     super(message, options);
     this.kind = kind;
+    this.issuer = options?.issuer;
   }
 }

@@ -2,6 +2,8 @@ import { ClusterOperator } from "../api/cluster-operator.ts";
 import type { JournalLine } from "../api/journal-line.ts";
 import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
@@ -14,7 +16,7 @@ import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
 import { type AwayDaemon, type Failing, type HealthFacts, type HealthType, type LeaderFacts, type Told, healthConditions, healthReasonKey } from "../core/health.ts";
 import { lineOf } from "../core/journal.ts";
 import { poolStatusInputs } from "../core/pool-status.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, watching } from "../kube/controller.ts";
 import { settled } from "../kube/outcome.ts";
@@ -88,6 +90,8 @@ export function healthChild(): Child {
                 return before !== undefined && after !== undefined && equalValues([before.spec, before.metadata.generation, before.status?.observedGeneration, poolStatusInputs(before)], [after.spec, after.metadata.generation, after.status?.observedGeneration, poolStatusInputs(after)]) ? [] : [one];
               },
             }),
+            watching({ resource: MachineOSConfig, concerns: ({ key, after }) => (members.putMachineOSConfig(key, after, clock.now()).length > 0 ? [one] : []) }),
+            watching({ resource: MachineOSBuild, keep: slimBuild, concerns: ({ key, before, after }) => (members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : []) }),
             watching({
               resource: MachineConfigNode,
               concerns: ({ key, before, after }) => {

@@ -2,7 +2,6 @@ import type { MachineConfig } from "../../src/api/machine-config.ts";
 import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../../src/core/node-config.ts";
 import { ignitionOf } from "../../src/core/validate-machine-config.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
-import type { MemoryImage } from "../../src/host/memory/memory-host.ts";
 
 /** Stands in everything that nobody but the machine may see: contents of files, keys, hashes. */
 export const canary = "cAnArY";
@@ -27,7 +26,7 @@ const accounts = { "/etc/passwd": "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:
 /** Two operating systems, of which the second ships another default, one file more and one fewer. */
 export const firstImage = `os.example.com/one@sha256:${"1".repeat(64)}`;
 export const secondImage = `os.example.com/two@sha256:${"2".repeat(64)}`;
-export const images: Readonly<Record<string, MemoryImage>> = {
+export const images: Readonly<Record<string, { readonly etc: Readonly<Record<string, string>>; readonly usr: Readonly<Record<string, string>> }>> = {
   [firstImage]: {
     etc: { ...accounts, "/etc/chrony.conf": "pool one\n", "/etc/vendor.conf": "1\n", "/etc/only-one.conf": "1\n", "/etc/containers/registries.conf": "" },
     usr: { [crio]: vendorUnit("containers"), "/usr/lib/systemd/system/vendor.service": vendorUnit("vendor") },

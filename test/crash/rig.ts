@@ -109,7 +109,7 @@ export interface Expectation {
 }
 
 /** Verbs that only look. Every other one is an effect, so that a new verb counts without anybody's help. */
-const looking = new Set(["files.read", "files.vendor", "files.freeBytes", "units.state", "os.status", "os.installed", "os.finaliseFailure", "users.lookup", "users.group", "users.passwordHash", "ledger.read", "books.read"]);
+const looking = new Set(["files.read", "files.vendor", "files.freeBytes", "units.state", "os.status", "os.installed", "os.finaliseFailure", "os.labels", "users.lookup", "users.group", "users.passwordHash", "ledger.read", "books.read"]);
 
 const never = new Promise<never>(() => undefined);
 /** What is thrown through the machinery when the daemon has died: its own code never sees it. */
@@ -185,7 +185,8 @@ export class Rig {
     } finally {
       rig.#life?.kill();
       for (const stream of rig.#streams) stream.abort();
-      await rig.subject.close();
+      // What failed while the machine was being made is told instead.
+      await (rig.subject as Subject | undefined)?.close();
     }
     return rig;
   }

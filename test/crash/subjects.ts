@@ -8,7 +8,8 @@ import { directoryHost, directoryMachine } from "../../src/host/directory/direct
 import { type Disk, systemDisk } from "../../src/host/directory/disk.ts";
 import type { Host, HostEntry, Link, Machine, PlainFile } from "../../src/host/host.ts";
 import { type MemoryHost, memoryHost } from "../../src/host/memory/memory-host.ts";
-import { configurationOf, unitFolder } from "../../src/host/unit-model.ts";
+import { unitFolder } from "../../src/core/install-links.ts";
+import { configurationOf } from "../../src/host/unit-model.ts";
 import type { Random } from "../../src/ports/random.ts";
 import { firstImage, images } from "./contents.ts";
 import { DiskModel, layDown } from "./recording-disk.ts";

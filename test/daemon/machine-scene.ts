@@ -18,6 +18,7 @@ import { type MemoryHost, type MemoryHostOptions, memoryHost } from "../../src/h
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
+import { type Settled, settleMachine } from "../../src/daemon/settle-machine.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
 import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
 import { firstBootScribe, nodeScribe } from "../../src/daemon/machine-books.ts";
@@ -81,10 +82,16 @@ export class MachineScene {
   goesDown = true;
   /** Stands between the daemon and its machine. */
   tamper: (host: Host) => Host = (host) => host;
+  /** Stands between settling and the machine. */
+  settleOn: (host: Host) => Host = (host) => host;
+  /** What every settling came to. */
+  readonly settlings: Settled[] = [];
   /** Stands between the daemon and the API server. */
   intercept: (next: HttpHandler) => HttpHandler = (next) => next;
   /** Kills the daemon at its n-th effect on the machine, counted from 1; it starts again a little later. */
   killAt: { readonly effect: number; readonly when: "before" | "after" } | undefined;
+  /** What happens in place of its start. */
+  onDeath: (() => void) | undefined;
   #effectsSoFar = 0;
   #isDown = false;
   #life: Life | undefined;
@@ -92,7 +99,7 @@ export class MachineScene {
   private constructor(cluster: InProcessCluster, kernel: Kernel, options: Partial<MemoryHostOptions>) {
     this.cluster = cluster;
     this.kernel = kernel;
-    this.host = memoryHost({ images, image: "os@sha256:1", kernelArguments: ["root=x"], random: kernel.random, ...options, onReboot: (because) => this.#reboot(because) });
+    this.host = memoryHost({ images, image: "os@sha256:1", kernelArguments: ["root=x"], random: kernel.random, settle: (host) => this.settle(host), ...options, onReboot: (because) => this.#reboot(because) });
   }
 
   static async make(options: Partial<MemoryHostOptions> & { readonly policies?: UserPolicies } = {}): Promise<MachineScene> {
@@ -226,7 +233,7 @@ export class MachineScene {
     const kube = this.cluster.client((request, signal) => life.guard(() => recorded(request, signal)), life.ports.clock);
     const events = createEventRecorder({ ...life.ports, kube, component: "machineconfigdaemon", host: this.name });
     const host = life.wrap(this.tamper(this.host), "host", (effect, when) => {
-      if (/\.(read|state|status|lookup|group|passwordHash|vendor|watch|freeBytes|installed|finaliseFailure)$/.test(effect)) return;
+      if (/\.(read|state|status|lookup|group|passwordHash|vendor|watch|freeBytes|installed|finaliseFailure|labels)$/.test(effect)) return;
       if (when === "before") this.effects.push(effect.slice("host.".length));
       this.#crashPoint(life, when);
     });
@@ -243,7 +250,7 @@ export class MachineScene {
         },
         settle: (signal) => real.settle(signal),
       };
-      await runControllers([daemonController({ host, nodeName: this.name, facts: this.facts, past })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+      await runControllers([daemonController({ host, nodeName: this.name, facts: this.facts, past, refreshCredentials: async () => void this.effects.push("credentials") })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
     })().catch(() => undefined);
   }
 
@@ -261,9 +268,23 @@ export class MachineScene {
     if (this.killAt?.effect !== this.#effectsSoFar || this.killAt.when !== when) return;
     this.killAt = undefined;
     life.kill();
+    if (this.onDeath !== undefined) {
+      this.#isDown = true;
+      this.kernel.schedule(1_000, "what follows", this.onDeath);
+      this.onDeath = undefined;
+      return;
+    }
     this.kernel.schedule(3_000, "the daemon starts again", () => {
       if (!this.#isDown && this.#life?.alive !== true) this.start();
     });
+  }
+
+  /** What the settling unit does. */
+  async settle(host: Host): Promise<void> {
+    const { ports } = new Life(this.kernel, "settle");
+    this.settlings.push(await settleMachine({ ...ports, host: this.settleOn(host) }, never));
+    const last = this.settlings.at(-1);
+    if (last?.verdict === "failed") throw new Error(last.cause);
   }
 
   /** The machine goes down and comes up again; without `orderly` it loses its power. */
@@ -285,12 +306,12 @@ export class MachineScene {
   }
 
   /** The machine starts with this configuration: Ignition has done its part, the rest is done before there is a daemon. */
-  async firstBoot(name: string, content: Content): Promise<void> {
+  async firstBoot(name: string, content: Content, images: Readonly<Record<string, string>> = {}): Promise<void> {
     const config = machineConfigOf(name, content);
     for (const [path, text] of Object.entries(content.files ?? {})) await this.put(path, text);
     await this.put(hostPaths.servedConfig, JSON.stringify(config), 0o600);
     await this.put(hostPaths.encapsulated, JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }));
-    await this.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: name, [annotations.desiredConfig]: name, [annotations.state]: "Done" }));
+    await this.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: name, [annotations.desiredConfig]: name, [annotations.state]: "Done", ...images }));
     this.goesDown = false;
     await this.act(async () => {
       const { ports } = new Life(this.kernel, "first boot");
@@ -316,9 +337,9 @@ export class MachineScene {
   }
 
   /** A machine that has this configuration and is in service with it. */
-  async settledOn(name: string, content: Content): Promise<void> {
+  async settledOn(name: string, content: Content, images: Readonly<Record<string, string | null>> = {}): Promise<void> {
     await this.config(name, content);
-    await this.desire(name);
+    await this.annotate({ [annotations.desiredConfig]: name, ...images });
     this.start();
     await this.untilDone(name);
     this.reboots.length = 0;

@@ -290,7 +290,7 @@ describe("a boot that is not the one that was asked for", () => {
 test("documents of a newer daemon stop this one before it touches anything", async () => {
   const scene = await MachineScene.make();
   await scene.config("rendered-1", one);
-  await scene.host.ledger.write("ledger.json", JSON.stringify({ v: 2 }), signal);
+  await scene.host.ledger.write("ledger.json", JSON.stringify({ v: 3 }), signal);
   await scene.desire("rendered-1");
   scene.start();
   await scene.untilState("Degraded");

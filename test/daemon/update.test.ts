@@ -119,9 +119,19 @@ describe("an update", () => {
     expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-2");
   });
 
-  test("drains anew when somebody puts the machine back into service between its drain and its reboot", async () => {
+  test.each([
+    { watch: "its watch says so", behind: false },
+    { watch: "its watch is behind", behind: true },
+  ])("drains anew when somebody puts the machine back into service between its drain and its reboot: $watch", async ({ behind }) => {
     const scene = await settled();
     let announced = 0;
+    const stall = Promise.withResolvers<undefined>();
+    const whileBehind = async function* whileBehind(body: AsyncIterable<string | Uint8Array>) {
+      for await (const chunk of body) {
+        if (announced === 1) await stall.promise;
+        yield chunk;
+      }
+    };
     scene.intercept = (next) => async (request, signal) => {
       const answer = await next(request, signal);
       if (request.method === "PATCH" && request.target.includes("/nodes/") && String(request.body).includes('"Rebooting"')) {
@@ -130,8 +140,12 @@ describe("an update", () => {
         await scene.kube.patch(kubernetes.Node, { name: scene.name }, { type: "merge", body: { spec: { unschedulable: null } } });
         await scene.kube.create(kubernetes.Pod, { apiVersion: "v1", kind: "Pod", metadata: { name: "came-since", namespace: "default" }, spec: { nodeName: scene.name, terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "i" }] } });
       }
-      return answer;
+      // The watch goes on once the daemon has stepped back.
+      if (request.method === "PATCH" && request.target.includes("/nodes/") && String(request.body).includes(`"${annotations.postConfigAction}":""`)) stall.resolve(undefined);
+      return behind && request.target.startsWith("/api/v1/nodes?") && typeof answer.body !== "string" && !(answer.body instanceof Uint8Array) ? { ...answer, body: whileBehind(answer.body) } : answer;
     };
+    scene.kill();
+    scene.start();
     await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
     await scene.until(() => Promise.resolve(scene.reboots.length === 1), "it reboots");
     // The first time it looked once more, and let be.
@@ -451,6 +465,7 @@ describe("an idle machine", () => {
     const paths = new Set(scene.requests.map(({ what }) => what.replace(/\/((?:node-)?worker-0|rendered-1)(\/status)?$/, "/OWN$2")));
     expect([...paths].filter((path) => !path.includes("/events")).sort()).toEqual([
       "GET /api/v1/nodes",
+      "GET /api/v1/nodes/OWN",
       "GET /apis/machineconfiguration.openshift.io/v1/machineconfignodes/OWN",
       "GET /apis/machineconfiguration.openshift.io/v1/machineconfigs/OWN",
       "GET /apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/OWN",

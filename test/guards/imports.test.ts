@@ -18,8 +18,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   controller: outside,
   daemon: outside,
   state: outside,
+  "os-builder": outside,
+  "build-image": outside,
   cluster: outside,
-  cli: [...outside, "operator", "controller", "daemon", "state", "cluster"],
+  cli: [...outside, "operator", "controller", "daemon", "state", "os-builder", "build-image", "cluster"],
 };
 
 /** Folders that hold drivers: only the composition root and their own layer may name them. */

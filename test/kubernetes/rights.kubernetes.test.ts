@@ -25,11 +25,9 @@ function isAskedWithin({ verb, resource }: { readonly verb: string; readonly res
 }
 
 /** Rights that only other clusters make use of. */
-function isForOtherClusters({ verb, resource }: { readonly verb: string; readonly resource: string }): boolean {
+function isForOtherClusters({ resource }: { readonly resource: string }): boolean {
   // Machines on loopback are no endpoints of a Service: there the controller is reached by its address.
-  if (resource === "services") return true;
-  // A kind that only clusters with builds have: it is asked for here, and there is nothing to watch.
-  return resource === "machineosbuilds" && verb === "watch";
+  return resource === "services";
 }
 
 /** Reading one object discloses no more than the list that a component lives by; it does so only when it meets a conflict. */
@@ -62,5 +60,5 @@ describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) =>
 
 test.skipIf(used.length === 0)("nobody but the suite's accounts lives in its namespace", () => {
   expect([...new Set(used.map(({ account }) => account))].sort()).toEqual([...accounts].sort());
-  expect(accounts).toEqual([names.objects.operator, names.objects.controller, names.objects.daemon, names.objects.state]);
+  expect(accounts).toEqual([names.objects.operator, names.objects.controller, names.objects.daemon, names.objects.state, names.objects.osBuilder]);
 });

@@ -34,8 +34,7 @@ const completed = ({ status, metadata }: ControllerConfig) => status?.observedGe
 async function makeOpenShift(): Promise<void> {
   const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true } as const;
   // The settings of the suite are a kind of OpenShift's as well, without the rules of this suite's own definition.
-  const builds = { group: names.group, version: "v1", kind: "MachineOSBuild", plural: "machineosbuilds" };
-  for (const resource of [...Object.values(openshift), MachineConfiguration, builds]) {
+  for (const resource of [...Object.values(openshift), MachineConfiguration]) {
     const { group, kind, plural, version: served } = resource;
     const name = `${plural}.${group}`;
     await cluster.kube.create(kubernetes.CustomResourceDefinition, {

@@ -39,6 +39,8 @@ export interface ClusterOptions {
   readonly controlPlane?: number;
   /** `false`: machines only, for what installs the operator itself. */
   readonly operator?: boolean;
+  /** With a registry of its own, and credentials for it. */
+  readonly imageMode?: boolean;
   /** Puts something into the cluster's folder before it starts: credentials that are there already are used. */
   readonly prepare?: (directory: string) => Promise<void>;
 }
@@ -79,10 +81,10 @@ export class TestCluster {
     this.secondsToUp = secondsToUp;
   }
 
-  static async start({ workers, controlPlane = 1, operator = true, prepare }: ClusterOptions): Promise<TestCluster> {
+  static async start({ workers, controlPlane = 1, operator = true, imageMode = false, prepare }: ClusterOptions): Promise<TestCluster> {
     const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
     await prepare?.(directory);
-    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), ...(operator ? [] : ["--without-operator"]), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), ...(operator ? [] : ["--without-operator"]), ...(imageMode ? ["--image-mode"] : []), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     let stdout = "";
     let stderr = "";
     up.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));

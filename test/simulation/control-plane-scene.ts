@@ -96,8 +96,9 @@ export class Scene {
   /** What a daemon says when its machine has its target. */
   async finish(name: string) {
     const node = await this.kube.get(kubernetes.Node, { name });
-    const desired = node?.metadata.annotations?.[annotations.desiredConfig] ?? "";
-    await this.annotate(name, { [annotations.currentConfig]: desired, [annotations.state]: "Done" });
+    const has = node?.metadata.annotations ?? {};
+    const image = has[annotations.desiredImage] ?? null;
+    await this.annotate(name, { [annotations.currentConfig]: has[annotations.desiredConfig] ?? "", [annotations.currentImage]: image, [annotations.currentOSImage]: image, [annotations.state]: "Done" });
   }
 
   /** Starts the controllers; a second start is a second process, which leads once the first is stopped. */

@@ -100,16 +100,25 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     plant: {
       transport: (transport, life) => async (request, signal) => {
         const response = await transport(request, signal);
-        if (!life.name.startsWith("daemon/") || !request.target.startsWith("/api/v1/nodes") || typeof response.body === "string" || response.body instanceof Uint8Array) return response;
+        if (!life.name.startsWith("daemon/") || !request.target.startsWith("/api/v1/nodes")) return response;
+        const believesNode = (node: Node) => {
+          const has = node.metadata.annotations;
+          const drain = has?.[annotations.desiredDrain];
+          if (has === undefined || node.kind !== "Node" || drain?.startsWith("drain-") !== true) return;
+          has[annotations.lastAppliedDrain] = drain;
+          node.spec = { ...node.spec, unschedulable: true };
+        };
         const source = response.body;
+        if (typeof source === "string" || source instanceof Uint8Array) {
+          if (request.method !== "GET" || response.status !== 200 || !request.target.startsWith("/api/v1/nodes/")) return response;
+          const node = JSON.parse(typeof source === "string" ? source : new TextDecoder().decode(source)) as Node;
+          believesNode(node);
+          return { ...response, body: JSON.stringify(node) };
+        }
         const believes = (line: string) => {
           if (line.trim() === "") return line;
           const event = JSON.parse(line) as { type: string; object: Node };
-          const has = event.object.metadata.annotations;
-          const drain = has?.[annotations.desiredDrain];
-          if (has === undefined || event.object.kind !== "Node" || drain?.startsWith("drain-") !== true) return line;
-          has[annotations.lastAppliedDrain] = drain;
-          event.object.spec = { ...event.object.spec, unschedulable: true };
+          believesNode(event.object);
           return `${JSON.stringify(event)}\n`;
         };
         return {

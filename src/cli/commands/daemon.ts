@@ -7,12 +7,14 @@ import { keepCompletingFirstBoot } from "../../daemon/first-boot.ts";
 import { firstBootScribe, nodeScribe } from "../../daemon/machine-books.ts";
 import { statusHandler } from "../../daemon/status-handler.ts";
 import { watchKubelet } from "../../daemon/watch-kubelet.ts";
+import type { Host } from "../../host/host.ts";
 import { runControllers } from "../../kube/controller.ts";
 import { meteredScribe } from "../../kube/metered-scribe.ts";
 import { httpGet, httpListen } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
 import { hostAt } from "../host-at.ts";
+import { installProgram, ownProgram } from "../install-program.ts";
 import { runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
@@ -21,6 +23,12 @@ const defaultMetricsUrl = () => {
   const hostIp = process.env["HOST_IP"] ?? "";
   return `${hostIp.startsWith("127.") ? hostIp : "127.0.0.1"}:8797`;
 };
+
+/** Machines in folders are settled by their host; on a real one the unit runs a copy that lies there. */
+async function keepProgram(host: Host, rootMount: string): Promise<void> {
+  const program = host.driver === "rpm-ostree" ? ownProgram() : undefined;
+  if (program !== undefined) await installProgram(rootMount, program);
+}
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -47,7 +55,7 @@ export async function run(args: readonly string[]): Promise<number> {
       return runProcess({ component: "daemon" }, async (ports, signal) => {
         const host = await hostAt(rootMount);
         const scribe = await firstBootScribe({ ...ports, host, version }, signal);
-        const outcome = await keepCompletingFirstBoot({ ...ports, scribe, host, file: values["machineconfig-file"] }, signal).finally(() => scribe.settle());
+        const outcome = await keepCompletingFirstBoot({ ...ports, scribe, host, file: values["machineconfig-file"], beforeStaging: () => keepProgram(host, rootMount) }, signal).finally(() => scribe.settle());
         if (outcome.verdict === "givenUp") ports.log.error({ reason: outcome.reason }, "the first boot cannot be completed; the daemon tells it once the machine has joined");
         else ports.log.info(outcome, "first boot");
       });
@@ -70,6 +78,17 @@ export async function run(args: readonly string[]): Promise<number> {
     // A machine in a folder has no kubelet of its own to ask.
     const watchesKubelet = (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
     const watching = watchesKubelet ? watchKubelet({ ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) }, signal) : undefined;
-    await Promise.all([watching, runControllers([daemonController({ host, nodeName, facts, past }), certificateController({ host, nodeName })], { ...ports, scribe, coalesceMs: 50 }, signal)]).finally(() => scribe.settle());
+    const certificates = certificateController({ host, nodeName });
+    const daemon = daemonController({
+      host,
+      nodeName,
+      facts,
+      past,
+      refreshCredentials: async (context) => {
+        await certificates.refresh(context);
+        await keepProgram(host, rootMount);
+      },
+    });
+    await Promise.all([watching, runControllers([daemon, certificates], { ...ports, scribe, coalesceMs: 50 }, signal)]).finally(() => scribe.settle());
   });
 }

@@ -1,4 +1,4 @@
-import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, kubernetes } from "../../api/index.ts";
+import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, MachineOSBuild, MachineOSConfig, kubernetes } from "../../api/index.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/object.ts";
 import { type Facts, factsOf } from "../../core/answers.ts";
@@ -48,7 +48,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
 /** Prints what is going on with each subject. @returns the exit code. */
 export async function explainSubjects(kube: KubeClient, io: Io, subjects: readonly Subject[], { json = false }: { readonly json?: boolean }): Promise<number> {
-  const { facts, operators, retention } = await read(kube);
+  const { facts, operators, retention } = await readCluster(kube);
   const explanations: Explanation[] = [];
   let missing = false;
   for (const subject of subjects) {
@@ -116,7 +116,8 @@ interface Known {
   readonly retention: (config: string) => Retention | undefined;
 }
 
-async function read(kube: KubeClient): Promise<Known> {
+/** Everything that explanations rest on. */
+export async function readCluster(kube: KubeClient): Promise<Known> {
   // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the others.
   const list = async <T extends KubeObject>(resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> => {
     try {
@@ -127,11 +128,13 @@ async function read(kube: KubeClient): Promise<Known> {
     }
   };
   const pods = (inNamespace: string, labelSelector: string) => list(kubernetes.Pod, { namespace: inNamespace, labelSelector });
-  const [pools, nodes, machineConfigNodes, machineConfigs, operators, daemonPods, operatorPods, ...etcdPods] = await Promise.all([
+  const [pools, nodes, machineConfigNodes, machineConfigs, machineOSConfigs, machineOSBuilds, operators, daemonPods, operatorPods, ...etcdPods] = await Promise.all([
     list(MachineConfigPool),
     list(kubernetes.Node),
     list(MachineConfigNode),
     list(MachineConfig),
+    list(MachineOSConfig),
+    list(MachineOSBuild),
     list(ClusterOperator),
     pods(namespace, `k8s-app=${objects.daemon}`),
     pods(namespace, `k8s-app=${objects.operator}`),
@@ -140,5 +143,5 @@ async function read(kube: KubeClient): Promise<Known> {
   ]);
   const now = systemClock.now();
   const retention = (config: string) => retentionOf(config, { pools, nodes, machineConfigNodes, machineConfigs }, now);
-  return { facts: factsOf({ pools, nodes, machineConfigNodes, machineConfigs, daemonPods, operatorPods, etcdPods: etcdPods.flat() }, now), operators, retention };
+  return { facts: factsOf({ pools, nodes, machineConfigNodes, machineConfigs, machineOSConfigs, machineOSBuilds, daemonPods, operatorPods, etcdPods: etcdPods.flat() }, now), operators, retention };
 }

@@ -1,7 +1,8 @@
 import { arch } from "node:os";
 import { resolve } from "node:path";
 import { addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
-import { stockKernelArguments, stockOsImage, writeStockOs } from "../../cluster/stock-os.ts";
+import { registryHost } from "../../cluster/cluster-registry.ts";
+import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../../cluster/stock-os.ts";
 import { runHost } from "../../cluster/host/run-host.ts";
 import { runningCluster } from "../../cluster/up.ts";
 import { McoError } from "../../api/errors.ts";
@@ -22,6 +23,9 @@ const podFlags = ["--max-semi-space-size=1"];
 
 /** Threads of Node.js each keep memory of their own that they never give back (mallopt(3)); sharing it saves another 5 MiB over forty roll-outs. */
 const podAllocator = { MALLOC_ARENA_MAX: "1" };
+
+/** How long a boot waits for settling: the kubelet is started after it, whatever comes of it. */
+const settlePatienceMs = 120_000;
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, index: { type: "string" } }, { positionals: true });
@@ -82,6 +86,24 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
     await writeStockOs(systemFiles, layout.osImages);
     const apiServer = new URL(connection.server);
     const directory = layout.host(name);
+    const program = [process.execPath, ...process.execArgv, ...podFlags, layout.bundle] as const;
+    const environment = {
+      ...podAllocator,
+      PATH: process.env["PATH"] ?? "",
+      KUBERNETES_SERVICE_HOST: apiServer.hostname,
+      KUBERNETES_SERVICE_PORT: apiServer.port,
+      ...(process.env["MCO_LOG_LEVEL"] === undefined ? {} : { MCO_LOG_LEVEL: process.env["MCO_LOG_LEVEL"] }),
+    };
+    /** A process of its own, as the unit's command would be. */
+    const settle = async (): Promise<void> => {
+      const [command, ...words] = program;
+      const { exited, kill } = systemProcesses.spawn(command, [...words, "settle", "--root-mount", `${directory}/rootfs`], { env: environment, logFile: `${directory}/settle.log`, lifeline: true });
+      const limit = ports.clock.deadline(settlePatienceMs, signal);
+      limit.signal.addEventListener("abort", () => kill("SIGKILL"), { once: true });
+      const { code } = await exited;
+      limit.cancel();
+      if (code !== 0) throw new McoError("MCO_SETTLE_FAILED", { exitCode: code, log: `${directory}/settle.log` });
+    };
     try {
       await runHost(
         {
@@ -93,8 +115,8 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
           kube,
           files: systemFiles,
           processes: systemProcesses,
-          machine: directoryMachine({ directory, images: imageTrees(layout.osImages) }),
-          os: { image: stockOsImage, kernelArguments: stockKernelArguments, packages: [], kernelType: "default" },
+          machine: directoryMachine({ directory, images: imageTrees(layout.osImages), settle }),
+          os: { image: record.imageMode === true ? stockOsImageAt(registryHost(addressesOf(record.network))) : stockOsImage, kernelArguments: stockKernelArguments, packages: [], kernelType: "default" },
           serveControl: (handle, until) => serveControl(`${directory}/control.sock`, handle, until),
           listen: httpsListen,
           tls: {
@@ -102,14 +124,8 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
             key: (await systemFiles.readText(`${layout.pki}/host-${name}.key`)) ?? "",
             clientCa: (await systemFiles.readText(`${layout.pki}/cluster-ca.crt`)) ?? "",
           },
-          program: [process.execPath, ...process.execArgv, ...podFlags, layout.bundle],
-          environment: {
-            ...podAllocator,
-            PATH: process.env["PATH"] ?? "",
-            KUBERNETES_SERVICE_HOST: apiServer.hostname,
-            KUBERNETES_SERVICE_PORT: apiServer.port,
-            ...(process.env["MCO_LOG_LEVEL"] === undefined ? {} : { MCO_LOG_LEVEL: process.env["MCO_LOG_LEVEL"] }),
-          },
+          program,
+          environment,
           version,
           architecture: arch() === "x64" ? "amd64" : arch(),
         },

@@ -5,10 +5,11 @@ import { resolve } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { kubernetes } from "../../api/kubernetes.ts";
 import { type KubeObject, conditionOf } from "../../api/object.ts";
-import { type ApiServerKind, type Layout, layoutOf, readRecord } from "../../cluster/layout.ts";
+import { type ApiServerKind, type Layout, addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { registerMachine } from "../../cluster/machine-node.ts";
 import { installManifests } from "../../operator/install-manifests.ts";
-import { stockOsImage } from "../../cluster/stock-os.ts";
+import { registryHost } from "../../cluster/cluster-registry.ts";
+import { stockOsImage, stockOsImageAt } from "../../cluster/stock-os.ts";
 import { suiteImage } from "../../cluster/host/pod-worker.ts";
 import { runCluster, runningCluster } from "../../cluster/up.ts";
 import { type ClusterStatus, isSettled } from "../../core/cluster-status.ts";
@@ -19,6 +20,8 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { writeBundle } from "../bundle.ts";
 import { type Connected, connect } from "../connect.ts";
+import { fillRegistry, hasBuildah, imageModeManifests, refusePushes } from "../image-mode.ts";
+import { imageModeTour } from "../image-mode-tour.ts";
 import { kubernetesBinaries, kubernetesVersion } from "../kubernetes-binaries.ts";
 import { drawStatus, painter } from "../draw-status.ts";
 import { runProcess } from "../run-process.ts";
@@ -38,6 +41,7 @@ interface Values {
   readonly apiServer: ApiServerKind;
   readonly apply: string | undefined;
   readonly operator: boolean;
+  readonly imageMode: boolean;
   readonly json: boolean;
   readonly quiet: boolean;
 }
@@ -50,6 +54,7 @@ export async function run(args: readonly string[]): Promise<number> {
     "api-server": { type: "string", default: "embedded" },
     apply: { type: "string" },
     "without-operator": { type: "boolean" },
+    "image-mode": { type: "boolean" },
     detach: { type: "boolean", short: "d" },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
@@ -58,6 +63,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (apiServer === undefined) throw usageError(`--api-server must be ${apiServers.join(" or ")}, not "${values["api-server"]}"`);
   const operator = values["without-operator"] !== true;
   if (!operator && values.apply !== undefined) throw usageError("--apply wants an operator: leave --without-operator out, or apply the manifests yourself");
+  if (!operator && values["image-mode"] === true) throw usageError("--image-mode wants an operator: leave --without-operator out");
   const chosen: Values = {
     directory: resolve(values.dir),
     workers: countOf(values.workers, "--workers", 0, 100),
@@ -66,6 +72,7 @@ export async function run(args: readonly string[]): Promise<number> {
     apiServer,
     apply: values.apply === undefined ? undefined : resolve(values.apply),
     operator,
+    imageMode: values["image-mode"] === true,
     json: values.json === true,
     quiet: values.quiet === true,
   };
@@ -87,7 +94,7 @@ async function detached(layout: Layout, chosen: Values): Promise<number> {
   const log = openSync(`${layout.logs}/up.log`, "a");
   const script = process.argv[1] ?? "";
   // What is to be applied, this process applies.
-  const words = ["--dir", chosen.directory, "--workers", String(chosen.workers), "--control-plane", String(chosen.controlPlane), "--api-server", chosen.apiServer, ...(chosen.operator ? [] : ["--without-operator"]), "--quiet"];
+  const words = ["--dir", chosen.directory, "--workers", String(chosen.workers), "--control-plane", String(chosen.controlPlane), "--api-server", chosen.apiServer, ...(chosen.operator ? [] : ["--without-operator"]), ...(chosen.imageMode ? ["--image-mode"] : []), "--quiet"];
   const child = spawn(process.execPath, [...process.execArgv, script, "up", ...words], { detached: true, stdio: ["ignore", log, log] });
   const ended = new AbortController();
   child.once("exit", () => ended.abort(new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` })));
@@ -135,6 +142,7 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
         apiServer: chosen.apiServer === "kubernetes" ? { kind: "kubernetes", binaries } : { kind: "embedded" },
         workers: chosen.workers,
         controlPlane: chosen.controlPlane,
+        imageMode: chosen.imageMode,
         files: systemFiles,
         processes: systemProcesses,
         program: [process.execPath, "--disable-warning=ExperimentalWarning", bundle],
@@ -143,9 +151,11 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
         pid: process.pid,
         portIsFree,
         serveControl: (handle, until) => serveControl(`${layout.directory}/control.sock`, handle, until),
-        afterApiServer: async (_credentials, until) => {
+        afterRegistry: fillRegistry,
+        afterApiServer: async (_credentials, registry, until) => {
           await untilReady(await asAdmin(), layout, chosen, until);
-          if (chosen.operator) await applyAll(await asAdmin(), installManifests({ image: suiteImage(version), osImage: stockOsImage, version }), until);
+          const osImage = registry === undefined ? stockOsImage : stockOsImageAt(registry.host);
+          if (chosen.operator) await applyAll(await asAdmin(), [...installManifests({ image: suiteImage(version), osImage, version }), ...(registry === undefined ? [] : imageModeManifests(registry))], until);
         },
         registerMachine: async (host, until) => registerMachine(await asAdmin(), host, until),
         onProgress: (line) => tell(chosen, `  ${line}`),
@@ -175,6 +185,7 @@ async function bringUp(layout: Layout, chosen: Values, { began, signal, draw }: 
     }
     await waitSettled(kube, layout, chosen, signal, show);
     if (draw) tell(chosen, `\nthe cluster is up after ${seconds(began)}`);
+    if (chosen.imageMode && draw) await imageModeTour({ kube, clock: systemClock, tell: (line) => tell(chosen, line), registry: await registryOfCluster(layout), refusePushes: (refusal) => Promise.resolve(refusePushes(layout, refusal)), hasBuildah: hasBuildah(process.env) }, signal);
     if (chosen.apply === undefined) return;
     const manifests = readManifests([chosen.apply]);
     await applyAll(kube, manifests, signal);
@@ -185,6 +196,12 @@ async function bringUp(layout: Layout, chosen: Values, { began, signal, draw }: 
   } finally {
     close();
   }
+}
+
+async function registryOfCluster(layout: Layout): Promise<string> {
+  const record = await readRecord(systemFiles, layout);
+  if (record === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
+  return registryHost(addressesOf(record.network));
 }
 
 async function printRecord(layout: Layout, began: number): Promise<void> {

@@ -43,6 +43,7 @@ export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOpt
     const mounts = (pod.spec?.containers ?? []).flatMap((container) => (container.volumeMounts ?? []).filter((mount) => mount.name === volume.name));
     if (mounts.length === 0) continue;
     if (volume.hostPath !== undefined) {
+      if (volume.hostPath.type === "DirectoryOrCreate") await files.makeDirectory(`${options.hostRoot}${volume.hostPath.path}`);
       for (const mount of mounts) {
         const link = `${podRoot}${mount.mountPath}`;
         await files.makeDirectory(link.slice(0, link.lastIndexOf("/")));

@@ -40,11 +40,13 @@ const healthyRunMs = 60_000;
 const volumeSyncMs = 60_000;
 /** Between tries of what the API server did not take. */
 const apiRetry = { firstMs: 500, lastMs: 10_000, spread: 0.2 };
+/** Of a container's last words, and of its log in their place (kubernetes/kubernetes pkg/kubelet/container/runtime.go, v1.34). */
+const lastWords = { bytes: 4096, logBytes: 2048, logLines: 80, path: "/dev/termination-log" } as const;
 
 type ContainerState =
   | { readonly is: "waiting"; readonly reason: string; readonly message: string }
   | { readonly is: "running"; readonly startedAt: string }
-  | { readonly is: "terminated"; readonly exitCode: number; readonly reason: string; readonly startedAt: string; readonly finishedAt: string };
+  | { readonly is: "terminated"; readonly exitCode: number; readonly reason: string; readonly message: string; readonly startedAt: string; readonly finishedAt: string };
 
 interface Running {
   state: ContainerState;
@@ -76,6 +78,8 @@ export class PodWorker {
   #syncVolumes = new AbortController();
   #reporting: Promise<void> | undefined;
   #ended = false;
+  /** It ran before its machine went down, and may not be started again. */
+  #cutOff = false;
 
   constructor(pod: Pod, options: PodWorkerOptions) {
     this.#pod = pod;
@@ -138,6 +142,14 @@ export class PodWorker {
       // The pod ran before this boot: what it was counts as its last state.
       this.#containers.set(status.name, { state: { is: "waiting", reason: "ContainerCreating", message: "" }, last: undefined, restarts: status.restartCount + (status.state?.waiting === undefined || status.lastState?.terminated !== undefined ? 1 : 0), child: undefined });
     }
+    const before = this.#pod.status?.containerStatuses ?? [];
+    if (this.#pod.spec?.restartPolicy === "Never" && before.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined)) {
+      const at = this.#timestamp();
+      for (const { name, state } of before) this.#set(name, { is: "terminated", exitCode: state?.terminated?.exitCode ?? 137, reason: state?.terminated?.reason ?? "Error", message: state?.terminated?.message ?? "", startedAt: state?.terminated?.startedAt ?? state?.running?.startedAt ?? at, finishedAt: state?.terminated?.finishedAt ?? at });
+      for (const { name, restartCount } of before) this.#set(name, this.#containers.get(name)?.state ?? { is: "waiting", reason: "ContainerCreating", message: "" }).restarts = restartCount;
+      this.#cutOff = true;
+      return this.#report();
+    }
     let wait = firstBackoffMs;
     while (!signal.aborted) {
       try {
@@ -197,6 +209,7 @@ export class PodWorker {
       const [program = "", ...args] = command.map((word) => this.#expand(word, container));
       const startedAt = this.#timestamp();
       const began = clock.monotonic();
+      await this.#prepareLastWords(container);
       const child = processes.spawn(program, args, { env: this.#environment(container), logFile: this.logFile(container.name), lifeline: true, group: true, cwd: this.folder });
       const running = this.#set(container.name, { is: "running", startedAt });
       running.child = child;
@@ -207,7 +220,7 @@ export class PodWorker {
       const exit = await child.exited;
       running.child = undefined;
       const exitCode = exit.code ?? 137;
-      const ended: ContainerState = { is: "terminated", exitCode, reason: exitCode === 0 ? "Completed" : "Error", startedAt, finishedAt: this.#timestamp() };
+      const ended: ContainerState = { is: "terminated", exitCode, reason: exitCode === 0 ? "Completed" : "Error", message: await this.#lastWordsOf(container, exitCode), startedAt, finishedAt: this.#timestamp() };
       running.last = ended;
       this.#set(container.name, ended);
       if (signal.aborted) return;
@@ -222,6 +235,26 @@ export class PodWorker {
       backoff = Math.min(backoff * 2, lastBackoffMs);
       running.restarts += 1;
     }
+  }
+
+  #lastWordsFile({ terminationMessagePath = lastWords.path }: Container): string {
+    return `${this.folder}/root${terminationMessagePath}`;
+  }
+
+  async #prepareLastWords(container: Container): Promise<void> {
+    const file = this.#lastWordsFile(container);
+    await this.#options.files.remove(file);
+    await this.#options.files.makeDirectory(file.slice(0, file.lastIndexOf("/")));
+  }
+
+  /** What a container left to say, or the end of its log where it asked for that. */
+  async #lastWordsOf(container: Container, exitCode: number): Promise<string> {
+    const { files } = this.#options;
+    const end = (bytes: Uint8Array | undefined, limit: number) => new TextDecoder().decode((bytes ?? new Uint8Array()).slice(-limit));
+    const said = await files.read(this.#lastWordsFile(container));
+    if (said !== undefined && said.length > 0) return new TextDecoder().decode(said.slice(0, lastWords.bytes));
+    if (container.terminationMessagePolicy !== "FallbackToLogsOnError" || exitCode === 0) return "";
+    return end(await files.read(this.logFile(container.name)), lastWords.logBytes).split("\n").slice(-lastWords.logLines).join("\n");
   }
 
   #startsKey(container: string): string {
@@ -331,7 +364,9 @@ export class PodWorker {
     };
     return {
       ...pod.status,
-      phase,
+      phase: this.#cutOff ? "Failed" : phase,
+      // As a kubelet says it of pods that a shutdown ends (pkg/kubelet/nodeshutdown, v1.34).
+      ...(this.#cutOff ? { reason: "Terminated", message: "Pod was terminated in response to imminent node shutdown." } : {}),
       hostIP: hostAddress,
       podIP: hostAddress,
       podIPs: [{ ip: hostAddress }],
@@ -350,5 +385,5 @@ export class PodWorker {
 function stateField(state: ContainerState): NonNullable<ContainerStatus["state"]> {
   if (state.is === "running") return { running: { startedAt: state.startedAt } };
   if (state.is === "waiting") return { waiting: { reason: state.reason, ...(state.message === "" ? {} : { message: state.message }) } };
-  return { terminated: { exitCode: state.exitCode, reason: state.reason, startedAt: state.startedAt, finishedAt: state.finishedAt } };
+  return { terminated: { exitCode: state.exitCode, reason: state.reason, ...(state.message === "" ? {} : { message: state.message }), startedAt: state.startedAt, finishedAt: state.finishedAt } };
 }

@@ -12,6 +12,7 @@ import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import type { Processes } from "../../ports/process.ts";
 import { kubeletClientName, ports } from "../layout.ts";
 import { logResponse } from "./pod-logs.ts";
+import { unmountBelow } from "./unmount-below.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 export interface HostOptions extends Ports {
@@ -50,7 +51,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   const workers = new Map<string, PodWorker>();
   const terminating = new Map<string, Promise<void>>();
   /** `off`: as after a failure; nothing runs and nothing is reported. */
-  let power: "on" | "goingDown" | "off" = "off";
+  let power: "on" | "booting" | "goingDown" | "off" = "off";
   let bootId = "";
   let transition: Promise<void> = Promise.resolve();
 
@@ -118,10 +119,16 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     await Promise.all(terminating.values());
   }
 
+  const isGoingDownAgain = () => power === "goingDown";
+
   async function start(orderly: boolean): Promise<void> {
+    power = "booting";
+    await unmountBelow(options.directory, options, signal);
     ({ bootId } = await machine.boot({ orderly }));
-    power = "on";
     log.info({ bootId }, "booted");
+    // Settling may want the machine to boot once more before anything else runs on it.
+    if (isGoingDownAgain()) return;
+    power = "on";
     await writeNode(true, "KubeletReady", "the kubelet is ready");
     for (const pod of pods.list()) syncPod(`${pod.metadata.namespace}/${pod.metadata.name}`);
   }
@@ -153,7 +160,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
       case "status":
         return { power, bootId };
       case "reboot":
-        if (power !== "on") return { accepted: false };
+        if (power !== "on" && power !== "booting") return { accepted: false };
         log.info({ because }, "reboot requested");
         power = "goingDown";
         then(async () => {
@@ -302,5 +309,8 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   await transition.catch(() => undefined);
   power = "off";
   await stopAll(shutdownGraceMs);
+  const patience = clock.deadline(shutdownGraceMs);
+  await unmountBelow(options.directory, options, patience.signal);
+  patience.cancel();
   await options.files.write(orderlyEnd, "");
 }

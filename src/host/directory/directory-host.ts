@@ -23,6 +23,8 @@ export interface ImageTrees {
   treeOf(image: string, signal: AbortSignal): Promise<string>;
   /** What files and folders of that tree are to have where its own file system could not take it, by path below the tree: without root only. */
   ownersIn?(image: string): Promise<Readonly<Record<string, Ownership>>>;
+  /** Labels of such an image; those of one that a machine was born with are not known. */
+  labelsOf?(image: string): Promise<Readonly<Record<string, string>>>;
   /** Brings an image that is not there yet: pulled, verified, then unpacked. What is there is not asked for again. */
   fetch(image: string, settings: PullSettings, signal: AbortSignal): Promise<void>;
 }
@@ -49,6 +51,8 @@ export interface DirectoryHostOptions {
   readonly requestReboot: (because: string, signal: AbortSignal) => Promise<void>;
   /** What changes the disk; the machine's own unless a test says otherwise. */
   readonly disk?: Disk;
+  /** What the settling unit does when it is started. */
+  readonly settle?: () => Promise<void>;
 }
 
 interface DirectoryState {
@@ -57,6 +61,8 @@ interface DirectoryState {
   /** Folder of the booted deployment below `sysroot/deploy`. */
   readonly booted: string;
   readonly staged?: Deployment;
+  /** Folder of the deployment that the next boot goes back to. */
+  readonly goesBackTo?: string;
   /** Folder of the deployment that a shutdown is making: a boot that finds one starts the old system. */
   readonly finalising?: string;
   readonly fips?: boolean;
@@ -71,6 +77,9 @@ interface Faults {
   readonly brokenUnits?: readonly string[];
 }
 
+/** Folders of state that the system's own tree leads to, by links into /var (ostree, "Adapting existing mainstream distributions"). */
+const stateLinks = { home: "home", root: "roothome", opt: "opt", srv: "srv", mnt: "mnt", "usr/local": "usrlocal" } as const;
+
 const rootOnly = { mode: 0o600, uid: 0, gid: 0 } as const;
 const plainFolder = { kind: "folder", mode: 0o755, uid: 0, gid: 0 } as const;
 const never = new AbortController().signal;
@@ -83,7 +92,7 @@ const everything: OsAbilities = { images: true, kernelArguments: true, packages:
  */
 export function directoryHost(options: DirectoryHostOptions): Host {
   const disk = options.disk ?? systemDisk;
-  const parts = directoryParts(options.directory, disk);
+  const parts = directoryParts(options.directory, disk, options.settle);
   const { files, model, loadState, storeState } = parts;
 
   const ledger = rootLedger(parts.locate, disk);
@@ -97,13 +106,20 @@ export function directoryHost(options: DirectoryHostOptions): Host {
         const state = await loadState();
         const booted = state.deployments[state.booted];
         if (booted === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { directory: options.directory, problem: "state.json names no booted deployment" });
-        return { bootId: state.bootId, booted, staged: state.staged, fips: state.fips, can: everything };
+        return { bootId: state.bootId, booted, staged: state.staged, rollback: rollbackOf(state)?.[1], fips: state.fips, can: everything };
       },
       prefetch: async (image, signal) => options.images.fetch(image, await pullSettings(parts.follow), signal),
+      labels: async (image) => (await options.images.labelsOf?.(image)) ?? {},
       async stage(deployment, _packagesFrom, signal) {
         await options.images.treeOf(deployment.image, signal);
-        const state = await loadState();
-        if (JSON.stringify(state.staged) !== JSON.stringify(deployment)) await storeState({ ...state, staged: deployment });
+        const { goesBackTo, ...state } = await loadState();
+        if (goesBackTo !== undefined || JSON.stringify(state.staged) !== JSON.stringify(deployment)) await storeState({ ...state, staged: deployment });
+      },
+      async bootPrevious() {
+        const { staged: _staged, ...state } = await loadState();
+        const [id] = rollbackOf(state) ?? [];
+        if (id === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
+        await storeState({ ...state, goesBackTo: id });
       },
       async installed(packages) {
         const state = await loadState();
@@ -130,6 +146,8 @@ export function directoryHost(options: DirectoryHostOptions): Host {
     books: rootBooks(parts.locate, disk),
   };
 }
+
+const rollbackOf = ({ booted, deployments }: DirectoryState) => Object.entries(deployments).find(([id]) => id !== booted);
 
 /**
  * Images that some machine below a folder boots, is about to boot, or can go back to. `unknown`: one of them cannot be asked,
@@ -158,9 +176,9 @@ export interface DirectoryMachine extends Machine {
 }
 
 /** The same folder seen from outside: provisioning and the power button. */
-export function directoryMachine(options: Pick<DirectoryHostOptions, "directory" | "images" | "disk">): DirectoryMachine {
+export function directoryMachine(options: Pick<DirectoryHostOptions, "directory" | "images" | "disk" | "settle">): DirectoryMachine {
   const { directory, images, disk = systemDisk } = options;
-  const parts = directoryParts(directory, disk);
+  const parts = directoryParts(directory, disk, options.settle);
   const deployFolder = join(directory, "sysroot", "deploy");
   const runFolder = join(directory, "sysroot", "run");
 
@@ -177,7 +195,8 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
     }
     await parts.owners.give(gifts);
     await eachOf(gifts, ({ at }) => disk.sync(at));
-    for (const [link, to] of [["var", "../../var"], ["run", "../../run"], ["home", "var/home"], ["root", "var/roothome"]] as const) {
+    const links = [["var", "../../var"], ["run", "../../run"], ...Object.entries(stateLinks).map(([link, to]) => [link, `${"../".repeat(link.split("/").length - 1)}var/${to}`] as const)] as const;
+    for (const [link, to] of links) {
       if ((await statIfThere(join(target, link))) === undefined) await disk.symlink(to, join(target, link));
     }
     await disk.sync(target);
@@ -228,6 +247,10 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
     return { ...state, booted: id, deployments: { ...(replaced === undefined ? {} : { [state.booted]: replaced }), [id]: staged } };
   }
 
+  async function makeStateFolders(): Promise<void> {
+    for (const folder of Object.values(stateLinks)) await ensureFolder(disk, join(directory, "sysroot", "var", folder), 0o755);
+  }
+
   /** Removes trees that no deployment of the state has: older ones, and those that a killed shutdown left half made. */
   async function removeOtherTrees(state: DirectoryState): Promise<void> {
     for (const name of (await readdir(deployFolder).catch(absentIsDone)) ?? []) if (state.deployments[name] === undefined) await removeTree(disk, join(deployFolder, name));
@@ -248,6 +271,7 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
       await ensureFolder(disk, runFolder, 0o755);
       await parts.owners.give([{ at: home, as: home, kind: "folder", own: { mode: 0o755, uid: 1000, gid: 1000 } }]);
       await disk.sync(home);
+      await makeStateFolders();
       const id = newId(deployment);
       await makeDeployment(id, deployment);
       await layDownEtc(join(deployFolder, id, "etc"), await treeEntries(join(deployFolder, id, "usr/etc")));
@@ -266,11 +290,12 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
       await parts.storeFaults({ ...(await parts.loadFaults()), brokenUnits: names });
     },
     async boot({ orderly }) {
-      const { staged, finalising, finaliseFailure: _old, ...before }: DirectoryState = await parts.loadState();
+      const { staged, finalising, goesBackTo, finaliseFailure: _old, ...before }: DirectoryState = await parts.loadState();
       const { finalise: fault, ...otherFaults } = await parts.loadFaults();
       let state: DirectoryState = before;
       let failure = finalising === undefined ? undefined : "the machine stopped while it finalised the staged deployment";
-      if (staged !== undefined && orderly && failure === undefined) {
+      if (goesBackTo !== undefined && state.deployments[goesBackTo] !== undefined) state = { ...state, booted: goesBackTo };
+      else if (staged !== undefined && orderly && failure === undefined) {
         const id = newId(staged);
         try {
           if (fault !== undefined) throw new Error(fault);
@@ -288,6 +313,7 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
       await removeOtherTrees(state);
       await removeTree(disk, runFolder);
       await ensureFolder(disk, runFolder, 0o755);
+      await makeStateFolders();
       await parts.files.recover();
       await parts.model.boot(never);
       return { bootId: state.bootId };
@@ -296,7 +322,7 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
 }
 
 /** What both sides of a directory machine need. */
-function directoryParts(directory: string, disk: Disk) {
+function directoryParts(directory: string, disk: Disk, settle: (() => Promise<void>) | undefined) {
   const root = join(directory, "rootfs");
   const statePath = join(directory, "state.json");
   const faultsPath = join(directory, "faults.json");
@@ -323,6 +349,7 @@ function directoryParts(directory: string, disk: Disk) {
     load: () => readJson<UnitModelState>(unitsPath, emptyUnitModel()),
     store: (state) => storeJson(disk, unitsPath, state),
     broken: async () => (await loadFaults()).brokenUnits ?? [],
+    settle,
   });
 
   return {

@@ -1,7 +1,7 @@
 import * as fs from "node:fs/promises";
 import { dirname, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
-import type { HostEntry, HostFiles, HostWrite, Ownership } from "../host.ts";
+import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages } from "../host.ts";
 import { sameEntry } from "../same-entry.ts";
 import type { Disk } from "./disk.ts";
 import { absentIsDone, createTemporary, eachOf, linkTemporary, readJson, removeTree, statIfThere, storeJson, temporaryOf, unlinkBoth } from "./durable-writes.ts";
@@ -135,7 +135,7 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
   }
 
   const beWritable = (path: string) => {
-    if (path === "/usr" || path.startsWith("/usr/")) throw new McoError("MCO_HOST_READ_ONLY", { path });
+    if (isImages(path)) throw new McoError("MCO_HOST_READ_ONLY", { path });
   };
 
   /** One pass over the disk for all of them: what is missing, contents, names. */

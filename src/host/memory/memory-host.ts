@@ -4,17 +4,18 @@ import { McoError } from "../../api/errors.ts";
 import type { Random } from "../../ports/random.ts";
 import { mergeEtc } from "../etc-merge.ts";
 import { isField, usableHash } from "../accounts.ts";
-import type { Deployment, Host, HostEntry, HostUser, Machine, OsAbilities, Ownership, PlainFile } from "../host.ts";
+import { type Deployment, type Host, type HostEntry, type HostUser, type Link, type Machine, type OsAbilities, type Ownership, type PlainFile, isImages } from "../host.ts";
 import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
 
 /** Files, links, and the folders that somebody made; those that only hold something are not listed. */
 type Tree = Map<string, HostEntry>;
 
-/** What an OS image ships: /usr/etc (as paths of /etc) and the rest of /usr. */
+/** What an OS image ships: /usr/etc (as paths of /etc) and the rest of /usr. A text stands for a file of root's that everybody may read. */
 export interface MemoryImage {
-  readonly etc: Readonly<Record<string, string>>;
-  readonly usr: Readonly<Record<string, string>>;
+  readonly etc: Readonly<Record<string, string | PlainFile | Link>>;
+  readonly usr: Readonly<Record<string, string | PlainFile | Link>>;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 export interface MemoryHostOptions {
@@ -29,6 +30,8 @@ export interface MemoryHostOptions {
   readonly random: Random;
   /** Called when the machine is asked to reboot; whoever plays the power button calls `machine.boot` then. */
   readonly onReboot: (because: string) => void;
+  /** What the settling unit does when it is started. */
+  readonly settle?: (host: Host) => Promise<void>;
 }
 
 export interface MemoryHost extends Host, Machine {
@@ -54,9 +57,10 @@ const plainFolder: Ownership = { mode: 0o755, ...root };
 const mostBookLines = 10_000;
 const mostBooks = 32;
 /** Those that every machine has. */
-const topFolders = new Set(["/etc", "/var", "/run", "/usr", "/home", "/root"]);
+const topFolders = new Set(["/etc", "/var", "/run", "/usr", "/usr/local", "/home", "/root", "/opt", "/srv", "/mnt"]);
 const above = (path: string) => path.slice(0, path.lastIndexOf("/"));
 const plain = (contents: string, mode = 0o644): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(contents), mode, ...root });
+const shipped = (file: string | PlainFile | Link): PlainFile | Link => (typeof file === "string" ? plain(file) : file);
 const digest = (contents: Uint8Array) => bytesToHex(sha256(contents));
 
 /** A machine in memory, with ostree's semantics: staged deployments, a 3-way merge of /etc, /var that stays, /run that does not. */
@@ -66,10 +70,13 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     if (image === undefined) throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image: name });
     return image;
   };
-  const etcOf = (name: string): Tree => new Map(Object.entries(imageOf(name).etc).map(([path, contents]) => [path, plain(contents)]));
+  const etcOf = (name: string): Tree => new Map(Object.entries(imageOf(name).etc).map(([path, file]) => [path, shipped(file)]));
   const users = options.users ?? { root: { uid: 0, gid: 0, home: "/root" }, core: { uid: 1000, gid: 1000, home: "/home/core" } };
 
   let booted: MemoryDeployment = { image: options.image, kernelArguments: options.kernelArguments ?? [], packages: [], kernelType: "default", etc: etcOf(options.image) };
+  /** What the machine booted before this, with its own /etc. */
+  let rollback: MemoryDeployment | undefined;
+  let goesBack = false;
   let failure: string | undefined;
   let nextFailure: string | undefined;
   let staged: Deployment | undefined;
@@ -94,9 +101,9 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   }
 
   function lookUp(path: string): HostEntry | undefined {
-    if (path.startsWith("/usr/")) {
-      const contents = imageOf(booted.image).usr[path];
-      return contents === undefined ? undefined : plain(contents);
+    if (isImages(path)) {
+      const file = imageOf(booted.image).usr[path];
+      return file === undefined ? undefined : shipped(file);
     }
     return treeOf(path).get(path);
   }
@@ -114,7 +121,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   }
 
   function beWritable(path: string): void {
-    if (path === "/usr" || path.startsWith("/usr/")) throw new McoError("MCO_HOST_READ_ONLY", { path });
+    if (isImages(path)) throw new McoError("MCO_HOST_READ_ONLY", { path });
   }
 
   function makeFoldersAbove(path: string, own: Ownership): void {
@@ -160,8 +167,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     },
     freeBytes: async () => options.freeBytes,
     async vendor(path) {
-      const contents = imageOf(booted.image).etc[path];
-      return contents === undefined ? undefined : plain(contents);
+      const file = imageOf(booted.image).etc[path];
+      return file === undefined ? undefined : shipped(file);
     },
     watch(list, onChange) {
       const watcher = { paths: new Set(list), onChange };
@@ -170,6 +177,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     },
   };
 
+  const settle = options.settle;
+  const withoutEtc = ({ etc: _etc, ...deployment }: MemoryDeployment): Deployment => deployment;
   const model = unitModel({
     files,
     listTree: async (folder) => paths().filter((path) => path.startsWith(`${folder}/`)).sort(),
@@ -179,23 +188,30 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       units = next;
     },
     broken: async () => broken,
+    settle: settle === undefined ? undefined : () => settle(host),
   });
 
-  return {
+  const host: MemoryHost = {
     driver: "memory",
     files,
     units: model,
     os: {
       async status() {
-        const { etc: _etc, ...deployment } = booted;
-        return { bootId, booted: deployment, staged, fips: options.fips, can: options.can ?? everything };
+        return { bootId, booted: withoutEtc(booted), staged, rollback: rollback === undefined ? undefined : withoutEtc(rollback), fips: options.fips, can: options.can ?? everything };
       },
       async prefetch(image) {
         imageOf(image);
       },
+      labels: async (image) => imageOf(image).labels ?? {},
       async stage(deployment) {
         imageOf(deployment.image);
         staged = structuredClone(deployment);
+        goesBack = false;
+      },
+      async bootPrevious() {
+        if (rollback === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
+        staged = undefined;
+        goesBack = true;
       },
       installed: async (packages) => packages.filter((name) => booted.packages.includes(name)),
       finaliseFailure: async () => failure,
@@ -255,9 +271,12 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       failure = orderly && staged !== undefined ? nextFailure : undefined;
       if (failure !== undefined) nextFailure = undefined;
       if (staged !== undefined && orderly && failure === undefined) {
+        rollback = booted;
         const etc = mergeEtc({ oldDefaults: etcOf(booted.image), current: booted.etc, newDefaults: etcOf(staged.image) }, sameEntry);
         booted = { ...staged, etc: new Map(etc) };
       }
+      if (goesBack && rollback !== undefined) [booted, rollback] = [rollback, booted];
+      goesBack = false;
       staged = undefined;
       // Of what was not flushed a power cut leaves the beginning.
       for (const book of orderly ? [] : books.values()) book.lines = [...book.lines.slice(0, book.durable), ...book.lines.slice(book.durable, book.durable + 1).map((line) => line.slice(0, line.length >> 1))];
@@ -279,4 +298,5 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       return reboots;
     },
   };
+  return host;
 }

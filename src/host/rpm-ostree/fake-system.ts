@@ -9,7 +9,7 @@ import { realOwners } from "../directory/ownership.ts";
 import { entryAt, rootFiles } from "../directory/root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "../directory/root-folder.ts";
 import { mergeEtc } from "../etc-merge.ts";
-import type { HostEntry, Machine } from "../host.ts";
+import type { HostEntry, Link, Machine, PlainFile } from "../host.ts";
 import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
 import { defaultKernel, kernelWords } from "./read-status.ts";
@@ -34,13 +34,14 @@ export interface FakeSystem extends Machine {
   /** Units that report a failed reload although `systemctl reload` went well. */
   readonly quietlyBroken: Set<string>;
   /** As somebody at the machine would, between our commands. */
-  readonly os: { booted: FakeDeployment; staged: FakeDeployment | undefined };
+  readonly os: { booted: FakeDeployment; staged: FakeDeployment | undefined; rollback: FakeDeployment | undefined };
   /** What is not in the folder, so that a copy of it can be a system of its own. */
   state(): FakeState;
 }
 
 export interface FakeState {
   readonly booted: FakeDeployment;
+  readonly rollback: FakeDeployment | undefined;
   readonly units: UnitModelState;
 }
 
@@ -53,12 +54,14 @@ export interface FakeDeployment {
 
 export interface FakeSystemOptions {
   readonly root: string;
-  readonly images: Readonly<Record<string, { readonly etc: Readonly<Record<string, string>>; readonly usr: Readonly<Record<string, string>> }>>;
+  readonly images: Readonly<Record<string, { readonly etc: Readonly<Record<string, string | PlainFile | Link>>; readonly usr: Readonly<Record<string, string | PlainFile | Link>>; readonly labels?: Readonly<Record<string, string>> }>>;
   readonly image: string;
   /** Packages in the repository of an extensions image. */
   readonly extensions: readonly string[];
   /** With it, `root` holds a copy of another fake system's folder. */
   readonly like?: FakeState;
+  /** What the settling unit does when it is started. */
+  readonly settle?: () => Promise<void>;
 }
 
 /** The day on which passwords of fake systems change, in days since 1970 (shadow(5)). */
@@ -81,7 +84,7 @@ interface Parsed {
   readonly rest: readonly string[];
 }
 
-export async function fakeSystem({ root, images, image, extensions, like }: FakeSystemOptions): Promise<FakeSystem> {
+export async function fakeSystem({ root, images, image, extensions, like, settle }: FakeSystemOptions): Promise<FakeSystem> {
   const at = (path: string) => join(root, path);
   const locate = (path: string) => resolveInRoot(root, path);
   const write = async (path: string, text: string, mode = 0o644) => {
@@ -102,13 +105,34 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
   let nextFinaliseFailure: string | undefined;
   let previousJournal: readonly string[] | undefined;
   let isBusy = false;
-  const os: FakeSystem["os"] = { booted: like?.booted ?? { reference: `ostree-unverified-registry:${image}`, kernelArguments: ["ostree=/ostree/boot.1/fake/0"], packages: [], removals: [] }, staged: undefined };
+  const os: FakeSystem["os"] = { booted: like?.booted ?? { reference: `ostree-unverified-registry:${image}`, kernelArguments: ["ostree=/ostree/boot.1/fake/0"], packages: [], removals: [] }, staged: undefined, rollback: like?.rollback };
+  /** The next boot is of what was booted before. */
+  let goesBack = false;
+  const rollbackEtc = "ostree/rollback-etc";
+  /** In the order in which they are shown, and numbered. */
+  const deployments = (): readonly { readonly deployment: FakeDeployment; readonly is: { booted: boolean; staged: boolean } }[] => {
+    const booted = { deployment: os.booted, is: { booted: true, staged: false } };
+    const rollback = os.rollback === undefined ? [] : [{ deployment: os.rollback, is: { booted: false, staged: false } }];
+    return [...(os.staged === undefined ? [] : [{ deployment: os.staged, is: { booted: false, staged: true } }]), ...(goesBack ? [...rollback, booted] : [booted, ...rollback])];
+  };
   const pullspec = (reference: string) => reference.replace(/^ostree-image-signed:docker:\/\/|^ostree-unverified-registry:/, "");
 
   async function layDownUsr(name: string): Promise<void> {
     const { etc, usr } = images[name] ?? fail(`no image ${name}`);
     await fs.rm(at("usr"), { recursive: true, force: true });
-    for (const [path, text] of [...Object.entries(etc).map(([path, text]) => [`/usr${path}`, text] as const), ...Object.entries(usr)]) await write(path, text, path.endsWith("/shadow") ? 0o600 : 0o644);
+    await fs.mkdir(at("usr"), { recursive: true });
+    await fs.symlink("../var/usrlocal", at("usr/local"));
+    for (const [path, file] of [...Object.entries(etc).map(([path, each]) => [`/usr${path}`, each] as const), ...Object.entries(usr)]) {
+      if (typeof file === "string") await write(path, file, path.endsWith("/shadow") ? 0o600 : 0o644);
+      else if (file.kind === "link") {
+        await fs.mkdir(dirname(at(path)), { recursive: true });
+        await fs.symlink(file.target, at(path));
+      } else {
+        await write(path, new TextDecoder().decode(file.contents));
+        await fs.chown(at(path), file.uid, file.gid);
+        await fs.chmod(at(path), file.mode);
+      }
+    }
   }
 
   if (like === undefined) {
@@ -116,11 +140,12 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
     await fs.cp(at("usr/etc"), at("etc"), { recursive: true });
     await write("/ostree/deploy/stateroot", "");
     await write("/var/lib/kubelet/config.json", '{"auths":{}}', 0o600);
-    for (const folder of ["run/ostree", "proc/sys/kernel/random", "proc/sys/crypto", "etc/yum.repos.d", "var/home/core", "var/roothome"]) await fs.mkdir(at(folder), { recursive: true });
+    for (const folder of ["run/ostree", "proc/sys/kernel/random", "proc/sys/crypto", "etc/yum.repos.d", "var/home/core", "var/roothome", "var/opt", "var/srv", "var/mnt", "var/usrlocal"]) await fs.mkdir(at(folder), { recursive: true });
     await fs.chown(at("var/home/core"), 1000, 1000);
     // ostree(1), "adapting existing systems": homes are state, not system.
     await fs.symlink("var/home", at("home"));
     await fs.symlink("var/roothome", at("root"));
+    for (const name of ["opt", "srv", "mnt"]) await fs.symlink(`var/${name}`, at(name));
     await write("/proc/sys/crypto/fips_enabled", "0\n");
   }
   await startBoot();
@@ -144,6 +169,7 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
       units = state;
     },
     broken: async () => broken,
+    settle,
   });
   const signal = new AbortController().signal;
 
@@ -228,7 +254,7 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
       case "status": {
         if (!parse("rpm-ostree status", args, ["--json", "--booted", "--verbose"], ["--jsonpath"]).flags.has("--json")) return "State: idle\n";
         const shown = (deployment: FakeDeployment, is: { booted: boolean; staged: boolean }) => ({ ...is, "container-image-reference": deployment.reference, "container-image-reference-digest": /@(sha256:\w+)$/.exec(deployment.reference)?.[1], "requested-packages": deployment.packages, "requested-base-removals": deployment.removals });
-        return JSON.stringify({ deployments: [...(os.staged === undefined ? [] : [shown(os.staged, { booted: false, staged: true })]), shown(os.booted, { booted: true, staged: false })], transaction: null });
+        return JSON.stringify({ deployments: deployments().map(({ deployment, is }) => shown(deployment, is)), transaction: null });
       }
       case "kargs": {
         const { values, flags } = parse("rpm-ostree kargs", args, ["--editor", "--import-proc-cmdline", "--unchanged-exit-77", "--reboot"], ["--os", "--deploy-index", "--append", "--append-if-missing", "--delete", "--delete-if-present", "--replace"]);
@@ -236,7 +262,7 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
         // coreos/rpm-ostree src/app/rpmostree-builtin-kargs.cxx (main): the checks, and what is shown without a change.
         if (values("--delete").length > 0 && values("--replace").length > 0) fail("error: Cannot specify both --delete and --replace");
         if (flags.has("--import-proc-cmdline") && values("--deploy-index").length > 0) fail("error: Cannot specify both --import-from-proc-cmdline and --deploy-index");
-        const list = os.staged === undefined ? [os.booted] : [os.staged, os.booted];
+        const list = deployments().map(({ deployment }) => deployment);
         const index = values("--deploy-index")[0];
         const base = (index === undefined ? list[0] : list[Number(index)]) ?? fail(`error: Out of range deployment index ${index}, expected < ${list.length}`);
         if (!changes) return `${base.kernelArguments.join(" ")}\n`;
@@ -302,6 +328,14 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
           await stage({ ...base, packages, removals: subcommand === "remove" ? [...base.removals, ...rest] : base.removals.filter((name) => !rest.includes(name)) });
         });
       }
+      case "rollback":
+        // rpm-ostree(1), rollback: the order of the first two changes, and nothing else.
+        parse("rpm-ostree rollback", args, ["--reboot"], []);
+        return transact(async () => {
+          if (os.rollback === undefined) fail("error: No rollback deployment found");
+          goesBack = !goesBack;
+          await touchDeployments();
+        });
       case "cleanup": {
         const { flags } = parse("rpm-ostree cleanup", args, ["--pending", "-p", "--rollback", "-r", "--base", "-b", "--repomd", "-m"], ["--os"]);
         if (flags.size === 0) fail("error: At least one cleanup option must be specified");
@@ -400,6 +434,11 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
         );
         return `${blocks.join("\n\n")}\n`;
       }
+      case "start":
+        // systemctl(1): with --no-block nobody waits.
+        if (name !== "default.target") unknown(["systemctl", ...words]);
+        await model.startEnabled(signal);
+        return "";
       case "daemon-reload":
         await model.daemonReload(signal);
         return "";
@@ -453,7 +492,7 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
         await needsAuthFile(values("--authfile")[0]);
         const source = rest[0]?.replace(/^docker:\/\//, "") ?? "";
         if (images[source] === undefined) fail(`time="now" level=fatal msg="Error parsing image name: reading manifest: manifest unknown"`);
-        return JSON.stringify({ architecture: "amd64", config: { Labels: isExtensions(source) ? {} : { "ostree.bootable": "true" } } });
+        return JSON.stringify({ architecture: "amd64", config: { Labels: isExtensions(source) ? {} : { "ostree.bootable": "true", ...images[source]?.labels } } });
       }
       case "rpm": {
         const { rest, flags } = parse("rpm", args, ["-q", "-a"], ["--queryformat", "--qf"]);
@@ -528,7 +567,8 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
     const [oldDefaults, current] = [await treeEntries(at("usr/etc")), await treeEntries(at("etc"))];
     await layDownUsr(pullspec(next.reference));
     const merged = mergeEtc({ oldDefaults, current, newDefaults: await treeEntries(at("usr/etc")) }, sameEntry);
-    await fs.rm(at("etc"), { recursive: true });
+    await fs.rm(at(rollbackEtc), { recursive: true, force: true });
+    await fs.rename(at("etc"), at(rollbackEtc));
     await fs.mkdir(at("etc"));
     for (const [path, entry] of [...merged].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const target = at(`etc/${path}`);
@@ -541,7 +581,18 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
         await fs.chmod(target, entry.mode);
       }
     }
+    os.rollback = os.booted;
     os.booted = next;
+  }
+
+  /** Each deployment has an /etc of its own, which nobody merges on the way back. */
+  async function goBack(): Promise<void> {
+    if (os.rollback === undefined) return;
+    [os.booted, os.rollback] = [os.rollback, os.booted];
+    await layDownUsr(pullspec(os.booted.reference));
+    await fs.rename(at("etc"), at("ostree/next-etc"));
+    await fs.rename(at(rollbackEtc), at("etc"));
+    await fs.rename(at("ostree/next-etc"), at(rollbackEtc));
   }
 
   return {
@@ -558,7 +609,7 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
         return answer(args.slice(1), input);
       },
     },
-    state: () => structuredClone({ booted: os.booted, units }),
+    state: () => structuredClone({ booted: os.booted, rollback: os.rollback, units }),
     failNext: (beginning, result) => faults.push({ beginning, result }),
     seenBy: (service) => units.services[service]?.read ?? {},
     countsOf: (service) => ({ restarts: units.services[service]?.restarts ?? 0, reloads: units.services[service]?.reloads ?? 0 }),
@@ -572,11 +623,13 @@ export async function fakeSystem({ root, images, image, extensions, like }: Fake
       const { staged } = os;
       os.staged = undefined;
       previousJournal = ["Starting OSTree Finalize Staged Deployment..."];
-      if (staged !== undefined && orderly) {
+      if (goesBack) await goBack();
+      else if (staged !== undefined && orderly) {
         if (nextFinaliseFailure === undefined) await finalise({ ...staged, kernelArguments: ["ostree=/ostree/boot.0/fake/0", ...kernelWords(staged.kernelArguments.join(" "))] });
         else previousJournal = [...previousJournal, nextFinaliseFailure];
         nextFinaliseFailure = undefined;
       }
+      goesBack = false;
       await touchDeployments();
       await startBoot();
       await model.boot(signal);

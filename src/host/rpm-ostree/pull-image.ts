@@ -17,10 +17,24 @@ export interface ImagePulls {
   linkAuthFile(signal: AbortSignal): Promise<void>;
   /** Fetches an operating system into ostree's repository, or any other image into podman's storage. */
   fetch(image: string, signal: AbortSignal): Promise<void>;
+  /** Of an image, from where it was fetched. */
+  labels(image: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
   proxy(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
 }
 
-export function imagePulls({ commands, files }: { readonly commands: HostCommands; readonly files: HostFiles }): ImagePulls {
+/** What an image says of itself (opencontainers/image-spec config.md). */
+interface ImageConfig {
+  readonly architecture?: string;
+  readonly config?: { readonly Labels?: Readonly<Record<string, string>> | null };
+}
+
+/** Images whose configuration is remembered: those of an update and the one before it. */
+const mostConfigs = 8;
+
+/** @param architecture of the machine, as Node.js says it. */
+export function imagePulls({ commands, files, architecture }: { readonly commands: HostCommands; readonly files: HostFiles; readonly architecture: string }): ImagePulls {
+  /** By digest, so that what was true stays true. */
+  const configs = new Map<string, ImageConfig>();
   const textAt = async (path: string, signal: AbortSignal) => {
     const entry = await files.read(path, signal);
     return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : undefined;
@@ -53,24 +67,37 @@ export function imagePulls({ commands, files }: { readonly commands: HostCommand
     return Object.fromEntries(lines.flatMap((match) => (match?.[1] === undefined ? [] : [[match[1], (match[2] ?? "").replace(/^"(.*)"$/, "$1")]])));
   }
 
-  /** An operating system says so in its configuration (bootc-dev/bootc ostree-ext/src/container/mod.rs (main)). */
-  async function isOperatingSystem(image: string, environment: Readonly<Record<string, string>>, signal: AbortSignal): Promise<boolean> {
+  async function configOf(image: string, environment: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ImageConfig> {
+    const known = configs.get(image);
+    if (known !== undefined) return known;
     const words = ["skopeo", "inspect", "--config", `--authfile=${authFile}`, `docker://${image}`];
     const result = await commands.run(words, { kind: "inspect", environment, signal });
     if (result.code !== 0) throw imageFailure(image, words, result);
-    const { config } = JSON.parse(result.stdout) as { readonly config?: { readonly Labels?: Readonly<Record<string, string>> | null } };
-    return Object.keys(config?.Labels ?? {}).some((label) => label.startsWith("ostree.") || label === "containers.bootc");
+    const read = JSON.parse(result.stdout) as ImageConfig;
+    for (const oldest of [...configs.keys()].slice(0, -mostConfigs + 1)) configs.delete(oldest);
+    if (image.includes("@")) configs.set(image, read);
+    return read;
   }
+
+  /** An operating system says so in its configuration (bootc-dev/bootc ostree-ext/src/container/mod.rs (main)). */
+  const isOperatingSystem = ({ config }: ImageConfig) => Object.keys(config?.Labels ?? {}).some((label) => label.startsWith("ostree.") || label === "containers.bootc");
 
   return {
     imageReference,
     linkAuthFile,
     proxy,
+    async labels(image, signal) {
+      if (!configs.has(image)) await linkAuthFile(signal);
+      return (await configOf(image, await proxy(signal), signal)).config?.Labels ?? {};
+    },
     async fetch(image, signal) {
       const reference = await imageReference(image, signal);
       await linkAuthFile(signal);
       const environment = await proxy(signal);
-      const words = (await isOperatingSystem(image, environment, signal)) ? ["ostree", "container", "image", "pull", "/ostree/repo", reference] : ["podman", "pull", "--quiet", `--authfile=${authFile}`, image];
+      const config = await configOf(image, environment, signal);
+      const own = architecture === "x64" ? "amd64" : architecture;
+      if (config.architecture !== undefined && config.architecture !== own) throw new McoError("MCO_IMAGE_INVALID", { image, problem: `it is for ${config.architecture}, and this machine is ${own}`, retryable: false });
+      const words = isOperatingSystem(config) ? ["ostree", "container", "image", "pull", "/ostree/repo", reference] : ["podman", "pull", "--quiet", `--authfile=${authFile}`, image];
       const result = await commands.run(words, { kind: "pull", environment, signal });
       if (result.code !== 0) throw imageFailure(image, words, result);
     },

@@ -72,6 +72,8 @@ function known(deployment: StatusDeployment, index: number): KnownDeployment {
 export interface KnownStatus {
   readonly booted: KnownDeployment;
   readonly staged: KnownDeployment | undefined;
+  /** What the machine can go back to: the list begins with what it boots next. */
+  readonly rollback: KnownDeployment | undefined;
 }
 
 export function readStatus(json: string): KnownStatus {
@@ -83,9 +85,14 @@ export function readStatus(json: string): KnownStatus {
   }
   const booted = deployments.findIndex((deployment) => deployment.booted === true);
   const staged = deployments.findIndex((deployment) => deployment.staged === true);
-  const [bootedDeployment, stagedDeployment] = [deployments[booted], deployments[staged]];
+  const rollback = deployments.findIndex((deployment) => deployment.booted !== true && deployment.staged !== true);
+  const at = (index: number) => {
+    const deployment = deployments[index];
+    return deployment === undefined ? undefined : known(deployment, index);
+  };
+  const bootedDeployment = at(booted);
   if (bootedDeployment === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { command: "rpm-ostree status --json", problem: "no deployment is booted" });
-  return { booted: known(bootedDeployment, booted), staged: stagedDeployment === undefined ? undefined : known(stagedDeployment, staged) };
+  return { booted: bootedDeployment, staged: at(staged), rollback: at(rollback) };
 }
 
 /** Words of a kernel command line, split where the kernel does: at white space outside of double quotes. What ostree adds by itself is left out. */

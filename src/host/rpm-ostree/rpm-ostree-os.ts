@@ -7,7 +7,7 @@ import type { Disk } from "../directory/disk.ts";
 import { readTextIfThere, removeTree } from "../directory/durable-writes.ts";
 import type { Deployment, HostFiles, HostOs, OsAbilities } from "../host.ts";
 import { authFile, imageFailure, imagePulls } from "./pull-image.ts";
-import { type KnownStatus, defaultKernel, deploymentOf, kernelWords, otherKernels, readStatus } from "./read-status.ts";
+import { type KnownDeployment, type KnownStatus, defaultKernel, deploymentOf, kernelWords, otherKernels, readStatus } from "./read-status.ts";
 import { type HostCommands, commandFailure } from "./run-command.ts";
 
 export interface MachineFacts {
@@ -59,8 +59,8 @@ const enterprise = ["rhcos", "scos", "rhel", "centos"];
 
 /** Operating systems by rpm-ostree's command line. */
 export function rpmOstreeOs({ commands, files, facts, locate, random, disk, architecture }: RpmOstreeOsOptions): HostOs {
-  const pulls = imagePulls({ commands, files });
-  let cached: { readonly key: string; readonly known: KnownStatus; readonly booted: Deployment; readonly staged: Deployment | undefined } | undefined;
+  const pulls = imagePulls({ commands, files, architecture });
+  let cached: { readonly key: string; readonly known: KnownStatus; readonly booted: Deployment; readonly staged: Deployment | undefined; readonly rollback: Deployment | undefined } | undefined;
   let abilities: OsAbilities | undefined;
   let failure: { readonly bootId: string; readonly reason: string | undefined } | undefined;
 
@@ -79,9 +79,11 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
     const key = await stateKey();
     if (cached?.key === key) return cached;
     const known = readStatus(await commands.must(["rpm-ostree", "status", "--json"], { kind: "query", signal }));
-    const booted = deploymentOf(known.booted, await argumentsOf(known.booted.index, signal));
-    const staged = known.staged === undefined ? undefined : deploymentOf(known.staged, await argumentsOf(known.staged.index, signal));
-    return (cached = { key, known, booted, staged });
+    const whole = async (deployment: KnownDeployment) => deploymentOf(deployment, await argumentsOf(deployment.index, signal));
+    const booted = await whole(known.booted);
+    const staged = known.staged === undefined ? undefined : await whole(known.staged);
+    const rollback = known.rollback === undefined ? undefined : await whole(known.rollback);
+    return (cached = { key, known, booted, staged, rollback });
   }
 
   async function can(signal: AbortSignal): Promise<OsAbilities> {
@@ -162,10 +164,11 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
 
   return {
     async status(signal) {
-      const { booted, staged } = await look(signal);
-      return { bootId: await facts.bootId(), booted, staged, fips: await facts.fips(), can: await can(signal) };
+      const { booted, staged, rollback } = await look(signal);
+      return { bootId: await facts.bootId(), booted, staged, rollback, fips: await facts.fips(), can: await can(signal) };
     },
     prefetch: (image, signal) => pulls.fetch(image, signal),
+    labels: (image, signal) => pulls.labels(image, signal),
     async stage(target, packagesFrom, signal) {
       const before = await look(signal);
       if (before.staged !== undefined && sameDeployment(before.staged, target)) return;
@@ -185,6 +188,13 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
     async discardStaged(signal) {
       if ((await look(signal)).staged !== undefined) await cleanUp(signal);
       await removeRepository(signal);
+    },
+    async bootPrevious(signal) {
+      const { known } = await look(signal);
+      if (known.rollback === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to", retryable: false });
+      if (known.staged !== undefined) await cleanUp(signal);
+      // Said twice it would go forward again.
+      if (known.rollback.index > known.booted.index) await transaction(["rollback"], signal);
     },
     async installed(packages, signal) {
       if (packages.length === 0) return [];
@@ -216,10 +226,12 @@ export function foreignOs({ commands, facts, random }: Pick<RpmOstreeOsOptions, 
   };
   return {
     async status() {
-      return { bootId: await facts.bootId(), booted: { image: "", kernelArguments: [], packages: [], kernelType: "default" }, staged: undefined, fips: await facts.fips(), can: { images: false, kernelArguments: false, packages: false, kernelTypes: ["default"] } };
+      return { bootId: await facts.bootId(), booted: { image: "", kernelArguments: [], packages: [], kernelType: "default" }, staged: undefined, rollback: undefined, fips: await facts.fips(), can: { images: false, kernelArguments: false, packages: false, kernelTypes: ["default"] } };
     },
     prefetch: refuse,
+    labels: refuse,
     stage: refuse,
+    bootPrevious: refuse,
     discardStaged: async () => undefined,
     installed: async () => [],
     finaliseFailure: async () => undefined,

@@ -1,6 +1,6 @@
 import { McoError } from "../../api/errors.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "../host.ts";
-import { unitFolder } from "../unit-model.ts";
+import { unitFolder } from "../../core/install-links.ts";
 import { type CommandOptions, type HostCommands, commandFailure } from "./run-command.ts";
 
 /** Properties of units (org.freedesktop.systemd1(5)); a unit that is no service has no result of a reload. */
@@ -61,6 +61,8 @@ export function systemdUnits({ commands, files }: { readonly commands: HostComma
     async daemonReload(signal) {
       await commands.must(["systemctl", "daemon-reload"], options(signal));
     },
+    // systemd.special(7), default.target: what a boot starts is wanted by it; jobs of what runs already are none.
+    startEnabled: async (signal) => void (await commands.must(["systemctl", "start", "--no-block", "--", "default.target"], options(signal))),
     reload: (name, signal) => checked("reload", name, signal),
     async restart(name, signal) {
       if (name === trustUnit && (await stateOf([name], signal)).get(name)?.enablement === "absent") await commands.must(["update-ca-trust"], options(signal));

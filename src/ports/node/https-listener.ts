@@ -72,8 +72,8 @@ export const httpsListen: Listen = async (options, handle, signal) => {
   return listening(server, options, signal);
 };
 
-/** HTTP without TLS: on loopback, always. */
+/** HTTP without TLS: on loopback, unless the caller asks for the network. */
 export const httpListen: ListenPlain = async (options, handle, signal) => {
-  if (!isLoopback(options.host)) throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);
+  if (options.network !== true && !isLoopback(options.host)) throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);
   return listening(createPlainServer(answering(handle)), options, signal);
 };

@@ -11,6 +11,18 @@ function exitOf(child: ChildProcess): Promise<Exit> {
   });
 }
 
+/** What it started may hold its output open beyond its end: that is waited for only this long. */
+const lastWordsMs = 500;
+
+async function endOf(child: ChildProcess): Promise<Exit> {
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  const exit = await exitOf(child);
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([closed, new Promise((resolve) => (timer = setTimeout(resolve, lastWordsMs)))]);
+  clearTimeout(timer);
+  return exit;
+}
+
 function start(command: string, args: readonly string[], options: SpawnOptions, stdio: StdioOptions): ChildProcess {
   return spawn(command, [...args], {
     stdio,
@@ -32,12 +44,14 @@ function signalTo(child: ChildProcess, group: boolean, signal: NodeJS.Signals): 
 /** The processes of this machine. */
 export const systemProcesses: Processes = {
   spawn(command, args, options = {}): Child {
-    const output = options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
+    const { onOutput } = options;
+    const output = onOutput !== undefined ? "pipe" : options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
     const child = start(command, args, options, ["ignore", output, output, ...(options.lifeline === true ? ["pipe" as const] : [])]);
     if (typeof output === "number") closeSync(output);
+    if (onOutput !== undefined) for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", onOutput);
     return {
       pid: child.pid ?? -1,
-      exited: exitOf(child),
+      exited: onOutput === undefined ? exitOf(child) : endOf(child),
       kill: (signal) => signalTo(child, options.group === true, signal),
     };
   },

@@ -1,0 +1,369 @@
+import { createGunzip } from "node:zlib";
+import { Readable } from "node:stream";
+import { McoError } from "../api/errors.ts";
+import { stepsOfContainerfile } from "../core/build-containerfile.ts";
+import { type BuildFailure, type FailureClass, classifyFailure, classifyImageError, excerptOf } from "../core/build-failures.ts";
+import { type BuildOutcome, buildFiles, buildPaths, labelsOfImage, mountTargets, stepMarker } from "../core/image-build.ts";
+import { redactText } from "../core/redact.ts";
+import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
+import type { Files } from "../ports/files.ts";
+import type { Processes } from "../ports/process.ts";
+import type { ImageStore, ImageStoreSettings, ParentImage } from "../registry/image-store.ts";
+import { digestOf } from "../registry/registry-client.ts";
+import { readTar } from "../registry/tar.ts";
+import { pushedProblem } from "../registry/verify-pushed.ts";
+import { type BuildContext, readBuildContext } from "./build-context.ts";
+import { type BuildahOptions, type BuildahStore, buildahVersion, heredocLine, readsHeredocs, runBuildah, stepFollower, storeArguments, timeArguments } from "./buildah.ts";
+import { claimFolder } from "./claim-folder.ts";
+import { type OpenFile, onBase, readLayout, withOwnLayer } from "./read-layout.ts";
+
+export interface BuildImageOptions {
+  readonly files: Files;
+  readonly processes: Processes;
+  readonly clock: Clock;
+  readonly openFile: OpenFile;
+  /** Of this process; what buildah gets of it is chosen here. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where a path of the container lies. */
+  readonly at: (path: string) => string;
+  /** A line of the log. */
+  readonly print: (line: string) => void;
+  readonly storeFor: (settings: ImageStoreSettings) => ImageStore;
+}
+
+/** For what lies on this machine: whoever signs images signs them in registries. */
+const localPolicy = "local-policy.json";
+const acceptAnything = '{"default":[{"type":"insecureAcceptAnything"}]}';
+
+/** A step that ended badly, with what a person is told. */
+class StepFailed extends Error {
+  override readonly name = "StepFailed";
+  readonly failure: BuildFailure;
+
+  constructor(failure: BuildFailure) {
+    super(failure.cause);
+    this.failure = failure;
+  }
+}
+
+/** A pod that was told to end has some seconds in all. */
+const removalMs = 5000;
+/** Beyond so long a list of images, some hundreds, a store is emptied: what is left of old builds is of no use any more. */
+const maxImageListBytes = 400 * 1024;
+/** Stores for different contents that steps saw; the oldest go first. */
+const storesKept = 3;
+
+/** Prints where the build is, and knows it when something fails. */
+function stepTeller(print: (line: string) => void) {
+  let current = "ca";
+  let isOpen = false;
+  const end = (code: number) => {
+    if (isOpen) print(stepMarker(current, "end", code));
+    isOpen = false;
+  };
+  return {
+    current: () => current,
+    begin(step: string) {
+      if (isOpen && step === current) return;
+      end(0);
+      current = step;
+      isOpen = true;
+      print(stepMarker(step, "start"));
+    },
+    end,
+  };
+}
+
+/**
+ * Makes one image as the files of the container say, and pushes it. Never rejects: whatever happens is told. Aborting ends what
+ * runs and counts as a lost builder.
+ */
+export async function buildImage(options: BuildImageOptions, signal: AbortSignal): Promise<BuildOutcome> {
+  const print = withoutSecrets(options.print);
+  const steps = stepTeller(print);
+  const work = options.at(buildPaths.work);
+  try {
+    const digest = await build({ ...options, print }, steps, `${work}/build`, signal);
+    steps.end(0);
+    return { digest };
+  } catch (error) {
+    const failure = failureOf(error, steps.current(), signal);
+    steps.end(failure.exitCode ?? 1);
+    return { failure };
+  } finally {
+    await options.files.remove(`${work}/build`).catch((error: unknown) => print(`warning: files of the build are left in ${work}: ${error instanceof Error ? error.message : String(error)}`));
+  }
+}
+
+/** What steps print may hold anything; a private key goes over many lines, none of which looks like one. */
+function withoutSecrets(print: (line: string) => void): (line: string) => void {
+  let isKey = false;
+  return (line) => {
+    const begins = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY/.test(line);
+    const ends = /-----END [A-Z0-9 ]*PRIVATE KEY/.test(line);
+    if (!isKey || begins) print(redactText(line));
+    isKey = (isKey || begins) && !ends;
+  };
+}
+
+function failureOf(error: unknown, step: string, signal: AbortSignal): BuildFailure {
+  const made = (failureClass: FailureClass, exitCode: number, text: string): BuildFailure => ({ class: failureClass, step, exitCode, cause: redactText(text).slice(0, 300), excerpt: excerptOf(text) });
+  if (signal.aborted) return made("BuilderLost", 143, "the build was told to end");
+  if (error instanceof StepFailed) return error.failure;
+  if (error instanceof DeadlineExceeded) return made("Timeout", 124, `${step} was ${error.message}`);
+  if (error instanceof McoError && error.code.startsWith("MCO_IMAGE_")) return { exitCode: 1, ...classifyImageError(step, error) };
+  const text = error instanceof Error ? error.message : String(error);
+  return error instanceof McoError ? made("Internal", 1, text) : { ...classifyFailure({ step, exitCode: 1, text }) };
+}
+
+async function build(options: BuildImageOptions, steps: ReturnType<typeof stepTeller>, work: string, signal: AbortSignal): Promise<string> {
+  const { files, at, print } = options;
+  steps.begin("ca");
+  await files.remove(work);
+  const context = await readBuildContext(files, at);
+  const { request } = context;
+  const store = options.storeFor({
+    auth: context.auth,
+    certificates: async (host) => [...(request.certificates[host] ?? []), ...(context.trust === undefined ? [] : [context.trust])],
+    registries: context.registries,
+    policy: context.policy,
+    architecture: request.architecture,
+    proxy: request.proxy,
+  });
+  print(`builds ${request.id} on ${request.base} for ${request.target.repository}:${request.target.tag}`);
+  const parent = context.containerfile === undefined ? await baseAlone(store, context, steps, signal) : await builtParent(options, store, context, context.containerfile, steps, work, signal);
+
+  steps.begin("config-layer");
+  steps.begin("push");
+  const deadline = options.clock.deadline(request.pushSeconds * 1000, signal);
+  let digest: string;
+  try {
+    ({ digest } = await store.publish(parent, { dropTopLayer: false, ...(context.configLayer === undefined ? {} : { layer: context.configLayer }), labels: labelsOfImage(request), ...request.target, createdSeconds: request.epoch }, deadline.signal));
+  } finally {
+    deadline.cancel();
+  }
+  print(`pushed ${request.target.repository}@${digest}`);
+
+  steps.begin("verify");
+  const problem = await pushedProblem(store, `${request.target.repository}@${digest}`, request.architecture, signal);
+  if (problem !== undefined) throw new StepFailed(problem);
+  return digest;
+}
+
+const baseOf = (image: string) => ({ repository: image.slice(0, image.indexOf("@")), digest: image.slice(image.indexOf("@") + 1) });
+
+async function baseAlone(store: ImageStore, { request }: BuildContext, steps: ReturnType<typeof stepTeller>, signal: AbortSignal): Promise<ParentImage> {
+  steps.begin("pull-base");
+  return store.parentOf(request.base, signal);
+}
+
+/** Builds the parent with buildah, and reads it as an image on the registry's base. */
+async function builtParent(options: BuildImageOptions, store: ImageStore, context: BuildContext, containerfile: string, steps: ReturnType<typeof stepTeller>, work: string, signal: AbortSignal): Promise<ParentImage> {
+  const { files, at, print } = options;
+  const { request } = context;
+  const buildah: BuildahOptions = { ...options, environment: environmentFor(options, context) };
+  const version = await buildahVersion(buildah, signal);
+  const failed = (failureClass: FailureClass, step: string, cause: string) => new StepFailed({ class: failureClass, step, exitCode: 1, cause, excerpt: "" });
+  if (version === undefined) throw failed("Internal", "ca", "BuilderBinaryMissing: there is no buildah where this build runs");
+  await writeSettings(files, context, work);
+
+  steps.begin("context");
+  const heredoc = readsHeredocs(version) ? undefined : heredocLine(containerfile);
+  if (heredoc !== undefined) throw failed("ContainerfileInvalid", "context", `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`);
+  await writeContext(files, context, containerfile, work);
+  const mounts = await writeMounts(options, context, work);
+  const cache = at(buildPaths.cache);
+  const claimed = await claimFolder(cache, request.id, options);
+  let used: BuildahStore | undefined;
+  try {
+    const alone = await claimed.isAlone();
+    const buildahStore = await chooseStore(options, buildah, cache, mounts.seen, alone, signal);
+    used = buildahStore;
+    if (buildahStore.driver === "vfs") print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
+    const global = [...storeArguments(buildahStore), ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`])];
+    const access = ["--authfile", `${work}/auth.json`, "--signature-policy", `${work}/${buildFiles.policy}`, ...((await files.list(`${work}/certs`)).length === 0 ? [] : ["--cert-dir", `${work}/certs`])];
+    /** Runs one command of buildah; a bad end is a failure of the step that it was in. */
+    const run = async (args: readonly string[], onLine?: (line: string) => void) => {
+      const { exitCode, text } = await runBuildah([...global, ...args], buildah, signal, onLine);
+      if (exitCode !== 0) throw new StepFailed(classifyFailure({ step: steps.current(), exitCode, text }));
+      return text;
+    };
+    if (alone) await cleared(files, buildahStore, buildah, run);
+
+    steps.begin("pull-base");
+    for (const image of [request.base, ...(request.extensions === undefined ? [] : [request.extensions])]) await run(["pull", "-q", "--policy", "missing", ...access, image]);
+    const stepAt = stepFollower(stepsOfContainerfile(containerfile));
+    const tag = `localhost/machine-config/${request.target.tag.toLowerCase().slice(0, 100)}`;
+    const build = [
+      "build",
+      "--isolation",
+      "chroot",
+      "--layers",
+      "--format",
+      "oci",
+      "--identity-label=false",
+      "--pull=false",
+      ...access,
+      ...timeArguments(version, request.epoch),
+      ...(request.noCache ? ["--no-cache"] : []),
+      ...mounts.arguments,
+      "-f",
+      `${work}/${buildFiles.containerfile}`,
+      "-t",
+      tag,
+      `${work}/context`,
+    ];
+    await run(build, (line) => {
+      const step = stepAt(line);
+      if (step !== undefined) steps.begin(step);
+    });
+
+    steps.begin("commit");
+    await run(["push", "-q", "--format", "oci", "--signature-policy", `${work}/${localPolicy}`, tag, `oci:${work}/layout:built`]);
+    const built = await readLayout(`${work}/layout`, files, options.openFile);
+    const base = await store.parentOf(request.base, signal);
+    const parent = onBase(built, base, baseOf(request.base));
+    const layer = context.configLayer;
+    return layer === undefined ? parent : await withOwnLayer(parent, { ...layer, digest: digestOf(layer.bytes) }, new Set(base.layers.map(({ diffId }) => diffId)), signal);
+  } finally {
+    // Some versions leave the container of a stage that has no instructions, and with it a mount (buildah 1.28); so does a step that was ended.
+    if (used !== undefined && (await claimed.isAlone())) await removeContainers(files, used, buildah);
+    await claimed.release();
+  }
+}
+
+/** Working containers of a store that no other build uses. */
+async function removeContainers(files: Files, store: BuildahStore, buildah: BuildahOptions): Promise<void> {
+  if ((await sizeOf(files, store, "containers")) <= "[]".length) return;
+  const deadline = buildah.clock.deadline(removalMs);
+  try {
+    await runBuildah([...storeArguments(store), "rm", "--all"], { ...buildah, print: () => undefined }, deadline.signal);
+  } catch (error) {
+    buildah.print(`warning: working containers are left in ${store.folder}: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    deadline.cancel();
+  }
+}
+
+/** What buildah and its steps see of our environment: no more than they need. */
+function environmentFor({ environment, at }: BuildImageOptions, { request }: BuildContext): Readonly<Record<string, string>> {
+  const work = at(buildPaths.work);
+  const proxy = { http_proxy: request.proxy?.httpProxy, https_proxy: request.proxy?.httpsProxy, no_proxy: request.proxy?.noProxy };
+  const proxies = Object.entries(proxy).flatMap(([name, value]) => (value === undefined ? [] : [[name, value], [name.toUpperCase(), value]]));
+  return { PATH: environment["PATH"] ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: `${work}/home`, XDG_RUNTIME_DIR: `${work}/home`, TMPDIR: work, BUILDAH_ISOLATION: "chroot", ...(Object.fromEntries(proxies) as Record<string, string>) };
+}
+
+/** Credentials, certificates and rules for registries, as buildah reads them; only this user can. */
+async function writeSettings(files: Files, { request, auth, trust, policy, registries }: BuildContext, work: string): Promise<void> {
+  await files.makeDirectory(`${work}/certs`, { mode: 0o700 });
+  await files.makeDirectory(`${work.slice(0, work.lastIndexOf("/"))}/home`, { mode: 0o700 });
+  await files.write(`${work}/auth.json`, mergedAuth(auth.push, auth.pull), { mode: 0o600 });
+  await files.write(`${work}/${localPolicy}`, acceptAnything);
+  await files.write(`${work}/${buildFiles.policy}`, policy ?? acceptAnything);
+  if (registries !== undefined) await files.write(`${work}/${buildFiles.registries}`, registries);
+  const certificates = [...(trust === undefined ? [] : [trust]), ...Object.values(request.certificates).flat()];
+  for (const [index, pem] of certificates.entries()) await files.write(`${work}/certs/${index}.crt`, pem);
+}
+
+/** One auth file of two; where both know a host, the second counts. */
+function mergedAuth(...texts: readonly (string | undefined)[]): string {
+  const auths = texts.map((text) => (text === undefined ? {} : ((JSON.parse(text) as { readonly auths?: object }).auths ?? {})));
+  return JSON.stringify({ auths: Object.assign({}, ...auths) as object });
+}
+
+async function writeContext(files: Files, context: BuildContext, containerfile: string, work: string): Promise<void> {
+  await files.makeDirectory(`${work}/context`);
+  for (const { path, contents, mode } of context.files) await files.write(`${work}/context/${path}`, contents, { mode });
+  if (context.trust !== undefined) await files.write(`${work}/context/${buildFiles.trust}`, context.trust);
+  if (context.configLayer !== undefined) await files.write(`${work}/context/${buildFiles.configLayer}`, context.configLayer.bytes);
+  await files.write(`${work}/${buildFiles.containerfile}`, containerfile);
+}
+
+/**
+ * What steps see and the image does not hold: the cluster's own content, and files of the configuration that say where packages
+ * come from. `seen`: names what of it may change the outcome, so that nothing is taken from a build that saw something else.
+ */
+async function writeMounts({ files, at }: BuildImageOptions, { request, buildVisible }: BuildContext, work: string): Promise<{ readonly arguments: readonly string[]; readonly seen: string | undefined }> {
+  const given: string[] = [];
+  const parts: Uint8Array[] = [];
+  for (const kind of request.mounts) {
+    const source = at(`${buildPaths.mounts}/${kind}`);
+    const names = await files.list(source);
+    if (names.length === 0) continue;
+    for (const name of names) {
+      const contents = (await files.read(`${source}/${name}`)) ?? new Uint8Array();
+      await files.write(`${work}/mounts/${kind}/${name}`, contents);
+      // An entitlement is renewed and changes nothing that is installed with it.
+      if (kind !== "entitlement") parts.push(Buffer.from(`${kind}/${name}\0${digestOf(contents)}\0`));
+    }
+    given.push("--volume", `${work}/mounts/${kind}:${mountTargets[kind]}:ro`);
+  }
+  if (buildVisible !== undefined) {
+    parts.push(buildVisible);
+    const covered = request.mounts.map((kind) => ({ kind, target: mountTargets[kind] }));
+    for (const { path, contents, mode } of await unpacked(buildVisible)) {
+      // A folder that is mounted whole hides what would be mounted in it.
+      const over = covered.find(({ kind, target }) => path.startsWith(`${target}/`) && given.some((argument) => argument.startsWith(`${work}/mounts/${kind}:`)));
+      const target = over === undefined ? `${work}/visible${path}` : `${work}/mounts/${over.kind}${path.slice(over.target.length)}`;
+      await files.write(target, contents, { mode });
+      if (over === undefined) given.push("--volume", `${target}:${path}:ro`);
+    }
+  }
+  return { arguments: given, seen: parts.length === 0 ? undefined : digestOf(Buffer.concat(parts)).slice("sha256:".length, "sha256:".length + 12) };
+}
+
+/** Files of a small archive by their absolute paths. */
+async function unpacked(archive: Uint8Array): Promise<readonly { readonly path: string; readonly contents: Uint8Array; readonly mode: number }[]> {
+  const found: { path: string; contents: Uint8Array; mode: number }[] = [];
+  for await (const entry of readTar(Readable.from([archive]).pipe(createGunzip()))) {
+    if (entry.kind !== "file") continue;
+    const parts = entry.path.split("/").filter((part) => part !== "" && part !== ".");
+    if (parts.includes("..") || parts.some((part) => part.includes(":"))) throw new McoError("MCO_BUILD_CONTEXT_INVALID", { file: buildFiles.buildVisible, problem: `${entry.path.slice(0, 200)} cannot be shown to a step` });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of entry.contents) chunks.push(Uint8Array.from(chunk));
+    found.push({ path: `/${parts.join("/")}`, contents: Buffer.concat(chunks), mode: entry.mode });
+  }
+  return found;
+}
+
+/** A store of buildah on the best file system that there is; each content that steps see has one of its own. */
+async function chooseStore({ files }: BuildImageOptions, buildah: BuildahOptions, cache: string, seen: string | undefined, alone: boolean, signal: AbortSignal): Promise<BuildahStore> {
+  const quiet = { ...buildah, print: () => undefined };
+  for (const driver of ["overlay", "vfs"] as const) {
+    const store: BuildahStore = { folder: `${cache}/${driver}${seen === undefined ? "" : `-${seen}`}`, driver };
+    await files.makeDirectory(store.folder, { mode: 0o700 });
+    // One that images lie in has been tried.
+    if ((await sizeOf(files, store, "images")) > 0) return store;
+    const { exitCode, text } = await runBuildah([...storeArguments(store), "info"], quiet, signal);
+    if (exitCode !== 0) {
+      if (driver === "vfs") throw new StepFailed(classifyFailure({ step: "context", exitCode, text }));
+      continue;
+    }
+    if (alone && seen !== undefined) await removeOldStores(files, cache, store, quiet, signal);
+    return store;
+  }
+  throw new Error("bug: no driver was tried");
+}
+
+async function removeOldStores(files: Files, cache: string, used: BuildahStore, buildah: BuildahOptions, signal: AbortSignal): Promise<void> {
+  const others: { folder: string; at: number }[] = [];
+  for (const name of await files.list(cache)) {
+    const folder = `${cache}/${name}`;
+    const images = await files.stat(listIn({ folder, driver: used.driver }, "images"));
+    if (name.startsWith(`${used.driver}-`) && folder !== used.folder && images !== undefined) others.push({ folder, at: images.modifiedMs });
+  }
+  for (const { folder } of others.sort((a, b) => b.at - a.at).slice(storesKept - 1)) {
+    for (const verb of ["rm", "rmi"]) await runBuildah([...storeArguments({ folder, driver: used.driver }), verb, "--all"], buildah, signal);
+    await files.remove(folder);
+  }
+}
+
+/** Puts away what builds left that were killed, and everything when it has become too much. */
+async function cleared(files: Files, store: BuildahStore, buildah: BuildahOptions, run: (args: readonly string[]) => Promise<string>): Promise<void> {
+  await removeContainers(files, store, buildah);
+  if ((await sizeOf(files, store, "images")) > maxImageListBytes) await run(["rmi", "--all", "--force"]);
+}
+
+/** Lists of what a store holds, as it keeps them (containers/storage docs, main). */
+const listIn = ({ folder, driver }: BuildahStore, of: "images" | "containers") => `${folder}/root/${driver}-${of}/${of}.json`;
+const sizeOf = async (files: Files, store: BuildahStore, of: "images" | "containers"): Promise<number> => (await files.stat(listIn(store, of)))?.sizeBytes ?? 0;

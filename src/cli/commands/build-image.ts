@@ -1,0 +1,44 @@
+import { createReadStream, writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
+import { buildImage } from "../../build-image/build-image.ts";
+import { buildPaths, printOutcome } from "../../core/image-build.ts";
+import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
+import { imageStore } from "../../registry/image-store.ts";
+import { httpsWire } from "../../registry/node/https-wire.ts";
+import { signatureVerifier } from "../../registry/node/verify-signature.ts";
+import { readArguments, usageError } from "../arguments.ts";
+import { podPath } from "../connect.ts";
+import { runProcess } from "../run-process.ts";
+
+/** On a machine that everything else runs on as well, a build is what waits. */
+const niceness = 10;
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = readArguments(args, { context: { type: "string" } });
+  if (values.context !== buildPaths.context) throw usageError(`--context must be ${buildPaths.context}: the os-builder puts a build's files there`);
+  if (process.env["MCO_POD_ROOT"] !== undefined) setPriority(niceness);
+  let exitCode = 1;
+  const wire = httpsWire();
+  const ended = await runProcess({ component: "build-image" }, async (_ports, signal) => {
+    const outcome = await buildImage(
+      {
+        files: systemFiles,
+        processes: systemProcesses,
+        clock: systemClock,
+        openFile: (path) => createReadStream(path),
+        environment: process.env,
+        at: podPath,
+        print: (line) => process.stdout.write(`${line}\n`),
+        // Keys of a policy lie where the configuration puts them: in the image, and not in this container.
+        storeFor: (settings) => imageStore({ ...settings, wire: wire.send, clock: systemClock, random: systemRandom, verifier: (keys) => signatureVerifier(keys, async () => undefined) }),
+      },
+      signal,
+    );
+    exitCode = "digest" in outcome ? 0 : (outcome.failure.exitCode ?? 1);
+    if ("failure" in outcome) process.stdout.write(`${outcome.failure.class}: ${outcome.failure.step}: ${outcome.failure.cause}\n`);
+    // In place: the file is a mount of its own, which nothing can be moved over.
+    writeFileSync(podPath(buildPaths.terminationMessage), printOutcome(outcome));
+  });
+  wire.close();
+  return ended === 0 ? exitCode : ended;
+}

@@ -1,0 +1,98 @@
+import { journals, objects } from "../../api/names.ts";
+import { McoError } from "../../api/errors.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { appendBackend } from "../../os-builder/append-backend.ts";
+import { jobBackend } from "../../os-builder/job-backend.ts";
+import type { ImageAccess, Images } from "../../os-builder/images.ts";
+import { type OsBuilderOptions, runOsBuilder } from "../../os-builder/run-os-builder.ts";
+import { httpListen, httpsListen, systemFiles } from "../../ports/node/index.ts";
+import type { Ports } from "../../ports/index.ts";
+import { imageStore } from "../../registry/image-store.ts";
+import { httpsWire } from "../../registry/node/https-wire.ts";
+import { addressToListenOn } from "../address-of-node.ts";
+import { countOf, readArguments, usageError } from "../arguments.ts";
+import { podPath } from "../connect.ts";
+import { processIdentity, runComponent } from "../run-process.ts";
+import { version } from "../version.ts";
+
+/** Folder of a node where builds keep layers that later ones can use. */
+const defaultCache = "/var/lib/machine-os-builder/cache";
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(
+    args,
+    {
+      kubeconfig: { type: "string" },
+      image: { type: "string" },
+      "status-address": { type: "string" },
+      "status-port": { type: "string", default: "9445" },
+      "metrics-address": { type: "string" },
+      "metrics-port": { type: "string", default: "9446" },
+      "metrics-tls": { type: "string" },
+      "build-cache": { type: "string", default: defaultCache },
+      "builds-at-once": { type: "string" },
+    },
+    { positionals: true },
+  );
+  if (positionals[0] !== "start") throw usageError("the os-builder knows one verb: start");
+  const { image } = values;
+  if (image === undefined) throw usageError("--image says what the pods of builds run: the suite's image, with buildah");
+  const statusPort = countOf(values["status-port"], "--status-port", 0, 65_535);
+  const metricsPort = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
+  // On one machine everything shares its disk and its processors.
+  const isOneMachine = process.env["MCO_POD_ROOT"] !== undefined;
+  const atOnce = values["builds-at-once"] === undefined ? (isOneMachine ? 1 : undefined) : countOf(values["builds-at-once"], "--builds-at-once", 1, 32);
+  return runComponent({ component: "os-builder", kubeconfig: values.kubeconfig, reporter: objects.osBuilder, journal: journals.osBuilder }, async (ports, signal) => {
+    const wire = httpsWire();
+    const folder = values["metrics-tls"];
+    const status = values["status-address"] === undefined ? undefined : { listen: httpListen, host: await addressToListenOn(ports.kube, values["status-address"], "--status-address"), port: statusPort, network: true };
+    const metrics = folder === undefined ? undefined : await metricsAt(ports.kube, { address: values["metrics-address"], port: metricsPort, folder: podPath(folder) });
+    try {
+      await runOsBuilder(
+        {
+          ...ports,
+          identity: identity(),
+          version,
+          images: imagesThrough(wire, ports),
+          backends: (kube) => [appendBackend({ kube, clock: ports.clock, storeFor: (settings) => imageStore({ ...settings, policy: undefined, wire: wire.send, clock: ports.clock, random: ports.random }) }), jobBackend({ ...ports, kube, image, cacheFolder: values["build-cache"], hasProgram, ...(atOnce === undefined ? {} : { atOnce }) })],
+          ...(status === undefined ? {} : { status }),
+          ...(metrics === undefined ? {} : { metrics }),
+        },
+        signal,
+      );
+    } finally {
+      wire.close();
+    }
+  });
+}
+
+/** A container that is started again in its pod has no other beside it: it takes the lease up at once where the one before left it. */
+const identity = () => (process.env["POD_NAME"] === undefined ? processIdentity("os-builder") : `${process.env["POD_NAME"]}_os-builder`);
+
+/** Registries as one build sees them: its credentials, its mirrors, and the authorities that the cluster trusts. */
+function imagesThrough(wire: ReturnType<typeof httpsWire>, { clock, random }: Ports): (access: ImageAccess) => Images {
+  return ({ pull, push, registries, certificates, trust, architecture, proxy }) =>
+    imageStore({
+      wire: wire.send,
+      clock,
+      random,
+      auth: { pull, push },
+      certificates: async (host) => Promise.resolve([...(certificates[host] ?? []), ...trust]),
+      registries,
+      // Keys of a policy lie on machines: whoever pulls an image there holds it against them.
+      architecture,
+      proxy,
+    });
+}
+
+/** Whether a program is in the path of this process, which runs in the same image as builds do. */
+async function hasProgram(name: string): Promise<boolean> {
+  for (const folder of (process.env["PATH"] ?? "").split(":")) if (folder !== "" && (await systemFiles.stat(`${folder}/${name}`)) !== undefined) return true;
+  return false;
+}
+
+async function metricsAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<OsBuilderOptions["metrics"]>> {
+  const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
+  if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
+  return { listen: httpsListen, host: await addressToListenOn(kube, address, "--metrics-address"), port, network: true, tls: { certificate, key } };
+}

@@ -1,0 +1,262 @@
+import { describe, expect, test } from "vitest";
+import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
+import type { Node } from "../api/kubernetes.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import { MachineConfigNode } from "../api/machine-config-node.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { annotations, machineOSBuildConditions as types } from "../api/names.ts";
+import { timestampOf } from "../api/object.ts";
+
+const image = (letter: string) => `registry.example.com/os@sha256:${letter.repeat(64)}`;
+const keys = [annotations.desiredImage, annotations.desiredOSImage, annotations.desiredImageContent] as const;
+const imagesOf = ({ metadata }: Node) => keys.map((key) => metadata.annotations?.[key]);
+
+/** What the os-builder would do, by hand. */
+function builder(scene: Scene, pool = "worker") {
+  const stamp = () => timestampOf(scene.kernel.clock.now());
+  const status = (name: string, body: object) => scene.act(() => scene.kube.patch(MachineOSBuild, { name }, { type: "merge", body: { status: body } }, { subresource: "status" }));
+  return {
+    optIn: (notes: Readonly<Record<string, string>> = {}) =>
+      scene.act(() =>
+        scene.kube.create(MachineOSConfig, { apiVersion: MachineOSConfig.apiVersion, kind: MachineOSConfig.kind, metadata: { name: pool, annotations: { ...notes } }, spec: { machineConfigPool: { name: pool }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os:x" } }),
+      ),
+    begin: (name: string, config: string, base = "sha256:base") =>
+      scene.act(() =>
+        scene.kube.create(MachineOSBuild, { apiVersion: MachineOSBuild.apiVersion, kind: MachineOSBuild.kind, metadata: { name, annotations: { [annotations.imageContent]: "full", [annotations.keyInputs]: JSON.stringify({ base }) } }, spec: { machineConfig: { name: config }, machineOSConfig: { name: pool }, renderedImagePushSpec: "registry.example.com/os:x" } }),
+      ),
+    is: (name: string, type: string, reason: string, more: object = {}) => status(name, { conditions: [{ type, status: "True", reason, message: "", lastTransitionTime: stamp() }], ...more }),
+    async publish(name: string, of: string) {
+      await status(name, { conditions: [{ type: types.succeeded, status: "True", reason: "Ready", message: "", lastTransitionTime: stamp() }], digestedImagePushSpec: of });
+      await scene.act(() => scene.kube.patch(MachineOSConfig, { name: pool }, { type: "merge", body: { status: { currentImagePullSpec: of, machineOSBuild: { group: "machineconfiguration.openshift.io", resource: "machineosbuilds", name } } } }, { subresource: "status" }));
+    },
+  };
+}
+
+const setPool = (scene: Scene, notes: Readonly<Record<string, string | null>>, spec: object = {}, name = "worker") => scene.act(() => scene.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: notes }, spec } }));
+const withoutCanary = { [annotations.rolloutCanary]: "0" };
+
+/** A pool whose machines run image a. */
+async function layeredPool(machines: readonly string[]) {
+  const made = await settledPool(machines);
+  const { scene, first } = made;
+  await setPool(scene, withoutCanary, { maxUnavailable: machines.length });
+  const build = builder(scene);
+  await build.optIn();
+  await build.begin("worker-1", first);
+  await build.publish("worker-1", image("a"));
+  await scene.pass(3000);
+  for (const name of machines) await scene.act(() => scene.finish(name));
+  await scene.pass(3000);
+  return { ...made, build };
+}
+
+describe("a pool whose machines boot images", () => {
+  test("nothing is given before there is an image, then configuration, image and content mode come in one patch under both names", async () => {
+    const { scene, first } = await settledPool(["w0", "w1"]);
+    await setPool(scene, withoutCanary, { maxUnavailable: 2 });
+    const build = builder(scene);
+    await build.optIn();
+    await scene.pass(2000);
+    expect(await scene.poolStatus("worker").then(({ of }) => [of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason])).toEqual(["False", "True", "WaitingForBuild"]);
+    await build.begin("worker-1", first);
+    await build.is("worker-1", types.building, "StepPush");
+    await scene.pass(2000);
+    expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("worker-1 Building (StepPush)");
+
+    const before = (await scene.node_("w0")).metadata.resourceVersion;
+    await build.publish("worker-1", image("a"));
+    await scene.pass(2000);
+    for (const name of ["w0", "w1"]) expect(imagesOf(await scene.node_(name))).toEqual([image("a"), image("a"), "full"]);
+    expect((await scene.node_("w0")).metadata.resourceVersion).not.toBe(before);
+    const described = await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" }));
+    expect(described?.spec).toMatchObject({ configVersion: { desired: first }, configImage: { desiredImage: image("a") } });
+    expect((await scene.poolStatus("worker")).of("Updated")?.status).toBe("False");
+    for (const name of ["w0", "w1"]) await scene.act(() => scene.finish(name));
+    await scene.pass(2000);
+    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({ status: "True", message: `All nodes are updated with MachineConfig ${first} in image sha256:aaaaaaaaaaaa` });
+  });
+
+  test("rendering does not know of images: a pool that opts in keeps its rendered configuration, byte for byte", async () => {
+    const { scene, first } = await settledPool(["w0"]);
+    const rendered = () => scene.act(() => scene.kube.get(MachineConfig, { name: first }));
+    const before = await rendered();
+    const build = builder(scene);
+    await build.optIn();
+    await build.begin("worker-1", first);
+    await build.publish("worker-1", image("a"));
+    await scene.pass(5000);
+    expect(JSON.stringify(await rendered())).toBe(JSON.stringify(before));
+    const { target, of } = await scene.poolStatus("worker");
+    expect(target).toBe(first);
+    expect(of("RenderDegraded")?.status).toBe("False");
+    expect((await scene.act(() => scene.kube.list(MachineConfig))).items.filter(({ metadata }) => metadata.name.startsWith("rendered-worker"))).toHaveLength(1);
+  });
+
+  test.for([3, 11, 29])("whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i)", async (seed) => {
+    const { scene, first } = await settledPool(["w0", "w1", "w2"]);
+    const patches: Readonly<Record<string, string | null>>[] = [];
+    scene.intercept = (handler) => (request, signal) => {
+      const body: unknown = request.method === "PATCH" && /\/nodes\/[^/]+(\?|$)/.test(request.target) && typeof request.body === "string" ? JSON.parse(request.body) : undefined;
+      const notes = (body as { metadata?: { annotations?: Readonly<Record<string, string | null>> } } | undefined)?.metadata?.annotations;
+      if (notes !== undefined && keys.some((key) => key in notes)) patches.push(notes);
+      return handler(request, signal);
+    };
+    await setPool(scene, withoutCanary, { maxUnavailable: 2 });
+    const build = builder(scene);
+    await build.optIn();
+    let made = 0;
+    let state = seed;
+    const next = (most: number) => (state = (state * 1103515245 + 12345) % 2147483648) % most;
+    for (let turn = 0; turn < 25; turn += 1) {
+      const { target } = await scene.poolStatus("worker");
+      const act = next(5);
+      if (act === 0) await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": String(next(3)) }));
+      else if (act === 1) {
+        made += 1;
+        await build.begin(`worker-${made}`, target);
+        await build.publish(`worker-${made}`, image("abcdef"[next(6)] ?? "a"));
+      } else if (act === 2) await setPool(scene, { [annotations.layeringEnabled]: next(3) === 0 ? "false" : null });
+      else await scene.act(() => scene.finish(`w${next(3)}`));
+      await scene.pass(1500);
+    }
+    expect(patches.length).toBeGreaterThan(2);
+    for (const notes of patches) {
+      expect(notes[annotations.desiredImage]).toBe(notes[annotations.desiredOSImage]);
+      expect(notes[annotations.desiredConfig]).toMatch(/^rendered-worker-/);
+      expect(notes[annotations.desiredImageContent]).toBe(notes[annotations.desiredImage] === null ? null : "full");
+    }
+    expect(first).not.toBe("");
+  });
+
+  test("a configuration waits for its image, and a build that failed says so and leaves every machine what it has", async () => {
+    const { scene, first, build } = await layeredPool(["w0", "w1"]);
+    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
+    await scene.pass(2000);
+    const { target } = await scene.poolStatus("worker");
+    expect(target).not.toBe(first);
+    expect(Object.values(await scene.desired("worker"))).toEqual([first, first]);
+    await build.begin("worker-2", target);
+    await build.is("worker-2", types.failed, "DiskFull");
+    await scene.pass(2000);
+    const { of } = await scene.poolStatus("worker");
+    expect([of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason]).toEqual(["False", "False", "BuildFailed"]);
+    expect(of("Updating")?.message).toContain("worker-2 Failed (DiskFull)");
+    expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
+    expect(Object.values(await scene.desired("worker"))).toEqual([first, first]);
+  });
+
+  test("going out takes all three annotations away in the patch of the configuration, and the pool says that it goes back to stock", async () => {
+    const { scene, first } = await layeredPool(["w0", "w1"]);
+    await setPool(scene, { [annotations.layeringEnabled]: "false" }, { maxUnavailable: 1 });
+    await scene.pass(2000);
+    expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
+    expect((await scene.node_("w0")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
+    expect(imagesOf(await scene.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("0 of 2 updated to MachineConfig " + first + ", reverting to stock");
+    expect((await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" })))?.spec.configImage).toBeUndefined();
+    for (const name of ["w0", "w1"]) {
+      await scene.act(() => scene.finish(name));
+      await scene.pass(2000);
+    }
+    expect((await scene.poolStatus("worker")).of("Updated")?.status).toBe("True");
+    expect((await scene.node_("w1")).metadata.annotations).not.toHaveProperty(annotations.currentImage);
+  });
+
+  test("a user's MachineOSConfig that is deleted by mistake and made again within the grace moves no machine", async () => {
+    const { scene } = await layeredPool(["w0"]);
+    await scene.act(() => scene.kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { metadata: { finalizers: ["machineconfiguration.openshift.io/os-build-cleanup"] } } }));
+    await scene.act(() => scene.kube.delete(MachineOSConfig, { name: "worker" }));
+    await scene.pass(50_000);
+    expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("OptOutGrace");
+    await scene.pass(15_000);
+    expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("the first image of a pool goes to one machine, and to the others when that has kept well; one that fails keeps it to itself", async () => {
+    const { scene, first } = await settledPool(["w0", "w1", "w2"]);
+    await setPool(scene, { [annotations.canarySeconds]: "60" }, { maxUnavailable: 3 });
+    const build = builder(scene);
+    await build.optIn();
+    await build.begin("worker-1", first);
+    await build.publish("worker-1", image("a"));
+    await scene.pass(2000);
+    const given = async () => (await Promise.all(["w0", "w1", "w2"].map((name) => scene.node_(name)))).filter((node) => imagesOf(node)[0] !== undefined).map(({ metadata }) => metadata.name);
+    expect(await given()).toEqual(["w0"]);
+    expect(await scene.events("CanaryStarted")).toEqual([`w0 got ${first} before all others`]);
+    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "it does not boot" }));
+    await scene.pass(2000);
+    expect(await given()).toEqual(["w0"]);
+    expect((await scene.poolStatus("worker")).of("Updating")).toMatchObject({ status: "False", reason: "CanaryFailed" });
+    expect(await scene.events("CanaryFailed")).toHaveLength(1);
+
+    await build.begin("worker-2", first);
+    await build.publish("worker-2", image("b"));
+    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Working" }));
+    await scene.pass(2000);
+    await scene.act(() => scene.finish("w0"));
+    await scene.act(() => scene.kube.patch(MachineConfigNode, { name: "w0" }, { type: "merge", body: { status: { configVersion: { desired: first, current: first }, configImage: { currentImage: image("b") }, conditions: [{ type: "Updated", status: "True", reason: "Updated", message: "", lastTransitionTime: timestampOf(scene.kernel.clock.now()) }] } } }, { subresource: "status" }));
+    await scene.pass(50_000);
+    // A machine that is broken gets its repair and proves nothing by it: a healthy one goes first as well.
+    expect(await given()).toEqual(["w0", "w1"]);
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("w0, w1 go first");
+    await scene.pass(15_000);
+    expect(await given()).toEqual(["w0", "w1", "w2"]);
+    expect(await scene.events("CanaryPassed")).toEqual([`w0 kept well with ${first}: the others follow`]);
+  });
+
+  test("a machine that joins while the image is being made starts on the stock OS", async () => {
+    const { scene, first, build } = await layeredPool(["w0"]);
+    await build.begin("worker-2", first);
+    await scene.act(() => scene.node("w1", "worker"));
+    await scene.pass(3000);
+    expect((await scene.node_("w1")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
+    expect(imagesOf(await scene.node_("w1"))).toEqual([undefined, undefined, undefined]);
+    await build.publish("worker-2", image("b"));
+    for (const name of ["w1", "w0"]) {
+      await scene.act(() => scene.finish(name));
+      await scene.pass(3000);
+    }
+    expect(imagesOf(await scene.node_("w1"))).toEqual([image("b"), image("b"), "full"]);
+  });
+
+  test("where all pools were opted in at once, the control plane gets its first image when the workers have theirs", async () => {
+    const { scene, first } = await settledPool(["w0", "w1"]);
+    await scene.act(() => scene.config("50-master", "master", { "/etc/m": "1" }));
+    await scene.pass(2000);
+    const { target } = await scene.poolStatus("master");
+    await scene.act(() => scene.node("m0", "master", { [annotations.currentConfig]: target, [annotations.desiredConfig]: target, [annotations.state]: "Done" }));
+    await scene.pass(2000);
+    for (const [pool, config, letter] of [["master", target, "b"], ["worker", first, "a"]] as const) {
+      await setPool(scene, withoutCanary, {}, pool);
+      const build = builder(scene, pool);
+      await build.optIn({ [annotations.optInSource]: "ClusterDefault" });
+      await build.begin(`${pool}-1`, config);
+      await build.publish(`${pool}-1`, image(letter));
+    }
+    await scene.pass(3000);
+    expect(imagesOf(await scene.node_("m0"))).toEqual([undefined, undefined, undefined]);
+    expect((await scene.poolStatus("master")).of("Updating")?.message).toContain("WorkersFirst: machines of the control plane get their first image when those of pool worker have theirs");
+    await scene.act(() => scene.finish("w0"));
+    await scene.pass(3000);
+    expect(imagesOf(await scene.node_("m0"))[0]).toBeUndefined();
+    await scene.act(() => scene.finish("w1"));
+    await scene.pass(3000);
+    expect(imagesOf(await scene.node_("m0"))).toEqual([image("b"), image("b"), "full"]);
+  });
+
+  test("a paused pool builds, gives nothing, and says that its image is not ready", async () => {
+    const { scene, first, build } = await layeredPool(["w0"]);
+    await setPool(scene, {}, { paused: true });
+    await build.begin("worker-2", first);
+    await scene.pass(2000);
+    expect((await scene.poolStatus("worker")).of("Updating")).toMatchObject({ status: "False", reason: "Paused" });
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("worker-2 has not begun");
+    await build.publish("worker-2", image("b"));
+    await scene.pass(2000);
+    expect(imagesOf(await scene.node_("w0"))[0]).toBe(image("a"));
+  });
+});

@@ -1,0 +1,227 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { McoError } from "../api/errors.ts";
+import { hostPaths } from "../api/names.ts";
+import { type OriginalEntry, type Originals, isAsWanted } from "../core/content-gap.ts";
+import { sameDeployment } from "../core/deployment.ts";
+import { fitToAccounts } from "../core/judge-target.ts";
+import type { NodeConfig } from "../core/node-config.ts";
+import { type Payload, readPayload } from "../core/image-content.ts";
+import type { Ledger } from "../core/plan-node.ts";
+import { type LocalPayload, type SettlePlan, type SettleRecord, type SettleView, isReadEarly, mostSettleTries, originalToKeep, planSettle, settleTarget, settledOriginals } from "../core/settle.ts";
+import type { Host, OsStatus } from "../host/host.ts";
+import type { Ports } from "../ports/index.ts";
+import { backedOff } from "../ports/random.ts";
+import { type DocumentStore, documentStore } from "./machine-documents.ts";
+import { noOriginals, observeEntry, originalOf } from "./observe-host.ts";
+import { performContent } from "./perform-content.ts";
+import { readConfig } from "./read-config.ts";
+
+/** Between tries of one boot: early enough for the kubelet, which waits. */
+const retry = { firstMs: 1_000, lastMs: 5_000, spread: 0.2 };
+
+const caTrust = "coreos-update-ca-trust.service";
+const anchors = "/etc/pki/ca-trust/source/anchors/";
+
+export type Settled =
+  /** The system that runs has nothing that the machine could be made equal to. */
+  | { readonly verdict: "nothing" }
+  | { readonly verdict: "settled"; readonly changed: readonly string[] }
+  /** Something that runs already has to read what was changed. */
+  | { readonly verdict: "rebooting"; readonly because: string }
+  | { readonly verdict: "failed"; readonly path?: string; readonly cause: string; /** The machine boots what it had before. */ readonly goesBack: boolean };
+
+interface Source {
+  readonly from: "image" | "local";
+  readonly text: string;
+}
+
+/** A failure that a path can be named for. */
+class SettleFailure extends Error {
+  readonly path: string | undefined;
+  constructor(cause: string, path?: string) {
+    super(cause);
+    this.path = path;
+  }
+}
+
+/**
+ * Makes the machine equal to the payload of what it has booted: files, units and accounts. It needs no network, no container
+ * runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid down on the
+ * machine for the image that runs counts before the image's own.
+ */
+export async function settleMachine(options: { readonly host: Host } & Pick<Ports, "clock" | "random" | "log">, signal: AbortSignal): Promise<Settled> {
+  const { host, log, clock, random } = options;
+  const documents = documentStore(host.ledger);
+  const status = await host.os.status(signal);
+  const source = await sourceOf(host, documents, status, signal);
+  if (source === undefined) return { verdict: "nothing" };
+
+  const known = await documents.load(signal);
+  const before = known.settled;
+  /** The machine was settled when it booted: somebody asks for it again. */
+  const isOver = before?.bootId === status.bootId && before.result === "settled";
+  const base: SettleRecord = {
+    v: 1,
+    bootId: status.bootId,
+    deployment: status.booted,
+    payload: bytesToHex(sha256(utf8ToBytes(source.text))),
+    // What a run that was killed in this boot had changed is changed still.
+    changed: before?.bootId === status.bootId && !isOver ? before.changed : [],
+    result: "settling",
+    ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, status.booted) ? { rebootAskedIn: before.rebootAskedIn } : {}),
+  };
+  /** Of this boot, whichever try changed it. */
+  let soFar = base.changed;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await once(base);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const cause = error instanceof Error ? error.message : String(error);
+      const path = error instanceof SettleFailure ? error.path : error instanceof McoError && typeof error.facts["path"] === "string" ? error.facts["path"] : undefined;
+      log.warn({ error, tries }, "the machine could not be made equal to its payload");
+      if (tries >= mostSettleTries) return failed(path, cause);
+      await clock.sleep(backedOff(random, tries, retry), signal);
+    }
+  }
+
+  async function once(record: SettleRecord): Promise<Settled> {
+    const payload = readPayload(source?.text ?? "");
+    if ("problem" in payload) throw new SettleFailure(`its payload cannot be read: ${payload.problem}`);
+    const { changed, early } = await makeEqual(record, payload, source?.from ?? "image");
+    if (early.length > 0 && !isOver) {
+      const because = `${early.join(", ")} changed after what reads it had started`;
+      if (record.rebootAskedIn !== undefined && record.rebootAskedIn !== status.bootId) throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
+      await documents.storeSettled({ ...record, changed, result: "rebooting", rebootAskedIn: status.bootId }, signal);
+      await host.os.reboot(`settling: ${because}`, signal);
+      return { verdict: "rebooting", because };
+    }
+    const { ledger } = known;
+    if (ledger?.failed !== undefined && isOf(ledger)) {
+      const { failed: _failed, ...cleared } = ledger;
+      await documents.updateLedger(cleared, signal);
+    }
+    await documents.storeSettled({ ...record, changed, result: "settled", ...(early.length > 0 ? { owed: early } : {}) }, signal);
+    return { verdict: "settled", changed };
+  }
+
+  /** @returns what was changed in this boot, and what of it has been read already. */
+  async function makeEqual(record: SettleRecord, payload: Payload, from: Source["from"]): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
+    const target = await fitting(settleTarget(payload), signal);
+    const view = await observe(host, documents, target, signal);
+    const plan = planSettle(view, target);
+    const changed = [...new Set([...soFar, ...plan.changed])].sort();
+    // First what is managed, then what is about to be changed, then the changes: a crash leaves nothing that nobody knows of.
+    const originals = await remembered(host, view, plan, target, from, (payload as LocalPayload).originals, signal);
+    if (originals !== view.originals) await documents.storeOriginals(originals, signal);
+    if (plan.steps.length > 0) await documents.storeSettled({ ...record, changed }, signal);
+    soFar = changed;
+    for (const step of plan.steps) await performContent(step, { host, observed: view, originals: { ...originals, paths: { ...originals.paths, ...plan.originals.paths } }, config: target }, signal);
+
+    if (plan.steps.length > 0) {
+      const left = planSettle(await observe(host, documents, target, signal), target);
+      if (left.differences.length > 0) throw new SettleFailure(`${left.differences.slice(0, 5).join(", ")} differ after they were written`, left.changed[0]);
+    }
+    const kept = settledOriginals(originals, target, view.vendor, from);
+    if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
+    if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/"))) await host.units.daemonReload(signal);
+    if (changed.some((what) => what.startsWith(anchors))) await host.units.restart(caTrust, signal);
+    if (changed.length > 0) await host.units.startEnabled(signal);
+    return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
+  }
+
+  /** Without what belongs to accounts that this machine does not have. */
+  async function fitting(target: NodeConfig, until: AbortSignal): Promise<NodeConfig> {
+    const users = new Map<string, number>();
+    for (const name of new Set([...target.passwords.keys(), "core"])) {
+      const user = await host.users.lookup(name, until);
+      if (user !== undefined) users.set(name, user.uid);
+    }
+    return fitToAccounts(target, users);
+  }
+
+  function isOf({ deployment }: Ledger): boolean {
+    return deployment !== undefined && sameDeployment(deployment, status.booted);
+  }
+
+  /** With an update under way to what runs, the machine goes back to what it had, which needs nobody's help. */
+  async function failed(path: string | undefined, cause: string): Promise<Settled> {
+    const where = path === undefined ? {} : { path };
+    const goesBack = known.ledger !== undefined && isOf(known.ledger) && status.rollback !== undefined;
+    if (goesBack) await documents.updateLedger({ ...known.ledger, failed: { ...where, cause } }, signal);
+    await documents.storeSettled({ ...base, changed: soFar, result: "failed", ...where, cause }, signal);
+    if (goesBack) {
+      await host.os.bootPrevious(signal);
+      await host.os.reboot(`settling failed${path === undefined ? "" : ` at ${path}`}: the machine goes back to what it had`, signal);
+    }
+    return { verdict: "failed", ...where, cause, goesBack };
+  }
+}
+
+async function sourceOf(host: Host, documents: DocumentStore, { booted }: OsStatus, signal: AbortSignal): Promise<Source | undefined> {
+  const local = await documents.payload(booted.image, signal);
+  if (local !== undefined) return { from: "local", text: local };
+  const own = await host.files.read(hostPaths.payload, signal);
+  return own?.kind === "file" ? { from: "image", text: new TextDecoder().decode(own.contents) } : undefined;
+}
+
+/** What the machine is, as far as its payload and what was managed before name it. */
+async function observe(host: Host, documents: DocumentStore, target: NodeConfig, signal: AbortSignal): Promise<SettleView> {
+  const known = await documents.load(signal);
+  const { booted } = await host.os.status(signal);
+  const originals = known.originals ?? noOriginals(booted.kernelArguments);
+  const entries: [string, NonNullable<Awaited<ReturnType<typeof observeEntry>>>][] = [];
+  const vendor = new Map<string, OriginalEntry>();
+  for (const path of new Set([...target.entries.keys(), ...Object.keys(originals.paths)])) {
+    const entry = await observeEntry(host, path, signal);
+    if (entry !== undefined) entries.push([path, entry]);
+    const shipped = originalOf(await host.files.vendor(path, signal));
+    if (shipped !== null) vendor.set(path, shipped);
+  }
+  const unitNames = [...new Set([...target.enablement.keys(), ...Object.keys(originals.enablement), ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)])])];
+  const states = unitNames.length === 0 ? new Map<string, never>() : await host.units.state(unitNames, signal);
+  const accounts = new Set([...target.passwords.keys(), ...Object.keys(originals.passwords)]);
+  const passwords = new Map<string, string>();
+  for (const user of accounts) {
+    const hash = await host.users.passwordHash(user, signal);
+    if (hash !== undefined) passwords.set(user, hash);
+  }
+  const previous = known.previous === undefined ? undefined : readConfig(known.previous.config);
+  return {
+    entries: new Map(entries),
+    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    active: new Set([...states].flatMap(([name, { activity }]) => (activity === "active" ? [name] : []))),
+    passwords,
+    users: new Map(),
+    groups: new Map(),
+    originals,
+    previous: previous?.verdict === "read" ? previous.wanted.config : undefined,
+    vendor,
+  };
+}
+
+/** Units whose text or drop-ins are among paths. */
+const unitsNamed = (paths: readonly string[]) => paths.flatMap((path) => /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/[^/]+)?$/.exec(path)?.[1] ?? []);
+
+/** The memory of the machine with what is managed from now on. */
+async function remembered(host: Host, view: SettleView, { remember }: SettlePlan, target: NodeConfig, from: Source["from"], before: Originals | undefined, signal: AbortSignal): Promise<Originals> {
+  if (remember.paths.length + remember.units.length + remember.users.length === 0) return view.originals;
+  const paths: Record<string, OriginalEntry | null> = { ...view.originals.paths };
+  const hidden = new Set(view.originals.hidden);
+  for (const path of remember.paths) {
+    const wanted = target.entries.get(path);
+    const known = before?.paths[path];
+    paths[path] = known !== undefined ? known : originalToKeep(originalOf(await host.files.read(path, signal)), wanted !== undefined && isAsWanted(view.entries.get(path), wanted, view), view.vendor.get(path), from);
+    if (from === "image" && paths[path] === null) hidden.add(path);
+  }
+  // A unit whose text the payload brings was none before.
+  const bringsText = (unit: string) => target.entries.get(`/etc/systemd/system/${unit}`)?.kind === "file";
+  return {
+    ...view.originals,
+    paths,
+    ...(hidden.size === 0 ? {} : { hidden: [...hidden].sort() }),
+    enablement: { ...view.originals.enablement, ...Object.fromEntries(remember.units.map((unit) => [unit, before?.enablement[unit] !== undefined ? before.enablement[unit] : bringsText(unit) ? "absent" : (view.enablement.get(unit) ?? "absent")])) },
+    passwords: { ...view.originals.passwords, ...Object.fromEntries(remember.users.map((user) => [user, before?.passwords[user] !== undefined ? before.passwords[user] : view.passwords.get(user) ?? null])) },
+  };
+}

@@ -1,0 +1,151 @@
+import { McoError } from "../api/errors.ts";
+import { timestampOf } from "../api/object.ts";
+import { type BuildFailure, classifyFailure, classifyImageError } from "../core/build-failures.ts";
+import { labelsOfImage } from "../core/image-build.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
+import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
+import { pushedProblem } from "../registry/verify-pushed.ts";
+import type { BuildBackend, BuildRequest, LogLine, RunRef, RunState } from "./backend.ts";
+import { readAuth } from "./registry-secret.ts";
+
+export interface AppendBackendOptions {
+  readonly kube: KubeClient;
+  readonly clock: Clock;
+  /** Images of registries, as these settings let them be seen. */
+  readonly storeFor: (settings: ImageStoreSettings) => ImageStore;
+}
+
+const atOnce = 4;
+
+interface Task {
+  readonly run: RunRef;
+  readonly stop: AbortController;
+  readonly lines: LogLine[];
+  state: RunState;
+}
+
+/**
+ * Makes images in this process: one layer on a parent that is there. Nothing of a run outlives the process, and nothing has to:
+ * the image that comes of a request is the same each time, so that a run that was lost is simply begun again.
+ */
+export function appendBackend(options: AppendBackendOptions): BuildBackend {
+  const { kube, clock, storeFor } = options;
+  const tasks = new Map<string, Task>();
+  const listeners = new Set<(build: string) => void>();
+  const now = () => timestampOf(clock.now());
+
+  function change(task: Task, state: RunState): void {
+    task.state = state;
+    for (const tell of listeners) tell(task.run.build);
+  }
+
+  /** A run that was taken back goes no further. */
+  function step(task: Task, name: string, text: string): void {
+    task.stop.signal.throwIfAborted();
+    task.lines.push({ step: name, text });
+    change(task, { ...task.state, phase: "Running", step: name, reason: `Step${name.slice(0, 1).toUpperCase()}${name.slice(1)}` });
+  }
+
+  async function work(request: BuildRequest, task: Task, signal: AbortSignal): Promise<string> {
+    const { base, parent = { image: base, hasConfigLayer: false }, target, configLayer, architecture } = request;
+    step(task, "context", `lays ${configLayer === undefined ? "labels" : `${configLayer.bytes.length} bytes`} on ${parent.image}`);
+    const auth = { pull: await readAuth(kube, request.auth.pull, "pull", signal), push: await readAuth(kube, request.auth.push, "push", signal) };
+    const store = storeFor({ auth, certificates: async (host) => [...(request.registryCertificates[host] ?? []), ...request.trust], registries: request.registries, policy: request.policy, architecture, proxy: request.proxy });
+    step(task, "pull-base", `reads ${parent.image}`);
+    const image = await store.parentOf(parent.image, signal);
+    step(task, "push", `pushes ${target.repository}:${target.tag}`);
+    const { digest } = await store.publish(image, { dropTopLayer: parent.hasConfigLayer, ...(configLayer === undefined ? {} : { layer: configLayer }), labels: labelsOfImage(request), ...target, createdSeconds: request.epoch }, signal);
+    step(task, "verify", `asks for ${target.repository}@${digest}`);
+    const problem = await pushedProblem(store, `${target.repository}@${digest}`, architecture, signal);
+    if (problem !== undefined) throw new Refused(problem);
+    return digest;
+  }
+
+  async function run(request: BuildRequest, task: Task): Promise<void> {
+    const startedAt = now();
+    change(task, { phase: "Running", startedAt });
+    const deadline = clock.deadline(request.limits.seconds * 1000, task.stop.signal);
+    try {
+      const digest = await work(request, task, deadline.signal);
+      task.stop.signal.throwIfAborted();
+      change(task, { phase: "Succeeded", step: "verify", digest, startedAt, endedAt: now() });
+    } catch (error) {
+      if (task.stop.signal.aborted) return change(task, { phase: "Gone" });
+      const failure = failureOf(error, task.state.step ?? "context");
+      task.lines.push({ step: failure.step, text: `${failure.class}: ${failure.cause}` });
+      change(task, { phase: "Failed", step: failure.step, failure, startedAt, endedAt: now() });
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  return {
+    kind: "append",
+
+    capabilities: () => ({ run: false, atOnce }),
+
+    async preflight(request) {
+      return request.containerfile === undefined || request.parent !== undefined ? [] : [{ code: "StepsCannotRun", message: "steps of a Containerfile have to run, which takes a build of its own" }];
+    },
+
+    async start(request, _signal) {
+      const { id, attempt, build } = request;
+      const known = tasks.get(id);
+      if (known !== undefined && known.state.phase !== "Gone") return known.run;
+      const task: Task = { run: { id, build: build.metadata.name, attempt }, stop: new AbortController(), lines: [], state: { phase: "Pending" } };
+      tasks.set(id, task);
+      // Every end of it is told as a state.
+      void run(request, task);
+      return task.run;
+    },
+
+    async observe({ id }) {
+      return tasks.get(id)?.state ?? { phase: "Lost", failure: { class: "BuilderLost", step: "context", cause: "the builder that made it has ended", excerpt: "" } };
+    },
+
+    watch(onChange) {
+      listeners.add(onChange);
+      return () => void listeners.delete(onChange);
+    },
+
+    async *logs({ id }, { tailLines, step: wanted }) {
+      const lines = (tasks.get(id)?.lines ?? []).filter((line) => wanted === undefined || line.step === wanted);
+      yield* tailLines === undefined ? lines : lines.slice(-tailLines);
+    },
+
+    async cancel({ id }, because) {
+      const task = tasks.get(id);
+      if (task === undefined) return;
+      task.stop.abort(new Error(because));
+      change(task, { phase: "Gone" });
+    },
+
+    async cleanup({ build }) {
+      for (const [id, { run: { build: of }, state }] of tasks) if (of === build && state.phase !== "Running" && state.phase !== "Pending") tasks.delete(id);
+    },
+
+    async list() {
+      return [...tasks.values()].filter(({ state }) => state.phase === "Running" || state.phase === "Pending").map(({ run: ref }) => ref);
+    },
+  };
+}
+
+/** What was pushed is of no use. */
+class Refused extends Error {
+  override readonly name = "Refused";
+  readonly failure: BuildFailure;
+
+  constructor(failure: BuildFailure) {
+    super(failure.cause);
+    this.failure = failure;
+  }
+}
+
+function failureOf(error: unknown, step: string): BuildFailure {
+  if (error instanceof Refused) return error.failure;
+  const text = error instanceof Error ? error.message : String(error);
+  if (error instanceof DeadlineExceeded) return { class: "Timeout", step, exitCode: 124, cause: `${step} was ${text}`, excerpt: "" };
+  if (error instanceof McoError && error.code === "MCO_BUILD_INPUT_MISSING") return { class: "InputChanged", step, cause: `${String(error.facts["kind"])} ${String(error.facts["name"])}: ${String(error.facts["problem"])}`, excerpt: "" };
+  return error instanceof McoError && error.code.startsWith("MCO_IMAGE_") ? classifyImageError(step, error) : classifyFailure({ step, text });
+}

@@ -1,0 +1,261 @@
+import { McoError } from "../api/errors.ts";
+import { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfigPool } from "../api/machine-config-pool.ts";
+import type { MachineOSConfig } from "../api/machine-os-config.ts";
+import { objects } from "../api/names.ts";
+import { type BuildInputs, type BuildSources, buildInputs, contextConfigMapOf, installsPackages, readRendered } from "../core/build-inputs.ts";
+import { type InputProblem, type OptedIn, architectureOf, containerfileOf, contentModeOf, errorsOf, inputProblems, readCustom } from "../core/build-intent.ts";
+import { classifyImageError } from "../core/build-failures.ts";
+import { type ContentMode, type OwnerIds, contentProblems, ownerNamesOf } from "../core/image-content.ts";
+import { parseImageReference, repositoryOf } from "../core/image-reference.ts";
+import type { NodeConfig } from "../core/node-config.ts";
+import { textOf } from "../ignition/data-url.ts";
+import type { Caches } from "../kube/controller.ts";
+import type { Clock } from "../ports/clock.ts";
+import { ownerIdsOf } from "../registry/owner-ids.ts";
+import { authIn, configMapIn, nodesIn, secretDataIn, secretIn, secretFacts, surroundings } from "./cluster-facts.ts";
+import type { ImageAccess, Images, OpenImages } from "./images.ts";
+
+/** An image that a pool is to have: everything that it is made from, read and resolved. */
+export interface Want {
+  readonly verdict: "want";
+  readonly pool: string;
+  readonly config: MachineOSConfig;
+  readonly rendered: MachineConfig;
+  readonly mode: ContentMode;
+  readonly architecture: string;
+  readonly sources: BuildSources;
+  readonly inputs: Extract<BuildInputs, { readonly verdict: "inputs" }>;
+  readonly images: Images;
+  readonly owners: OwnerIds | undefined;
+  readonly problems: readonly InputProblem[];
+}
+
+export type WantReading =
+  | Want
+  | { readonly verdict: "invalid"; readonly problems: readonly InputProblem[] }
+  /** Something outside has to answer first. */
+  | { readonly verdict: "waits"; readonly reason: string; readonly message: string; readonly problems: readonly InputProblem[] };
+
+/** Answers of registries hold this long. */
+const answerMs = 600_000;
+const mostAnswers = 256;
+/** How far apart two denials are that count as two. */
+const denialMs = 30_000;
+
+const emptyOwners: OwnerIds = { users: new Map(), groups: new Map() };
+
+/** Reads what a pool's image is to be made from. Answers of registries are remembered for a while. */
+export class WantObserver {
+  readonly #open: OpenImages;
+  readonly #clock: Clock;
+  readonly #answers = new Map<string, { readonly at: number; readonly value: unknown }>();
+  readonly #denials = new Map<string, { readonly count: number; readonly at: number }>();
+
+  constructor(open: OpenImages, clock: Clock) {
+    this.#open = open;
+    this.#clock = clock;
+  }
+
+  /** What is known of an image by its digest never changes; everything else is asked again after a while. */
+  async #answer<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    const known = this.#answers.get(key);
+    if (known !== undefined && this.#clock.monotonic() - known.at < answerMs) return known.value as T;
+    const value = await ask();
+    this.#answers.delete(key);
+    this.#answers.set(key, { at: this.#clock.monotonic(), value });
+    const oldest = this.#answers.keys().next();
+    if (this.#answers.size > mostAnswers && oldest.done !== true) this.#answers.delete(oldest.value);
+    return value;
+  }
+
+  /** Access to registries as builds of a MachineOSConfig have it. */
+  access(config: MachineOSConfig, content: NodeConfig, architecture: string, caches: Caches): ImageAccess {
+    const { trust, certificates, proxy } = surroundings(caches);
+    return {
+      pull: authIn(caches, pullSecretOf(config, caches)),
+      push: authIn(caches, config.spec.renderedImagePushSecret.name),
+      registries: textAt(content, "/etc/containers/registries.conf"),
+      policy: textAt(content, "/etc/containers/policy.json"),
+      certificates,
+      trust: trust === undefined ? [] : [trust],
+      proxy,
+      architecture,
+    };
+  }
+
+  /** The same as nodes have it: the cluster's pull secret and the internal registry's, where these are known, and nothing of what builds push with. */
+  nodeAccess(access: ImageAccess, caches: Caches): ImageAccess {
+    const { nodeAuth } = surroundings(caches);
+    const pull = mergedAuth([authIn(caches, objects.globalPullSecret), nodeAuth]);
+    return { ...access, pull: pull ?? access.pull, push: undefined };
+  }
+
+  open(access: ImageAccess): Images {
+    return this.#open(access);
+  }
+
+  async observe(pool: MachineConfigPool, intent: OptedIn & { readonly config: MachineOSConfig }, rendered: MachineConfig, caches: Caches, signal: AbortSignal): Promise<WantReading> {
+    const { config } = intent;
+    const nodes = nodesIn(caches);
+    const members = nodes.filter((node) => node.pool === pool.metadata.name);
+    const architecture = architectureOf(members, nodes.filter(({ isControlPlane }) => isControlPlane));
+    const read = readRendered(rendered);
+    if (read.verdict === "refused") return { verdict: "invalid", problems: [{ code: "ContentInvalid", severity: "error", message: read.reason }] };
+    const content = read.config;
+    const mode = contentModeOf(pool, config);
+    const custom = readCustom(containerfileOf(intent, architecture, configMapIn(caches, objects.customContainerfiles)?.[pool.metadata.name]));
+    const access = this.access(config, content, architecture, caches);
+    const images = this.#open(access);
+    const pushSpec = parseImageReference(config.spec.renderedImagePushSpec);
+    const repository = pushSpec.verdict === "reference" ? repositoryOf(pushSpec.reference) : undefined;
+    const asked = await this.#askRegistry(config, repository, access, images, signal);
+    const contextMap = contextConfigMapOf(config);
+    const context = contextMap === undefined ? undefined : configMapIn(caches, contextMap);
+    const preflight = contextMap !== undefined && context === undefined ? [{ code: "BuildContextMissing", message: `there is no ConfigMap ${contextMap} in openshift-machine-config-operator, which brings files for the custom Containerfile` }] : [];
+    const check = (contents: ReturnType<typeof contentProblems>) =>
+      inputProblems({
+        pool: pool.metadata.name,
+        config,
+        source: intent.source,
+        mode,
+        containerfile: custom,
+        secrets: { push: secretFacts(caches, config.spec.renderedImagePushSecret.name), ...(config.spec.baseImagePullSecret === undefined ? {} : { pull: secretFacts(caches, config.spec.baseImagePullSecret.name) }) },
+        nodes: members,
+        extensions: content.extensions,
+        kernelType: content.kernelType,
+        extensionsImage: content.extensionsImage,
+        osImage: content.osImage,
+        content: contents,
+        sourceOf: (path) => sourceOf(path, pool, caches),
+        ...asked,
+        preflight,
+      });
+    const first = [...intent.problems, ...check(contentProblems(content))];
+    if (errorsOf(first).length > 0 || mode.verdict === "refused") return { verdict: "invalid", problems: first };
+
+    let resolved: { base: string; extensionsImage?: string; owners: OwnerIds | undefined };
+    try {
+      resolved = await this.#resolve(content, mode.mode, images, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
+      const failure = classifyImageError("pull-base", error);
+      return { verdict: "waits", reason: failure.class, message: `the base image cannot be looked at: ${failure.cause}`, problems: first };
+    }
+    const problems = resolved.owners === undefined ? first : [...intent.problems, ...check(contentProblems(content, resolved.owners))];
+    if (errorsOf(problems).length > 0) return { verdict: "invalid", problems };
+    const { trust } = surroundings(caches);
+    const [repos, gpg] = [configMapIn(caches, objects.yumRepos), secretDataIn(caches, objects.rpmGpg)];
+    const sources: BuildSources = {
+      rendered,
+      config,
+      mode: mode.mode,
+      architecture,
+      base: resolved.base,
+      ...(resolved.extensionsImage === undefined ? {} : { extensionsImage: resolved.extensionsImage }),
+      custom,
+      ...(context === undefined ? {} : { context }),
+      ...(trust === undefined ? {} : { trust }),
+      ...(repos === undefined ? {} : { repos }),
+      ...(gpg === undefined ? {} : { gpg }),
+    };
+    const inputs = buildInputs(sources);
+    if (inputs.verdict === "refused") return { verdict: "invalid", problems: [...problems, { code: "ContentInvalid", severity: "error", message: inputs.reason }] };
+    return { verdict: "want", pool: pool.metadata.name, config, rendered, mode: mode.mode, architecture, sources, inputs, images, owners: resolved.owners, problems };
+  }
+
+  /** Names become digests; owners by name are looked up where the configuration has some. */
+  async #resolve(content: NodeConfig, mode: ContentMode, images: Images, signal: AbortSignal): Promise<{ base: string; extensionsImage?: string; owners: OwnerIds | undefined }> {
+    const digestOf = (image: string) => (image.includes("@sha256:") ? Promise.resolve(image) : this.#answer(`resolve ${image}`, () => images.resolve(image, signal)));
+    const base = await digestOf(content.osImage);
+    const extensionsImage = installsPackages(content) && content.extensionsImage !== "" ? await digestOf(content.extensionsImage) : undefined;
+    const named = ownerNamesOf(content);
+    const asks = mode === "full" && (named.users.length > 0 || named.groups.length > 0);
+    const owners = asks ? await this.ownersOf(base, content, images, signal) : undefined;
+    return { base, ...(extensionsImage === undefined ? {} : { extensionsImage }), owners };
+  }
+
+  /** Numbers of the owners that a configuration names, as an image has them. */
+  async ownersOf(image: string, content: NodeConfig, images: Images, signal: AbortSignal): Promise<OwnerIds> {
+    const named = ownerNamesOf(content);
+    if (named.users.length === 0 && named.groups.length === 0) return emptyOwners;
+    return this.#answer(`owners ${image}`, () => ownerIdsOf(images, image, signal));
+  }
+
+  /** Seconds since the epoch: what everything in the image is dated. */
+  async epochOf(base: string, images: Images, signal: AbortSignal): Promise<number> {
+    const info = await this.#answer(`inspect ${base}`, async () => {
+      const found = await images.inspect(base, signal);
+      if (found.is !== "image") throw new McoError(found.is === "absent" ? "MCO_IMAGE_ABSENT" : found.is === "denied" ? "MCO_IMAGE_UNAUTHORIZED" : "MCO_IMAGE_UNREACHABLE", { image: base, problem: found.problem, retryable: found.is === "unreachable" });
+      return found;
+    });
+    return Math.floor(info.created / 1000);
+  }
+
+  async #askRegistry(config: MachineOSConfig, repository: string | undefined, access: ImageAccess, images: Images, signal: AbortSignal): Promise<{ mayPush?: "yes" | "denied" | "unreachable"; pushDenials: number; isWorldReadable?: boolean }> {
+    const push = config.spec.renderedImagePushSecret.name;
+    const key = `${repository ?? ""} ${push} ${access.push === undefined ? "" : hashOf(access.push)}`;
+    if (repository === undefined || access.push === undefined) return { pushDenials: 0 };
+    try {
+      const mayPush = await this.#answer(`push ${key}`, () => images.mayPush(repository, signal));
+      const now = this.#clock.monotonic();
+      const before = this.#denials.get(key);
+      // A denial is asked about again soon; asked at once, the same answer says nothing new.
+      const isNew = before === undefined || now - before.at >= denialMs;
+      if (mayPush !== "yes" && isNew) this.#answers.delete(`push ${key}`);
+      const denials = mayPush !== "denied" ? 0 : isNew ? (before?.count ?? 0) + 1 : before.count;
+      if (denials === 0) this.#denials.delete(key);
+      else if (isNew) this.#denials.set(key, { count: denials, at: now });
+      const isWorldReadable = mayPush === "unreachable" ? undefined : await this.#answer(`world ${repository}`, () => images.isWorldReadable(repository, signal));
+      return { mayPush, pushDenials: denials, ...(isWorldReadable === undefined ? {} : { isWorldReadable }) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof McoError)) throw error;
+      return { pushDenials: this.#denials.get(key)?.count ?? 0 };
+    }
+  }
+}
+
+/** Tells two secrets apart, and nothing about either. */
+function hashOf(text: string): string {
+  let hash = 2166136261;
+  for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 16777619) >>> 0;
+  return hash.toString(16);
+}
+
+/** The Secret that builds pull the base image with: the one that is named, else the cluster's, else, where there is none, what they push with. */
+export function pullSecretOf({ spec }: MachineOSConfig, caches: Caches): string {
+  return spec.baseImagePullSecret?.name ?? (secretIn(caches, objects.globalPullSecret) === undefined ? spec.renderedImagePushSecret.name : objects.globalPullSecret);
+}
+
+/** Text of a file of a configuration; `undefined` where it has none. */
+export function textAt(content: NodeConfig, path: string): string | undefined {
+  const entry = content.entries.get(path);
+  return entry?.kind === "file" ? textOf(entry.contents) : undefined;
+}
+
+/** Auth files as one; later ones count more. */
+function mergedAuth(texts: readonly (string | undefined)[]): string | undefined {
+  const auths: Record<string, unknown> = {};
+  for (const text of texts) {
+    if (text === undefined) continue;
+    try {
+      const read = JSON.parse(text) as { readonly auths?: Readonly<Record<string, unknown>> };
+      Object.assign(auths, read.auths ?? {});
+    } catch {
+      // One that cannot be read says nothing: whoever checks it tells.
+    }
+  }
+  return Object.keys(auths).length === 0 ? undefined : JSON.stringify({ auths });
+}
+
+/** Which MachineConfig of a pool brings a path, the last one that does. */
+function sourceOf(path: string, pool: MachineConfigPool, caches: Caches): string | undefined {
+  const sources = (pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? [];
+  return sources.flatMap(({ name }) => name ?? []).findLast((name) => {
+    const config = caches.of(MachineConfig).get(name);
+    const read = config === undefined ? undefined : readRendered(config);
+    return read?.verdict === "read" && read.config.entries.has(path);
+  });
+}

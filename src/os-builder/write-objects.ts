@@ -1,0 +1,119 @@
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { annotations, fieldManagers, type machineOSConfigConditions } from "../api/names.ts";
+import { type Condition, conditionOf, timestampOf } from "../api/object.ts";
+import { type BuildState, conditionsOfBuild, mayFollow, stateOfBuild } from "../core/build-state.ts";
+import type { Context } from "../kube/controller.ts";
+import { updateObject } from "../kube/kube-client.ts";
+
+type ConditionType = (typeof machineOSConfigConditions)[keyof typeof machineOSConfigConditions];
+
+export interface WantedCondition {
+  readonly type: ConditionType;
+  readonly status: "True" | "False";
+  readonly reason: string;
+  readonly message: string;
+}
+
+type ConfigStatus = NonNullable<MachineOSConfig["status"]>;
+
+/** Conditions with some of them set; `undefined`: they say so already. */
+function withConditions(before: readonly Condition[] | undefined, wanted: readonly WantedCondition[], generation: number | undefined, now: number): readonly Condition[] | undefined {
+  let changed = false;
+  const next = [...(before ?? [])];
+  for (const want of wanted) {
+    const old = conditionOf(before, want.type);
+    const same = old !== undefined && old.status === want.status && old.reason === want.reason && old.message === want.message && old.observedGeneration === generation;
+    if (same) continue;
+    changed = true;
+    const condition: Condition = { ...want, lastTransitionTime: old?.status === want.status ? old.lastTransitionTime : timestampOf(now), ...(generation === undefined ? {} : { observedGeneration: generation }) };
+    const at = next.findIndex(({ type }) => type === want.type);
+    if (at < 0) next.push(condition);
+    else next[at] = condition;
+  }
+  return changed ? next : undefined;
+}
+
+/** Sets conditions of a MachineOSConfig, and what comes with them. */
+export async function writeConfigStatus(config: MachineOSConfig, wanted: readonly WantedCondition[], context: Context, more?: (object: MachineOSConfig) => Partial<ConfigStatus> | undefined): Promise<void> {
+  const { kube, clock, signal } = context;
+  await updateObject(
+    kube,
+    MachineOSConfig,
+    config.metadata,
+    (object) => {
+      if (object.metadata.uid !== config.metadata.uid) return undefined;
+      const conditions = withConditions(object.status?.conditions as readonly Condition[] | undefined, wanted, object.metadata.generation, clock.now());
+      const rest = more?.(object);
+      if (conditions === undefined && rest === undefined) return undefined;
+      return { status: { ...rest, ...(conditions === undefined ? {} : { conditions: [...conditions] }) } } as Partial<MachineOSConfig>;
+    },
+    { subresource: "status", owner: fieldManagers.osBuilder, cached: config, signal },
+  );
+}
+
+type Annotations = Readonly<Record<string, string | null>>;
+
+/** What of `changes` is not so yet; `undefined`: nothing. */
+function missing(has: Readonly<Record<string, string>> | undefined, changes: Annotations): Annotations | undefined {
+  const left = Object.entries(changes).filter(([key, value]) => (has?.[key] ?? null) !== value);
+  return left.length === 0 ? undefined : Object.fromEntries(left);
+}
+
+const annotated = <T extends MachineConfigPool | MachineOSConfig | MachineOSBuild>(object: T, changes: Annotations, labelChanges: Annotations = {}): Partial<T> | undefined => {
+  const [notes, labels] = [missing(object.metadata.annotations, changes), missing(object.metadata.labels, labelChanges)];
+  if (notes === undefined && labels === undefined) return undefined;
+  return { metadata: { ...(notes === undefined ? {} : { annotations: notes }), ...(labels === undefined ? {} : { labels }) } } as unknown as Partial<T>;
+};
+
+export async function annotatePool(pool: MachineConfigPool, changes: Annotations, { kube, signal }: Context, labelChanges: Annotations = {}): Promise<void> {
+  await updateObject(kube, MachineConfigPool, pool.metadata, (object) => annotated(object, changes, labelChanges), { owner: fieldManagers.osBuilder, cached: pool, signal });
+}
+
+/** `unless`: looked at on what is there when it is written. */
+export async function annotateConfig(config: MachineOSConfig, changes: Annotations, { kube, signal }: Context, unless: (object: MachineOSConfig) => boolean = () => false): Promise<void> {
+  await updateObject(kube, MachineOSConfig, config.metadata, (object) => (object.metadata.uid !== config.metadata.uid || unless(object) ? undefined : annotated(object, changes)), { owner: fieldManagers.osBuilder, cached: config, signal });
+}
+
+export async function annotateBuild(build: MachineOSBuild, changes: Annotations | ((object: MachineOSBuild) => Annotations | undefined), { kube, signal }: Context): Promise<MachineOSBuild | undefined> {
+  return updateObject(
+    kube,
+    MachineOSBuild,
+    build.metadata,
+    (object) => {
+      const wanted = typeof changes === "function" ? changes(object) : changes;
+      return object.metadata.uid !== build.metadata.uid || wanted === undefined ? undefined : annotated(object, wanted);
+    },
+    { owner: fieldManagers.osBuilder, cached: build, signal },
+  );
+}
+
+type BuildStatus = NonNullable<MachineOSBuild["status"]>;
+
+/** Brings a build into a state, where it may go there. @returns whether something was written. */
+export async function writeBuildState(build: MachineOSBuild, state: BuildState, context: Context, more: Partial<BuildStatus> = {}): Promise<boolean> {
+  const { kube, clock, signal } = context;
+  let written = false;
+  await updateObject(
+    kube,
+    MachineOSBuild,
+    build.metadata,
+    (object) => {
+      written = false;
+      const now = stateOfBuild(object);
+      // News of an earlier attempt come too late.
+      if (object.metadata.annotations?.[annotations.buildAttempt] !== build.metadata.annotations?.[annotations.buildAttempt]) return undefined;
+      if (object.metadata.uid !== build.metadata.uid || !(mayFollow(now.phase, state.phase) || (now.phase === "Initial" && state.phase === "Initial"))) return undefined;
+      // Both moments are written once.
+      const moments = Object.fromEntries(Object.entries(more).filter(([field]) => !((field === "buildStart" || field === "buildEnd") && object.status?.[field] !== undefined)));
+      const same = now.phase === state.phase && now.reason === state.reason && now.message === state.message && object.status?.conditions !== undefined && Object.keys(moments).length === 0;
+      if (same) return undefined;
+      written = true;
+      const conditions = [...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now())];
+      return { status: { builder: { imageBuilderType: "Job" }, ...moments, conditions } } as Partial<MachineOSBuild>;
+    },
+    { subresource: "status", owner: fieldManagers.osBuilder, cached: build, signal },
+  );
+  return written;
+}

@@ -1,0 +1,368 @@
+import { McoError } from "../api/errors.ts";
+import { type ImageReference, printImageReference, repositoryOf } from "../core/image-reference.ts";
+import type { PullSource } from "../core/registries-conf.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Random } from "../ports/random.ts";
+import { type AuthFile, parseAuthFile } from "./auth-file.ts";
+import { composeImage, parentFrom } from "./compose-image.ts";
+import { type Descriptor, type ImageManifest, diffIdsOf, imageLimits, invalidImage, layersOf, manifestFor, parseManifest } from "./manifest.ts";
+import { type PullOptions, admitImage, eachOf, readReference, readSources } from "./pull-image.ts";
+import { readImageFiles } from "./read-image-files.ts";
+import { type RegistryClient, type Repository, digestOf, registryClient } from "./registry-client.ts";
+import { isRetryable, retried } from "./retries.ts";
+import type { ProxySettings, StreamedBody, Wire } from "./wire.ts";
+
+/** What is known of an image without its layers. */
+export interface ImageInfo {
+  readonly is: "image";
+  /** Of the manifest for the architecture that is asked for. */
+  readonly digest: string;
+  readonly architecture: string;
+  /** Milliseconds since the epoch; 0 where it does not say. */
+  readonly created: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly layers: readonly Descriptor[];
+  /** Of the layers, unpacked. */
+  readonly diffIds: readonly string[];
+}
+
+export interface MissingImage {
+  readonly is: "absent" | "denied" | "unreachable";
+  readonly problem: string;
+}
+
+/** A layer of an image that others are made from, with where its bytes are. */
+export interface ParentLayer {
+  /** As the manifest has it. */
+  readonly descriptor: { readonly mediaType: string; readonly digest: string; readonly size: number; readonly annotations?: Readonly<Record<string, string>> };
+  readonly diffId: string;
+  /** Where a registry may find it by itself; absent for one that is only here. */
+  readonly repository?: Repository;
+  open(signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
+/** An image that another one is made from: in a registry, or on this machine. */
+export interface ParentImage {
+  /** Of its manifest. */
+  readonly mediaType: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Its configuration as it is. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly layers: readonly ParentLayer[];
+}
+
+/** What is laid on a parent image, and where the outcome goes. */
+export interface Addition {
+  /** Its top layer is left out: an older configuration. */
+  readonly dropTopLayer: boolean;
+  readonly layer?: { readonly bytes: Uint8Array; readonly diffId: string };
+  readonly labels: Readonly<Record<string, string>>;
+  /** Host and path. */
+  readonly repository: string;
+  readonly tag: string;
+  /** Seconds since the epoch: the age of the image. */
+  readonly createdSeconds: number;
+}
+
+export interface AppendRequest extends Addition {
+  /** Pullspec of the parent. */
+  readonly parent: string;
+}
+
+/** Images in registries: looked at, made from one another, deleted. Failures are `MCO_IMAGE_*` with the fact `retryable`. */
+export interface ImageStore {
+  /** The pullspec by digest. One that has a digest already is not asked for. */
+  resolve(image: string, signal: AbortSignal): Promise<string>;
+  /** With the pull credentials. An image that cannot be used for what it is made of rejects (`MCO_IMAGE_INVALID`). */
+  inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage>;
+  /** Contents of files by their absolute paths, as the topmost layer that has them says; what is absent, or no file, is left out. */
+  readFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>>;
+  /** What other images are made from. */
+  parentOf(image: string, signal: AbortSignal): Promise<ParentImage>;
+  /** As {@link publish}, on an image of a registry. */
+  append(request: AppendRequest, signal: AbortSignal): Promise<{ readonly digest: string }>;
+  /**
+   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and ours on top. What the
+   * registry has already is not sent. The same parent and addition give the same digest, so that it is safe to repeat.
+   */
+  publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }>;
+  /** @param image by digest: other tags of the digest go with it. */
+  delete(image: string, signal: AbortSignal): Promise<"deleted" | "absent" | "denied" | "unsupported">;
+  /** Whether the push credentials are good for a repository; nothing is stored. */
+  mayPush(repository: string, signal: AbortSignal): Promise<"yes" | "denied" | "unreachable">;
+  /** Whether it can be read without credentials. */
+  isWorldReadable(repository: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** As whom, and by which rules, images are looked at. */
+export interface ImageStoreSettings {
+  /** Texts of auth files. */
+  readonly auth: { readonly pull: string | undefined; readonly push: string | undefined };
+  /** PEM texts by host. */
+  readonly certificates: (host: string) => Promise<readonly string[]>;
+  /** Text of registries.conf. */
+  readonly registries?: string | undefined;
+  /** Text of policy.json; images are not held against one that is not given. */
+  readonly policy?: string | undefined;
+  /** Of the machines that run the images: `amd64`, `arm64`. */
+  readonly architecture: string;
+  readonly proxy?: ProxySettings | undefined;
+}
+
+export interface ImageStoreOptions extends ImageStoreSettings {
+  readonly wire: Wire;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly verifier?: PullOptions["verifier"];
+  readonly quietMs?: number;
+}
+
+/** Failures in a row of one step; whoever asked tries the whole again later. */
+const failuresInARow = 3;
+const layersAtOnce = 3;
+
+export function imageStore(options: ImageStoreOptions): ImageStore {
+  const { clock, random, registries, architecture } = options;
+  const chance = { clock, random, limit: failuresInARow };
+  const clientFor = (auth: AuthFile): RegistryClient => registryClient({ wire: options.wire, clock, certificates: options.certificates, auth, proxy: options.proxy, ...(options.quietMs === undefined ? {} : { quietMs: options.quietMs }) });
+  const pullAuth = parseAuthFile(options.auth.pull);
+  const pushAuth = parseAuthFile(options.auth.push);
+  const puller = clientFor(pullAuth);
+  const pusher = clientFor(pushAuth);
+  // A parent may lie where the image goes, and the pull credentials may not know of that place.
+  const reader = clientFor(new Map([...pushAuth, ...pullAuth]));
+
+  /** Asks every place that may have an image, in order; the failure is that of the last one. */
+  async function atSources<T>(image: string, work: (place: Repository, reference: ImageReference) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const sources = readSources(registries, readReference(image), image);
+    return retried(async () => {
+      let last: unknown;
+      for (const source of sources) {
+        try {
+          return await work(placeOf(source), source.reference);
+        } catch (error) {
+          signal.throwIfAborted();
+          if (!(error instanceof McoError)) throw error;
+          last = new McoError(error.code, { image, ...error.facts, retryable: isRetryable(error) || (last instanceof McoError && isRetryable(last)) }, { cause: error });
+        }
+      }
+      throw last;
+    }, chance, signal);
+  }
+
+  const targetOf = (repository: string): Repository => {
+    const [source] = readSources(registries, readReference(repository), repository).slice(-1);
+    if (source === undefined) throw new Error("bug: a repository without a place");
+    const { host, path } = readReference(repository);
+    return { host, path, insecure: source.insecure };
+  };
+
+  async function manifestAt(client: RegistryClient, place: Repository, name: string, signal: AbortSignal): Promise<{ readonly bytes: Uint8Array; readonly digest: string; readonly mediaType: string | undefined }> {
+    const sent = await client.manifest(place, name, signal);
+    const digest = digestOf(sent.bytes);
+    if (name.startsWith("sha256:") && digest !== name) throw mismatch(place, name);
+    return { bytes: sent.bytes, digest, mediaType: sent.mediaType };
+  }
+
+  interface Found {
+    readonly place: Repository;
+    readonly digest: string;
+    readonly indexDigest: string | undefined;
+    readonly bytes: Uint8Array;
+    readonly manifest: ImageManifest;
+    readonly config: Uint8Array;
+  }
+
+  /** Manifest and configuration of an image for our architecture. */
+  async function find(client: RegistryClient, image: string, signal: AbortSignal): Promise<Found> {
+    return atSources(image, async (place, reference) => {
+      const top = await manifestAt(client, place, reference.digest ?? reference.tag ?? "latest", signal);
+      const read = parseManifest(top.bytes, top.mediaType);
+      const own = read.kind === "image" ? top : await manifestAt(client, place, manifestFor(read, architecture).digest, signal);
+      const manifest = read.kind === "image" ? read : parseManifest(own.bytes, own.mediaType);
+      if (manifest.kind === "index") throw invalidImage("its index leads to another index", { digest: own.digest });
+      return { place, digest: own.digest, indexDigest: own === top ? undefined : top.digest, bytes: own.bytes, manifest, config: await smallBlob(client, place, manifest.config, signal) };
+    }, signal);
+  }
+
+  async function smallBlob(client: RegistryClient, place: Repository, { digest, sizeBytes }: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
+    const { from, chunks } = await client.blob(place, digest, 0, signal);
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of chunks) {
+      size += chunk.length;
+      if (size > Math.min(sizeBytes, imageLimits.configBytes)) throw mismatch(place, digest);
+      parts.push(chunk);
+    }
+    const bytes = Buffer.concat(parts);
+    if (from !== 0 || digestOf(bytes) !== digest) throw mismatch(place, digest);
+    return bytes;
+  }
+
+  /** The bytes of a layer; where the connection breaks, they go on from there. */
+  async function* layerAt(place: Repository, { digest, sizeBytes }: Descriptor, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    let position = 0;
+    for (let failures = 0; position < sizeBytes; ) {
+      const began = position;
+      try {
+        const { from, chunks } = await reader.blob(place, digest, position, signal);
+        let skip = position - from;
+        for await (const chunk of chunks) {
+          const rest = chunk.subarray(Math.min(skip, chunk.length));
+          skip -= chunk.length - rest.length;
+          position += rest.length;
+          if (rest.length > 0) yield rest;
+        }
+        if (position < sizeBytes && position === began) throw new McoError("MCO_IMAGE_UNREACHABLE", { host: place.host, repository: place.path, problem: "a layer broke off", retryable: true });
+      } catch (error) {
+        signal.throwIfAborted();
+        failures = position > began ? 1 : failures + 1;
+        if (!isRetryable(error) || failures >= failuresInARow) throw error;
+        await clock.sleep(1000 * failures, signal);
+      }
+    }
+  }
+
+  async function parentOf(image: string, signal: AbortSignal): Promise<ParentImage> {
+    const found = await find(reader, image, signal);
+    if (options.policy !== undefined && options.verifier !== undefined) {
+      const digests = found.indexDigest === undefined ? [found.digest] : [found.digest, found.indexDigest];
+      await admitImage(image, digests, { client: reader, clock, random, policy: options.policy, registries, verifier: options.verifier }, signal);
+    }
+    const layers = layersOf(found.manifest);
+    return parentFrom(found.bytes, found.config, (digest) => {
+      const layer = layers.find((one) => one.digest === digest);
+      if (layer === undefined) throw new Error("bug: a layer that is not in its manifest");
+      return { repository: found.place, open: (until) => layerAt(found.place, layer, until) };
+    });
+  }
+
+  /** Brings a layer to the registry: mounted where it lies beside, else streamed through. */
+  async function bring(layer: ParentLayer, target: Repository, signal: AbortSignal): Promise<void> {
+    const { digest, size } = layer.descriptor;
+    if (await pusher.hasBlob(target, digest, signal)) return;
+    const from = layer.repository;
+    if (from !== undefined && from.host === target.host && from.path !== target.path && (await pusher.mountBlob(target, digest, from, signal))) return;
+    const body: StreamedBody = { sizeBytes: size, open: () => layer.open(signal) };
+    await pusher.putBlob(target, digest, body, signal);
+  }
+
+  async function publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }> {
+    const target = targetOf(addition.repository);
+    const { manifest, config, kept, layer } = composeImage(parent, addition);
+    const pushing = (work: () => Promise<void>) => retried(() => onlyBrokenLines(work), chance, signal);
+    await eachOf(kept, layersAtOnce, signal, (one, until) => pushing(() => bring(one, target, until)));
+    for (const { digest, bytes } of [...(layer === undefined ? [] : [layer]), config]) await pushing(async () => {
+      if (!(await pusher.hasBlob(target, digest, signal))) await pusher.putBlob(target, digest, bytes, signal);
+    });
+    await pushing(() => pusher.putManifest(target, addition.tag, manifest, signal));
+    return { digest: manifest.digest };
+  }
+
+  return {
+    async resolve(image, signal) {
+      const reference = readReference(image);
+      if (reference.digest !== undefined) return printImageReference(reference);
+      const digest = await atSources(image, async (place, { tag }) => (await manifestAt(puller, place, tag ?? "latest", signal)).digest, signal);
+      return `${repositoryOf(reference)}@${digest}`;
+    },
+
+    async inspect(image, signal) {
+      let found: Found;
+      try {
+        found = await find(puller, image, signal);
+      } catch (error) {
+        const missing = missingOf(error);
+        if (missing === undefined) throw error;
+        return missing;
+      }
+      const config = configOf(found.config);
+      return { is: "image", digest: found.digest, ...config, layers: found.manifest.layers, diffIds: diffIdsOf(found.config) };
+    },
+
+    async readFiles(image, paths, signal) {
+      const found = await find(reader, image, signal);
+      return readImageFiles(layersOf(found.manifest), (layer, until) => layerAt(found.place, layer, until), paths, signal);
+    },
+
+    parentOf,
+
+    async append({ parent, ...addition }, signal) {
+      return publish(await parentOf(parent, signal), addition, signal);
+    },
+
+    publish,
+
+    async delete(image, signal) {
+      const { digest, ...reference } = readReference(image);
+      if (digest === undefined) throw invalidImage("only an image that is named by its digest is deleted", { image });
+      try {
+        return await retried(() => pusher.deleteManifest(targetOf(repositoryOf(reference)), digest, signal), chance, signal);
+      } catch (error) {
+        if (error instanceof McoError && error.code === "MCO_IMAGE_UNAUTHORIZED") return "denied";
+        throw error;
+      }
+    },
+
+    async mayPush(repository, signal) {
+      try {
+        await retried(() => pusher.tryPush(targetOf(repository), signal), chance, signal);
+        return "yes";
+      } catch (error) {
+        const missing = missingOf(error);
+        if (missing === undefined) throw error;
+        return missing.is === "unreachable" ? "unreachable" : "denied";
+      }
+    },
+
+    async isWorldReadable(repository, signal) {
+      const anybody = clientFor(new Map());
+      const target = targetOf(repository);
+      try {
+        await anybody.tags(target, signal);
+        return true;
+      } catch (error) {
+        const missing = missingOf(error);
+        // What is not there yet will be as open as the registry is.
+        if (missing?.is === "absent") return anybody.isOpen(target, signal);
+        if (missing?.is === "denied") return false;
+        throw error;
+      }
+    },
+  };
+}
+
+const placeOf = ({ reference: { host, path }, insecure }: PullSource): Repository => ({ host, path, insecure });
+
+const mismatch = ({ host, path }: Repository, digest: string) => new McoError("MCO_IMAGE_DIGEST_MISMATCH", { host, repository: path, digest, problem: "what came has another digest", retryable: false });
+
+/** A registry that answers that it takes nothing now is not asked again at once: whoever wants the image waits longer than we would. */
+async function onlyBrokenLines(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof McoError) || error.facts["status"] === undefined) throw error;
+    throw new McoError(error.code, { ...error.facts, retryable: false, laterMayHelp: isRetryable(error) }, { cause: error });
+  }
+}
+
+function missingOf(error: unknown): MissingImage | undefined {
+  if (!(error instanceof McoError)) return undefined;
+  const { status, problem, says } = error.facts;
+  const words = [typeof status === "number" ? `the registry answered ${status}` : undefined, says, problem].filter((word) => typeof word === "string");
+  const text = words.length === 0 ? error.message : words.join(": ");
+  if (error.code === "MCO_IMAGE_ABSENT") return { is: "absent", problem: text };
+  if (error.code === "MCO_IMAGE_UNAUTHORIZED") return { is: "denied", problem: text };
+  return error.code === "MCO_IMAGE_UNREACHABLE" ? { is: "unreachable", problem: text } : undefined;
+}
+
+function configOf(bytes: Uint8Array): Pick<ImageInfo, "architecture" | "created" | "labels"> {
+  const { architecture, created, config } = JSON.parse(new TextDecoder().decode(bytes)) as { readonly architecture?: unknown; readonly created?: unknown; readonly config?: { readonly Labels?: unknown } | null };
+  const labels = config?.Labels ?? {};
+  const at = typeof created === "string" ? Date.parse(created) : NaN;
+  return {
+    architecture: typeof architecture === "string" ? architecture : "",
+    created: Number.isNaN(at) ? 0 : at,
+    labels: typeof labels === "object" ? Object.fromEntries(Object.entries(labels).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []))) : {},
+  };
+}

@@ -1,0 +1,72 @@
+import { bytesToHex } from "@noble/hashes/utils.js";
+import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../../ports/random.ts";
+import { type RegistryUser, type Right, passwordCheck } from "./registry-users.ts";
+
+export const service = "mco-registry";
+const tokenSeconds = 300;
+const maxTokens = 4096;
+const maxScopes = 16;
+
+/** What somebody may do, by repository. */
+type Grant = (repository: string, right: Right) => boolean;
+
+interface Token {
+  readonly grant: Grant;
+  /** By the monotonic clock. */
+  readonly untilMs: number;
+}
+
+export type Access =
+  | { readonly verdict: "yes"; readonly grant: Grant }
+  /** Nobody was named, or nobody that there is. */
+  | { readonly verdict: "unknown" };
+
+/**
+ * Who may do what: by name and password with each request, or by a token that was given for these. Tokens live in memory:
+ * a registry that starts anew knows none, and clients ask for another.
+ *
+ * Source of the flow: distribution docs/spec/auth/token.md (main).
+ */
+export function registryAccess({ users, clock, random }: { readonly users: readonly RegistryUser[]; readonly clock: Clock; readonly random: Random }) {
+  const check = passwordCheck(users);
+  const tokens = new Map<string, Token>();
+
+  function userOf(authorization: string | undefined): RegistryUser | undefined {
+    const [, pair] = /^basic\s+([A-Za-z0-9+/=]{1,1024})$/i.exec(authorization ?? "") ?? [];
+    if (pair === undefined) return undefined;
+    const text = Buffer.from(pair, "base64").toString("utf8");
+    const colon = text.indexOf(":");
+    return colon < 1 ? undefined : check(text.slice(0, colon), text.slice(colon + 1));
+  }
+
+  return {
+    of(authorization: string | undefined): Access {
+      const [, bearer] = /^bearer\s+(\S{1,256})$/i.exec(authorization ?? "") ?? [];
+      if (bearer !== undefined) {
+        const token = tokens.get(bearer);
+        return token === undefined || token.untilMs < clock.monotonic() ? { verdict: "unknown" } : { verdict: "yes", grant: token.grant };
+      }
+      const user = userOf(authorization);
+      return user === undefined ? { verdict: "unknown" } : { verdict: "yes", grant: (_repository, right) => user.may.includes(right) };
+    },
+
+    /** Gives a token for as much of the scopes as the user may, or nothing to who is nobody. */
+    token(authorization: string | undefined, scopes: readonly string[]): { readonly token: string; readonly expiresIn: number } | undefined {
+      const user = userOf(authorization);
+      if (user === undefined) return undefined;
+      const granted = new Set<string>();
+      for (const scope of scopes.flatMap((text) => text.split(" ")).slice(0, maxScopes)) {
+        const [, repository, actions = ""] = /^repository:(.{1,255}):([a-z,*]{1,64})$/.exec(scope) ?? [];
+        const asked = actions.split(",").flatMap((action): readonly string[] => (action === "*" ? ["pull", "push", "delete"] : [action]));
+        if (repository !== undefined) for (const right of user.may) if (asked.includes(right)) granted.add(`${right} ${repository}`);
+      }
+      for (const [name, { untilMs }] of tokens) if (untilMs < clock.monotonic()) tokens.delete(name);
+      const [oldest] = tokens.keys();
+      if (tokens.size >= maxTokens && oldest !== undefined) tokens.delete(oldest);
+      const token = bytesToHex(random.bytes(24));
+      tokens.set(token, { grant: (repository, right) => granted.has(`${right} ${repository}`), untilMs: clock.monotonic() + tokenSeconds * 1000 });
+      return { token, expiresIn: tokenSeconds };
+    },
+  };
+}

@@ -1,0 +1,200 @@
+import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
+import { blobFolder } from "../node/blob-folder.ts";
+import { digestOf } from "../registry-client.ts";
+import type { RegistryRequest } from "./parts.ts";
+import { registryServer } from "./registry-server.ts";
+import { hashPassword, passwordCheck, readUsers } from "./registry-users.ts";
+
+const never = new AbortController().signal;
+const users = [
+  { name: "builder", password: hashPassword("pw", systemRandom, 10), may: ["pull", "push", "delete"] as const },
+  { name: "puller", password: hashPassword("pw", systemRandom, 10), may: ["pull"] as const },
+];
+const basic = (user: string, password = "pw") => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
+const text = "some bytes of a blob";
+const digest = digestOf(Buffer.from(text));
+
+/** A registry in a folder of its own, and a time that tests move. */
+async function scene() {
+  const folder = await mkdtemp(join(tmpdir(), "mco-registry-server-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const time = { skippedMs: 0 };
+  const clock = { ...systemClock, now: () => systemClock.now() + time.skippedMs, monotonic: () => systemClock.monotonic() + time.skippedMs };
+  const server = registryServer({ folder, files: systemFiles, blobs: await blobFolder(folder, clock), clock, random: systemRandom, users });
+  async function ask(method: string, target: string, { body = "", headers = {}, as = "builder" }: { readonly body?: string; readonly headers?: Readonly<Record<string, string>>; readonly as?: string | undefined } = {}) {
+    const request: RegistryRequest = { method, target, headers: { host: "127.0.0.1:5000", ...(as === "" ? {} : { authorization: as.includes(" ") ? as : basic(as) }), ...headers }, body: (async function* () { if (body !== "") yield Buffer.from(body); })() };
+    const { status, headers: answered, body: given } = await server(request, never);
+    const parts: Buffer[] = [];
+    if (typeof given === "string" || given instanceof Uint8Array) parts.push(Buffer.from(given));
+    else for await (const part of given) parts.push(Buffer.from(part));
+    return { status, headers: answered, text: Buffer.concat(parts).toString() };
+  }
+  const codeOf = ({ text: answer }: { text: string }) => (JSON.parse(answer) as { errors: { code: string }[] }).errors[0]?.code;
+  const begin = async (path = "os/a") => String((await ask("POST", `/v2/${path}/blobs/uploads/`)).headers["location"]);
+  const putBlob = async (contents = text, path = "os/a") => ask("PUT", `${await begin(path)}?digest=${digestOf(Buffer.from(contents))}`, { body: contents });
+  const manifest = (...layers: readonly string[]) => JSON.stringify({ schemaVersion: 2, config: { mediaType: "c", digest: digestOf(Buffer.from("{}")), size: 2 }, layers: layers.map((layer) => ({ mediaType: "l", digest: digestOf(Buffer.from(layer)), size: layer.length })) });
+  const putImage = async (tag: string, ...layers: readonly string[]) => {
+    for (const contents of ["{}", ...layers]) await putBlob(contents);
+    return ask("PUT", `/v2/os/a/manifests/${tag}`, { body: manifest(...layers), headers: { "content-type": "application/vnd.oci.image.manifest.v1+json" } });
+  };
+  return { folder, server, time, ask, codeOf, begin, putBlob, putImage, manifest };
+}
+
+describe("the embedded registry", () => {
+  test("an upload comes in parts that follow on each other, and counts only under its own digest", async () => {
+    const { ask, begin, codeOf } = await scene();
+    const place = await begin();
+    expect(await ask("PATCH", place, { body: text.slice(0, 5) })).toMatchObject({ status: 202, headers: { range: "0-4" } });
+    expect(await ask("GET", place)).toMatchObject({ status: 204, headers: { range: "0-4" } });
+    expect(await ask("PATCH", place, { body: "x", headers: { "content-range": "9-9" } })).toMatchObject({ status: 416 });
+    expect(await ask("PATCH", place, { body: text.slice(5, 9), headers: { "content-range": "5-8" } })).toMatchObject({ status: 202 });
+    expect(await ask("PUT", `${place}?digest=${digest}`, { body: text.slice(9) })).toMatchObject({ status: 201, headers: { "docker-content-digest": digest } });
+    expect(await ask("GET", `/v2/os/a/blobs/${digest}`)).toMatchObject({ status: 200, text });
+    const wrong = await ask("PUT", `${await begin()}?digest=${digest}`, { body: "other" });
+    expect([wrong.status, codeOf(wrong)]).toEqual([400, "DIGEST_INVALID"]);
+    expect((await ask("PATCH", place, { body: "x" })).status).toBe(404);
+    expect((await ask("POST", `/v2/os/a/blobs/uploads/?digest=${digest}`, { body: text })).status).toBe(201);
+  });
+
+  test.for([
+    { range: "bytes=5-", status: 206, body: text.slice(5) },
+    { range: "bytes=0-3", status: 206, body: text.slice(0, 4) },
+    { range: "bytes=5-9999", status: 206, body: text.slice(5) },
+    { range: "bytes=9999-", status: 416, body: "" },
+    { range: "bytes=9-5", status: 416, body: "" },
+    { range: "bytes=-5", status: 200, body: text },
+    { range: "lines=1-2", status: 200, body: text },
+  ])("$range is answered with $status", async ({ range, status, body }) => {
+    const { ask, putBlob } = await scene();
+    await putBlob();
+    expect(await ask("GET", `/v2/os/a/blobs/${digest}`, { headers: { range } })).toMatchObject({ status, text: body });
+  });
+
+  test.for(["/v2/../../etc/manifests/x", "/v2/%2e%2e/%2e%2e/manifests/x", "/v2/os/_blobs/manifests/x", "/v2/os/a/manifests/..%2fx", "/v2/os//a/manifests/x", "/v2/OS/manifests/x", "/v2/os/a/blobs/sha256:../x", "/v2/os/a/blobs/uploads/..%2f..%2fx", "/v2/os/a/tags/none", "/v2/", "/other", "/v2/os/a/manifests/%00"])("%s leads nowhere", async (target) => {
+    const { ask, folder } = await scene();
+    for (const method of ["GET", "PUT", "PATCH", "DELETE"]) expect((await ask(method, target, { body: "x" })).status, method).toBeOneOf(target === "/v2/" && method === "GET" ? [200] : [200, 400, 404, 405].filter((status) => status !== 200 || target === "/v2/"));
+    expect((await readdir(folder)).sort()).toEqual(["blobs", "uploads"]);
+  });
+
+  test("a manifest is taken when everything that it is made of is there, under its own digest, and not too large", async () => {
+    const { ask, codeOf, manifest, putImage } = await scene();
+    expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: manifest("layer") }))).toBe("MANIFEST_BLOB_UNKNOWN");
+    expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" }))).toBe("MANIFEST_INVALID");
+    expect((await putImage("1", "layer")).status).toBe(201);
+    expect(codeOf(await ask("PUT", `/v2/os/a/manifests/${digest}`, { body: manifest("layer") }))).toBe("DIGEST_INVALID");
+    expect((await ask("PUT", "/v2/os/a/manifests/2", { body: " ".repeat(4 * 1024 * 1024 + 1) })).status).toBe(413);
+    const own = digestOf(Buffer.from(manifest("layer")));
+    expect(await ask("HEAD", "/v2/os/a/manifests/1", { as: "puller" })).toMatchObject({ status: 200, text: "", headers: { "docker-content-digest": own, "content-type": "application/vnd.oci.image.manifest.v1+json" } });
+    expect(await ask("GET", `/v2/os/a/manifests/${own}`)).toMatchObject({ text: manifest("layer") });
+    expect((await ask("GET", `/v2/os/b/manifests/${own}`)).status).toBe(404);
+  });
+
+  test("tags are listed in parts, and go with their digest", async () => {
+    const { ask, manifest, putImage } = await scene();
+    for (const tag of ["c", "a", "b"]) await putImage(tag, "layer");
+    expect(JSON.parse((await ask("GET", "/v2/os/a/tags/list?n=2")).text)).toEqual({ name: "os/a", tags: ["a", "b"] });
+    expect(JSON.parse((await ask("GET", "/v2/os/a/tags/list?n=2&last=b")).text)).toEqual({ name: "os/a", tags: ["c"] });
+    expect((await ask("DELETE", `/v2/os/a/manifests/${digestOf(Buffer.from(manifest("layer")))}`)).status).toBe(202);
+    expect(JSON.parse((await ask("GET", "/v2/os/a/tags/list")).text)).toEqual({ name: "os/a", tags: [] });
+    expect((await ask("GET", "/v2/os/none/tags/list")).status).toBe(404);
+  });
+
+  test("who may only pull neither pushes nor deletes, with a password or with a token that asks for more", async () => {
+    const { ask, putBlob } = await scene();
+    await putBlob();
+    expect((await ask("POST", "/v2/os/a/blobs/uploads/", { as: "puller" })).status).toBe(403);
+    expect((await ask("DELETE", `/v2/os/a/blobs/${digest}`, { as: "puller" })).status).toBe(403);
+    const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/a:pull,push,delete", { as: "puller" })).text) as { token: string };
+    expect((await ask("GET", `/v2/os/a/blobs/${digest}`, { as: `Bearer ${token}` })).status).toBe(200);
+    const asked = await ask("POST", "/v2/os/a/blobs/uploads/", { as: `Bearer ${token}` });
+    expect([asked.status, [asked.headers["www-authenticate"]].flat()[0]]).toEqual([401, 'Bearer realm="https://127.0.0.1:5000/token",service="mco-registry",scope="repository:os/a:pull,push"']);
+    expect((await ask("GET", `/v2/os/b/blobs/${digest}`, { as: `Bearer ${token}` })).status).toBe(401);
+  });
+
+  test("nobody gets anything, and a token lives for five minutes", async () => {
+    const { ask, time } = await scene();
+    for (const as of ["", basic("builder", "wr0ng"), basic("nobody"), "Bearer none", "Basic %%%"]) expect((await ask("GET", "/v2/", { as })).status, as).toBe(401);
+    expect((await ask("GET", "/token", { as: "" })).status).toBe(401);
+    const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/a:pull")).text) as { token: string };
+    expect((await ask("GET", "/v2/", { as: `Bearer ${token}` })).status).toBe(200);
+    time.skippedMs = 301_000;
+    expect((await ask("GET", "/v2/", { as: `Bearer ${token}` })).status).toBe(401);
+  });
+
+  test("a host that is none does not get into what a client is told", async () => {
+    const { ask } = await scene();
+    const { headers } = await ask("GET", "/v2/", { as: "", headers: { host: 'evil"\r\nx: y' } });
+    expect([headers["www-authenticate"]].flat().join(" ")).not.toContain("evil");
+  });
+
+  test("a blob is mounted for who may read where it lies, and only from there", async () => {
+    const { ask, putBlob } = await scene();
+    await putBlob();
+    const mount = (from: string, as = "builder") => ask("POST", `/v2/os/b/blobs/uploads/?mount=${digest}&from=${from}`, { as });
+    expect((await mount("os/none")).status).toBe(202);
+    expect((await mount("../os/a")).status).toBe(202);
+    const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/b:pull,push")).text) as { token: string };
+    expect((await mount("os/a", `Bearer ${token}`)).status).toBe(202);
+    expect((await ask("HEAD", `/v2/os/b/blobs/${digest}`)).status).toBe(404);
+    expect((await mount("os/a")).status).toBe(201);
+    expect((await ask("HEAD", `/v2/os/b/blobs/${digest}`)).status).toBe(200);
+  });
+
+  test("while the folder says so, pushes are refused with the words that it holds, and pulls are not", async () => {
+    const { ask, begin, folder, putBlob } = await scene();
+    await putBlob();
+    const place = await begin();
+    await writeFile(join(folder, "refuse-pushes"), "503 being maintained\n");
+    for (const refused of [await ask("POST", "/v2/os/a/blobs/uploads/"), await ask("PUT", `${place}?digest=${digest}`, { body: text }), await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" })]) expect([refused.status, JSON.parse(refused.text)]).toEqual([503, { errors: [{ code: "UNAVAILABLE", message: "being maintained" }] }]);
+    expect((await ask("GET", `/v2/os/a/blobs/${digest}`)).status).toBe(200);
+    await rm(join(folder, "refuse-pushes"));
+    expect((await ask("POST", "/v2/os/a/blobs/uploads/")).status).toBe(202);
+  });
+
+  test("what no manifest has is removed once it is old, with uploads that nobody goes on with, and the rest stays", async () => {
+    const { ask, begin, folder, putBlob, putImage, server, time } = await scene();
+    await putImage("1", "layer");
+    await putBlob("orphan");
+    await begin();
+    await server.collectGarbage();
+    expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status).toBe(200);
+    time.skippedMs = 3_700_000;
+    expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status).toBe(200);
+    await server.collectGarbage();
+    expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status, "somebody has just asked for it").toBe(200);
+    time.skippedMs = 7_400_000;
+    await server.collectGarbage();
+    expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status).toBe(404);
+    expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("layer"))}`)).status).toBe(200);
+    expect((await ask("GET", "/v2/os/a/manifests/1")).status).toBe(200);
+    expect(await readdir(join(folder, "uploads"))).toEqual([]);
+  });
+
+  test("what lies under a digest is what it says, also when the process was killed before it was done", async () => {
+    const { ask, begin, folder } = await scene();
+    const place = await begin();
+    await ask("PATCH", place, { body: text });
+    const again = registryServer({ folder, files: systemFiles, blobs: await blobFolder(folder, systemClock), clock: systemClock, random: systemRandom, users });
+    await utimes(join(folder, "uploads", place.slice(place.lastIndexOf("/") + 1)), 0, 0);
+    expect((await again({ method: "HEAD", target: `/v2/os/a/blobs/${digest}`, headers: { authorization: basic("builder") }, body: (async function* () {})() }, never)).status).toBe(404);
+    await again.collectGarbage();
+    expect(await readdir(join(folder, "uploads"))).toEqual([]);
+  });
+});
+
+describe("users of a registry", () => {
+  test("a password is known by its hash alone, with a salt of its own", () => {
+    expect(hashPassword("pw", systemRandom)).toMatch(/^scrypt:14:[0-9a-f]{32}:[0-9a-f]{64}$/);
+    expect(users[0]?.password).not.toBe(users[1]?.password);
+    const check = passwordCheck(users);
+    expect([check("builder", "pw")?.name, check("builder", "pW"), check("none", "pw"), check("builder", "")]).toEqual(["builder", undefined, undefined, undefined]);
+  });
+
+  test.for(["{", "{}", '{"users":[{}]}', '{"users":[{"name":"a","password":"plain","may":[]}]}', '{"users":[{"name":"a b","password":"x","may":[]}]}', `{"users":[{"name":"a","password":"scrypt:14:${"0".repeat(32)}:${"0".repeat(64)}","may":["all"]}]}`])("a file that is none is refused, and nothing of it repeated: %s", (file) => {
+    expect(() => readUsers(file)).toThrow(expect.objectContaining({ code: "MCO_REGISTRY_USERS_INVALID" }));
+  });
+});
