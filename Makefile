@@ -41,9 +41,10 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 	@hack/kubernetes build || true
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
-.PHONY: simulation
-simulation: setup ## 300 seeds of the simulation (`make test`: the first 60; about 5 minutes)
+.PHONY: test-long
+test-long: setup ## more of what `make test` takes samples of: 300 seeds of the simulation, every kind of crash at every effect (SEEDS=n)
 	@SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/simulation/seeds $(ARGS)
+	@FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check
 check: setup types lint generated conforms ## types, lint, generated files and docs

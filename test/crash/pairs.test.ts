@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { type Fault, Rig } from "./rig.ts";
-import { type Rehearsal, count, describeTally, faultsAt, newTally, rehearse } from "./run-effects.ts";
+import { type Rehearsal, count, describeTally, kindsOf, newTally, rehearse } from "./run-effects.ts";
 import { scenarios } from "./scenarios.ts";
 import { inMemory } from "./subjects.ts";
 
-const runs = Number(process.env["PAIRS"] ?? 200);
+const runs = Number(process.env["PAIRS"] ?? 150);
 /** The same choice in every run of the tests; another each time where many are asked for, which a failure then names. */
 const seed = process.env["SEED"] !== undefined ? Number(process.env["SEED"]) : process.env["PAIRS"] === undefined ? 1 : undefined;
 const total = newTally();
@@ -27,7 +27,7 @@ test("two or three faults in one life, wherever they fall, leave the machine on 
       // What is done after the first fault is longer than the run without one: later faults may fall beyond its end.
       const faults = picks.map(([place, kind]): Fault => {
         const at = place % (rig.effects.length + 10);
-        const kinds = faultsAt(0, rig.effects[at] ?? "files");
+        const kinds = kindsOf(rig.effects[at] ?? "files");
         return { at, kind: kinds[kind % kinds.length] ?? "before" };
       });
       const ended = await Rig.run({ scenario, subject: inMemory, start, faults }, expectation);

@@ -4,14 +4,19 @@ import type { MakeSubject } from "./subjects.ts";
 
 /** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
 const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
+/** Killed after an effect is nearly killed before the next one: of these `make test` takes one at each effect, in turn. */
+const done = ["after", "replyLost"] as const;
 const all = process.env["FAULTS"] === "all";
+
+/** Everything that can happen to an effect: of a request, or of the machine. */
+export const kindsOf = (effect: string): readonly Fault["kind"][] => (/^[A-Z]+ /.test(effect) ? apiFaults : hostFaults);
 
 /** Faults that an effect meets, each in a run of its own. */
 export function faultsAt(at: number, effect: string): readonly Fault["kind"][] {
-  const kinds = /^[A-Z]+ /.test(effect) ? apiFaults : hostFaults;
+  const kinds = kindsOf(effect);
   if (all) return kinds;
   const seldom = kinds.filter((kind) => others.has(kind));
-  return kinds.filter((kind) => !others.has(kind) || seldom.indexOf(kind) === at % (3 * seldom.length));
+  return kinds.filter((kind) => kind === "before" || kind === done[at % done.length] || (seldom.includes(kind) && seldom.indexOf(kind) === at % (3 * seldom.length)));
 }
 
 export interface Tally {
@@ -72,7 +77,7 @@ export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject
   for (const [at, effect] of rig.effects.entries()) {
     if (!/^books\.|machinestatejournals/.test(effect)) continue;
     tally.effects += 1;
-    for (const kind of /^[A-Z]+ /.test(effect) ? apiFaults : hostFaults) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation));
+    for (const kind of kindsOf(effect)) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation));
   }
 }
 
