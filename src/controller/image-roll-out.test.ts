@@ -208,6 +208,26 @@ describe("a pool whose machines boot images", () => {
     expect(await scene.events("CanaryPassed")).toEqual([`w0 kept well with ${first}: the others follow`]);
   });
 
+  test("the moment that the first machine has proven itself is not missed while something else is being written", async () => {
+    const { scene, first } = await settledPool(["w0", "w1"]);
+    await setPool(scene, { [annotations.canarySeconds]: "3" });
+    const build = builder(scene);
+    await build.optIn();
+    await build.begin("worker-1", first);
+    await build.publish("worker-1", image("a"));
+    await scene.pass(3000);
+    await scene.act(() => scene.kube.patch(MachineConfigNode, { name: "w0" }, { type: "merge", body: { status: { configVersion: { desired: first, current: first }, configImage: { currentImage: image("a") }, conditions: [{ type: "Updated", status: "True", reason: "Updated", message: "", lastTransitionTime: timestampOf(scene.kernel.clock.now()) }] } } }, { subresource: "status" }));
+    // What is written of the pool in between takes longer than the machine still has to keep well.
+    let slow = 1;
+    scene.intercept = (handler) => async (request, signal) => {
+      if (request.method === "PATCH" && request.target.includes("/machineconfigpools/worker/status") && slow-- > 0) await scene.kernel.clock.sleep(3000, signal);
+      return handler(request, signal);
+    };
+    await scene.act(() => scene.finish("w0"));
+    await scene.pass(8000);
+    expect(imagesOf(await scene.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
+  });
+
   test("a machine that joins while the image is being made starts on the stock OS", async () => {
     const { scene, first, build } = await layeredPool(["w0"]);
     await build.begin("worker-2", first);

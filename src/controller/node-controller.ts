@@ -253,9 +253,11 @@ export function nodeController(): Controller {
         context.events.event(pool, { type: "Warning", reason: "SelectingAll", message: "This machineconfigpool is selecting all nodes. A non-empty selector is required." });
         return stalled("SelectingAll", "the nodeSelector is empty and would select every node");
       }
+      // What is not due yet at this moment is looked at again when it is, also when that comes while something is being written.
+      const begunAt = now();
       let overtaken = false;
       for (const { name: node, body } of patched.unanswered()) if ((await send(node, body, context)) === "overtaken") overtaken = true;
-      for (const other of cluster.pass(now())) if (other !== name) lookAt(other);
+      for (const other of cluster.pass(begunAt)) if (other !== name) lookAt(other);
 
       const refused = await keepQuarantine(pool, context);
       const { target } = cluster.members(name);
@@ -274,12 +276,14 @@ export function nodeController(): Controller {
       const marked = await markMembers(after, topology, context);
       if (overtaken || marked === "overtaken") return settled(overtakenSeconds);
       if (marked === "more") return settled(0);
-      const passes = cluster.nextPass(now());
-      const tries = [...after.members.skipped.values()].map(({ skippedUntil }) => Date.parse(skippedUntil) - now()).filter((ms) => ms > 0);
       const { canary } = rolloutPolicy(factsIn(context.caches), pool);
-      const provenAt = canary === undefined ? undefined : tellCanary(pool, after.members, canary, context);
-      const looks = [...(provenAt === undefined ? [] : [Math.max(0, provenAt - now()) / 1000]), ...(tries.length === 0 ? [] : [Math.min(...tries) / 1000]), ...(after.members.joining.size > 0 ? [joiningLookSeconds] : []), ...(passes === undefined ? [] : [(passes - now()) / 1000])];
-      return looks.length === 0 ? settled() : settled(Math.min(...looks));
+      const moments = [
+        cluster.nextPass(begunAt),
+        canary === undefined ? undefined : tellCanary(pool, after.members, canary, begunAt, context),
+        ...[...after.members.skipped.values()].map(({ skippedUntil }) => Date.parse(skippedUntil)),
+        after.members.joining.size > 0 ? now() + joiningLookSeconds * 1000 : undefined,
+      ].filter((moment) => moment !== undefined && moment > begunAt) as readonly number[];
+      return moments.length === 0 ? settled() : settled(Math.max(0, Math.min(...moments) - now()) / 1000);
     },
   };
 
@@ -386,10 +390,10 @@ export function nodeController(): Controller {
     if (completed !== undefined) events.event(pool, { type: "Normal", reason: "Completed", message: `Pool ${pool.metadata.name} has completed update to MachineConfig ${completed}` });
   }
 
-  /** @returns milliseconds since the epoch of when the next machine that went first will have kept well for long enough. */
-  function tellCanary(pool: MachineConfigPool, members: PoolMembers, canary: { readonly count: number; readonly wellMs: number }, { events, scribe: tells }: Context): number | undefined {
+  /** @param at milliseconds since the epoch. @returns milliseconds since the epoch of when the next machine that went first will have kept well for long enough. */
+  function tellCanary(pool: MachineConfigPool, members: PoolMembers, canary: { readonly count: number; readonly wellMs: number }, at: number, { events, scribe: tells }: Context): number | undefined {
     const { name } = pool.metadata;
-    const { count, gone, proven, failed, provenAt } = canaryFacts(members, canary, now());
+    const { count, gone, proven, failed, provenAt } = canaryFacts(members, canary, at);
     const { target } = members;
     const isProven = proven.length >= count;
     const stage = gone.length === 0 ? "" : failed.length > 0 ? "failed" : isProven ? "proven" : "gone";
