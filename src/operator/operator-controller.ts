@@ -133,7 +133,14 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
         },
       }),
       watching({ resource: ControllerConfig, concerns: everything }),
-      watching({ resource: MachineOSConfig, concerns: ({ key, after }) => (cluster.putMachineOSConfig(key, after, now()).length > 0 ? [one] : []) }),
+      watching({
+        resource: MachineOSConfig,
+        concerns: ({ key, after }) => {
+          cluster.putMachineOSConfig(key, after, now());
+          // Whether the builder has to be there does not follow from images alone: what is being deleted waits for it.
+          return [one];
+        },
+      }),
       watching({ resource: MachineOSBuild, keep: slimBuild, concerns: ({ key, before, after }) => (cluster.putMachineOSBuild(key, after, before, now()).length > 0 ? [one] : []) }),
       watching({
         resource: MachineConfigNode,

@@ -359,6 +359,14 @@ describe("the operator", () => {
     await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "on" } }, { owner: "people" });
     await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 1);
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
+    // Of a pool that has opted out, it is only there to let go what is being deleted.
+    await kube.create(MachineOSConfig, { apiVersion: MachineOSConfig.apiVersion, kind: MachineOSConfig.kind, metadata: { name: "worker", finalizers: [finalizer] }, spec: { machineConfigPool: { name: "worker" }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os:x" } });
+    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: 3 } } });
+    await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "off" } }, { owner: "people" });
+    await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 0);
+    expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
+    await kube.delete(MachineOSConfig, { name: "worker" });
+    await until(kube, kubernetes.Deployment, deployment, () => true);
   });
 
   test("tells the book of the cluster which of its tasks fails, and when it works again, once each", async () => {
