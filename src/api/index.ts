@@ -17,6 +17,7 @@ export * from "./machine-state-chapter.ts";
 export * from "./machine-state-journal.ts";
 export * as names from "./names.ts";
 export * from "./object.ts";
+export * from "./provisioning-token.ts";
 export * from "./stories.ts";
 
 import { ClusterOperator } from "./cluster-operator.ts";
@@ -32,6 +33,7 @@ import { MachineOSConfig } from "./machine-os-config.ts";
 import { MachineStateBook } from "./machine-state-book.ts";
 import { MachineStateChapter } from "./machine-state-chapter.ts";
 import { MachineStateJournal } from "./machine-state-journal.ts";
+import { ProvisioningToken } from "./provisioning-token.ts";
 
 /** Every kind that this suite defines, in the order in which CRDs are installed. */
 export const definedResources = [
@@ -43,6 +45,7 @@ export const definedResources = [
   ContainerRuntimeConfig,
   MachineOSConfig,
   MachineOSBuild,
+  ProvisioningToken,
   MachineStateJournal,
   MachineStateBook,
   MachineStateChapter,

@@ -130,6 +130,11 @@ export const annotations = {
   refusedTargets: `${prefix}refusedTargets`,
   /** Ours: time of the refusal that the node's pool knows of. */
   quarantineTold: `${prefix}quarantine-told`,
+  // on MachineConfiguration/cluster
+  /** Ours: `required`, or `insecure`: who is given a configuration by the config server, secrets included. */
+  configServerAccess: `${prefix}config-server-access`,
+  /** Ours: `host` or `host:port` that machines reach the config server by, where it is not the internal name of the API server. */
+  configServerAddress: `${prefix}config-server-address`,
 } as const;
 
 export const labels = {
@@ -262,7 +267,17 @@ export const objects = {
   entitlementPrefix: "etc-pki-entitlement-",
   /** The copy of the cluster's pull secret that builds pull with. */
   globalPullSecret: "global-pull-secret-copy",
+  configServer: "machine-config-server",
+  /** Secret with the config server's certificate and key. */
+  configServerTls: "machine-config-server-tls",
+  /** Secret with the authority that signs it, and ConfigMap with what machines are to believe in, key `ca-bundle.crt`. */
+  configServerCa: "machine-config-server-ca",
+  /** Ours, followed by the name of the pool: ServiceAccount that a joining machine asks for its certificate as. */
+  nodeBootstrapperPrefix: "node-bootstrapper-",
 } as const;
+
+/** Ours, followed by the name of the pool: organization of a client certificate that may fetch that pool's configuration. */
+export const poolOrganizationPrefix = `${prefix}pool:`;
 
 /** Names of MachineStateJournals: one for each writer. */
 export const journals = {
@@ -297,6 +312,7 @@ export const fieldManagers = {
   journal: "mco-journal",
   daemon: "mcd",
   osBuilder: "mco-os-builder",
+  configServer: "mco-server",
 } as const;
 
 /** Files whose path is part of the contract. */

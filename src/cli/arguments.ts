@@ -22,3 +22,13 @@ export function countOf(text: string, name: string, least: number, most: number)
   if (!Number.isInteger(value) || value < least || value > most) throw usageError(`${name} must be a whole number from ${least} to ${most}, not "${text}"`);
   return value;
 }
+
+const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of `90m`, `2h`, `1d12h`. */
+export function durationOf(text: string, name: string): number {
+  const parts = [...text.matchAll(/(\d+)([smhd])/g)];
+  const ms = parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0);
+  if (parts.map(([part]) => part).join("") !== text || ms <= 0) throw usageError(`${name} must be a time like 90m, 2h or 1d12h, not "${text}"`);
+  return ms;
+}

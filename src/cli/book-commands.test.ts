@@ -17,7 +17,8 @@ import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import { followBook, listBooks, run as runBook, showBook } from "./commands/book.ts";
 import { explainSubjects, subjectOf } from "./commands/explain.ts";
-import { durationOf, run as runTimeline, showTimeline } from "./commands/timeline.ts";
+import { durationOf } from "./arguments.ts";
+import { run as runTimeline, showTimeline } from "./commands/timeline.ts";
 import type { Io } from "./io.ts";
 import { readFolder, readShelves } from "./read-shelves.ts";
 
@@ -170,7 +171,7 @@ test("words that are no book are told what books are called", async () => {
 });
 
 test("times are written as people write them", () => {
-  expect(["90m", "2h", "1d12h", "30s"].map(durationOf)).toEqual([5_400_000, 7_200_000, 129_600_000, 30_000]);
+  expect(["90m", "2h", "1d12h", "30s"].map((text) => durationOf(text, "--since"))).toEqual([5_400_000, 7_200_000, 129_600_000, 30_000]);
 });
 
 test("a server that has none of the kinds has no books", async () => {

@@ -102,6 +102,13 @@ export const commands: Readonly<Record<string, Command>> = {
     summary: "Play with the machines of a one-machine cluster",
     load: () => import("./commands/host.ts"),
   },
+  token: {
+    kind: "people",
+    usage: "create --pool POOL [--ttl 24h] [--uses N] [--pointer [--server HOST[:PORT]]] | list | revoke ID …  [--json] [--dir DIR | --kubeconfig F]",
+    summary: "Let machines join: tokens that the config server gives a pool's configuration for",
+    details: `create         make a token and print it; that is the only time it can be read\nlist           all tokens: pool, how long they last, how often they were used; nothing that could be used\nrevoke ID      take tokens back\n--pool POOL    whose configuration the token gives\n--ttl T        how long it lasts: 90m, 2h, 1d12h (default 24h)\n--uses N       how many machines it lets in (default 1)\n--pointer      print the Ignition config that a machine is started with in place of the token alone\n--server H     where machines reach the config server; else what the cluster says\n--json         the token as .token; with --pointer the config as .pointer too\n${directory}\n${kube}\n\nexit code: 0 done, 1 there is no such pool or token`,
+    load: () => import("./commands/token.ts"),
+  },
   version: { kind: "people", usage: "[--json]", summary: "Say which version this is, and what it is proven on", load: () => import("./commands/version.ts") },
   operator: {
     kind: "process",

@@ -5,27 +5,17 @@ import { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "../../c
 import { poolOfNode } from "../../core/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { systemClock } from "../../ports/node/index.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { durationOf, readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 import { readShelves } from "../read-shelves.ts";
 
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Milliseconds of `90m`, `2h`, `1d12h`. */
-export function durationOf(text: string): number {
-  const parts = [...text.matchAll(/(\d+)([smhd])/g)];
-  const ms = parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0);
-  if (parts.map(([part]) => part).join("") !== text || ms <= 0) throw usageError(`--since must be a time like 90m, 2h or 1d12h, not "${text}"`);
-  return ms;
-}
-
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, since: { type: "string" } }, { positionals: true });
   const [subject, ...more] = positionals;
   if (subject === undefined || more.length > 0 || bookKindOf(subject) === undefined) throw usageError(`${subject === undefined || more.length > 0 ? "say what to draw" : `"${subject}" has no timeline`}: write pool/NAME, node/NAME, build/NAME or cluster`);
-  const sinceMs = values.since === undefined ? undefined : durationOf(values.since);
+  const sinceMs = values.since === undefined ? undefined : durationOf(values.since, "--since");
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "timeline" });
   try {
     return await showTimeline(kube, processIo(), subject, { json: values.json === true, ...(sinceMs === undefined ? {} : { sinceMs }) });
