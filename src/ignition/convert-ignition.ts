@@ -1,8 +1,7 @@
 import { canonical } from "./canonical.ts";
-import { downgradeTo22, refuseBelow32 } from "./downgrade-to-2.ts";
-import { readIgnition, withoutAdvertisements } from "./parse-ignition.ts";
+import { downgradeTo22, refuseBelow31, refuseBelow32 } from "./downgrade-to-2.ts";
+import { readWhole, withoutAdvertisements } from "./parse-ignition.ts";
 import { Findings, type Problem, at } from "./problem.ts";
-import { parseUrl } from "./parse-url.ts";
 import { isRecord } from "./shape.ts";
 import type { Minor3 } from "./spec-3.ts";
 import type { IgnitionConfig, Luks, Resource } from "./types.ts";
@@ -13,83 +12,106 @@ import { validate3 } from "./validate-3.ts";
 export const servedVersions = ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] as const;
 export type ServedVersion = (typeof servedVersions)[number];
 
+/** Why a config cannot be had in an older version. */
+export interface Loss extends Problem {
+  /** The lowest version that is served and keeps what would be lost; absent where no version would help. */
+  readonly lowestVersion?: ServedVersion;
+}
+
 export type ConvertedIgnition =
   | { readonly verdict: "converted"; readonly config: Readonly<Record<string, unknown>>; readonly version: ServedVersion }
-  | { readonly verdict: "refused"; readonly problems: readonly Problem[] };
+  | { readonly verdict: "refused"; readonly problems: readonly Loss[] };
 
 /**
  * Brings a spec 3 config to another version, for machines whose Ignition is older than the config.
  *
- * Refused when the target cannot say what the config says; each step judges what it takes and what it gives. Two things
- * are lost without a word, as in the reference: LUKS `cex`, and Tang advertisements below 3.5. Spec 2 configs are only
- * read while rendering and are refused here.
+ * Refused when the target cannot say what the config says: nothing is ever left out that would make a machine another one.
+ * Every such field is named, with the lowest version that keeps it. Spec 2 configs are only read while rendering and are
+ * refused here.
  * Source of the rules: coreos/ign-converter translate/ and openshift/machine-config-operator
- * pkg/controller/common/ignition_converter.go (main).
+ * pkg/controller/common/ignition_converter.go (main). The reference drops, without a word: LUKS `cex`, Tang advertisements,
+ * and in 2.2 files without contents and what is to happen to partitions that are there already. Here 3.4 keeps
+ * advertisements, which it knows, and the others are refused.
  */
 export function convertIgnition(value: unknown, target: string): ConvertedIgnition {
-  const refused = (problems: readonly Problem[]): ConvertedIgnition => ({ verdict: "refused", problems });
   const version = servedVersions.find((one) => one === target);
   if (version === undefined) return refused([{ path: "ignition.version", reason: `there is no conversion to ${target}`, remedy: `possible are ${servedVersions.join(", ")}`, severity: "error" }]);
-  const parsed = readIgnition(value);
+  const parsed = readWhole(value);
   if (parsed.verdict === "invalid") return refused(parsed.problems);
   if (/^0*2\./.test(parsed.version)) return refused([{ path: "ignition.version", reason: `a config of version ${parsed.version} is only converted while it is rendered`, severity: "error" }]);
   // What is stored and served has no empty lists, so they must not decide either.
   const config = canonical(parsed.config);
-  const again = readIgnition(config);
+  const again = readWhole(config);
   if (again.verdict === "invalid") return refused(again.problems);
-
   const findings = new Findings();
-  const result = down(again.config, version, findings);
-  return findings.hasErrors || result === undefined ? refused(findings.errors) : { verdict: "converted", config: result, version };
+  if (version !== "3.5.0") validate3(again.config, 5, findings);
+  return findings.hasErrors ? refused(findings.errors) : downgradeIgnition(again.config, version);
 }
 
-type Step = (config: IgnitionConfig, findings: Findings) => IgnitionConfig;
+const refused = (problems: readonly Loss[]): ConvertedIgnition => ({ verdict: "refused", problems });
 
 /** What each step refuses and drops, from the version that it leaves; what it gives is judged by the version below. */
-const steps: readonly { readonly from: Minor3; readonly step: Step }[] = [
+const steps: readonly { readonly from: Minor3; readonly step: (config: IgnitionConfig, findings: Findings) => IgnitionConfig }[] = [
   { from: 5, step: leave35 },
   { from: 4, step: leave34 },
   { from: 3, step: leave33 },
 ];
 
-function down(config: IgnitionConfig, version: ServedVersion, findings: Findings): Readonly<Record<string, unknown>> | undefined {
-  if (version === "3.5.0") return asRecord(canonical(config));
+/** `convertIgnition` for a config of 3.5 that is normalised and judged already. */
+export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion): ConvertedIgnition {
+  const losses: Loss[] = [];
+  const judge = <T>(lowestVersion: ServedVersion, run: (findings: Findings) => T): T => {
+    const findings = new Findings();
+    const result = run(findings);
+    losses.push(...findings.errors.map((problem) => ({ ...problem, lowestVersion })));
+    return result;
+  };
+  const converted = (result: object): ConvertedIgnition => (losses.length > 0 ? refused(losses.slice(0, Findings.limit)) : { verdict: "converted", config: isRecord(result) ? result : {}, version });
+
+  if (version === "3.5.0") return converted(canonical(config));
   const minor = version === "2.2.0" ? 2 : (Number(version[2]) as Minor3);
   let current = config;
-  validate3(current, 5, findings);
+  // After a loss the steps go on, so that all losses are named at once; but what they give means nothing any more.
   for (const { from, step } of steps) {
-    if (from <= minor || findings.hasErrors) continue;
-    current = step(current, findings);
-    if (!findings.hasErrors) validate3(current, (from - 1) as Minor3, findings);
+    if (from <= minor) continue;
+    current = judge(`3.${from}.0` as ServedVersion, (findings) => step(current, findings));
+    if (losses.length === 0) judge(`3.${from}.0` as ServedVersion, (findings) => validate3(current, (from - 1) as Minor3, findings));
   }
-  if (findings.hasErrors) return undefined;
   if (version === "3.1.0") {
-    current = leave32(current, findings);
-    if (!findings.hasErrors) validate3(current, 1, findings);
+    const before = current;
+    current = judge("3.2.0", (findings) => leave32(before, findings));
+    if (losses.length === 0) judge("3.2.0", (findings) => validate3(current, 1, findings));
   }
   if (version === "2.2.0") {
-    const older = downgradeTo22(current, findings);
-    if (!findings.hasErrors) validate2(older, 2, findings);
-    return asRecord(canonical(older, pointersOf22));
+    judge("3.2.0", (findings) => {
+      refuseBelow32(current, "2.2", findings);
+      for (const { path, resource } of resourcesOf(current)) if (schemeOf(resource) === "gs") findings.error(at(path, "source"), "is at Google Storage, which spec 2.2 does not know");
+    });
+    judge("3.1.0", (findings) => refuseBelow31(current, findings));
+    const older = downgradeTo22(current);
+    if (losses.length === 0) judge("3.1.0", (findings) => validate2(older, 2, findings));
+    return converted(canonical(older, pointersOf22));
   }
-  return asRecord(canonical({ ...current, ignition: { ...current.ignition, version } }));
+  return converted(canonical({ ...current, ignition: { ...current.ignition, version } }));
 }
 
 /** Spec 2.2 tells an empty owner from none. */
 const pointersOf22 = new Set(["user", "group"]);
 
-const asRecord = (value: object): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
-
-function leave35(config: IgnitionConfig): IgnitionConfig {
+function leave35(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   const { luks } = config.storage ?? {};
-  const plain = luks === undefined ? config : { ...config, storage: { ...config.storage, luks: luks.map(({ cex: _cex, ...volume }): Luks => volume) } };
-  return withoutAdvertisements(plain);
+  if (luks === undefined) return config;
+  for (const [i, { cex }] of luks.entries()) if (cex?.enabled === true) findings.error(at(at("storage.luks", i), "cex"), "does not exist in spec 3.4");
+  return { ...config, storage: { ...config.storage, luks: luks.map(({ cex: _cex, ...volume }): Luks => volume) } };
 }
 
 function leave34(config: IgnitionConfig, findings: Findings): IgnitionConfig {
-  for (const [i, { discard, openOptions }] of (config.storage?.luks ?? []).entries()) {
+  for (const [i, { clevis, discard, openOptions }] of (config.storage?.luks ?? []).entries()) {
     if (discard === true) findings.error(at(at("storage.luks", i), "discard"), "does not exist in spec 3.3");
     if ((openOptions ?? []).length > 0) findings.error(at(at("storage.luks", i), "openOptions"), "does not exist in spec 3.3");
+    for (const [k, { advertisement }] of (clevis?.tang ?? []).entries()) {
+      if (advertisement !== undefined && advertisement !== "") findings.error(at(at(at(at("storage.luks", i), "clevis.tang"), k), "advertisement"), "does not exist in spec 3.3");
+    }
   }
   for (const kind of ["files", "directories"] as const) {
     for (const [i, { mode = 0 }] of (config.storage?.[kind] ?? []).entries()) {
@@ -97,10 +119,10 @@ function leave34(config: IgnitionConfig, findings: Findings): IgnitionConfig {
     }
   }
   for (const { path, resource } of resourcesOf(config)) {
-    if (resource.source !== undefined && parseUrl(resource.source)?.scheme === "arn") findings.error(at(path, "source"), "is an ARN, which spec 3.3 does not know");
+    if (schemeOf(resource) === "arn") findings.error(at(path, "source"), "is an ARN, which spec 3.3 does not know");
   }
   if (config.storage?.luks === undefined) return config;
-  return { ...config, storage: { ...config.storage, luks: config.storage.luks.map(({ discard: _discard, openOptions: _openOptions, ...volume }): Luks => volume) } };
+  return withoutAdvertisements({ ...config, storage: { ...config.storage, luks: config.storage.luks.map(({ discard: _discard, openOptions: _openOptions, ...volume }): Luks => volume) } });
 }
 
 function leave33(config: IgnitionConfig, findings: Findings): IgnitionConfig {
@@ -141,6 +163,9 @@ function leave32(config: IgnitionConfig, findings: Findings): IgnitionConfig {
         }),
   };
 }
+
+/** Of a source that was judged already. */
+const schemeOf = ({ source = "" }: Resource): string => source.slice(0, Math.max(0, source.indexOf(":"))).toLowerCase();
 
 /** Everything that is fetched, and where it stands. */
 function* resourcesOf(config: IgnitionConfig): Generator<{ readonly path: string; readonly resource: Resource }> {

@@ -5,11 +5,10 @@ import { orNothing, present } from "./upgrade-2.ts";
 
 /**
  * Writes a spec 3.2 config in spec 2.2, which has no way to leave a text, a number or a yes/no unset.
- * Refusals are added to `findings`; the result must still be judged by the rules of 2.2.
+ * What cannot be said is for `refuseBelow31` and `refuseBelow32` to find; the result must still be judged by the rules of 2.2.
  * Source of the rules: coreos/ign-converter translate/v32tov22 (main).
  */
-export function downgradeTo22(config: IgnitionConfig, findings: Findings): Ignition2Config {
-  refuse(config, findings);
+export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
   const { ignition, passwd, storage, systemd } = config;
   const authorities = ignition.security?.tls?.certificateAuthorities;
   const mounts = (storage?.filesystems ?? []).flatMap(({ path }) => (path === undefined ? [] : [path]));
@@ -77,25 +76,36 @@ export function refuseBelow32(config: IgnitionConfig, version: string, findings:
   }
 }
 
-function refuse(config: IgnitionConfig, findings: Findings): void {
-  refuseBelow32(config, "2.2", findings);
+/** What 3.1 can say and 2.2 cannot. */
+export function refuseBelow31(config: IgnitionConfig, findings: Findings): void {
   const { ignition, storage } = config;
+  const hash = (resource: Resource | undefined, path: string) => {
+    if (resource?.verification?.hash?.startsWith("sha256-") === true) findings.error(at(path, "verification.hash"), "is a sha256, which spec 2.2 does not know", "give the sha512");
+  };
   const bare = (resource: Resource | undefined, path: string) => {
     if (resource?.compression !== undefined) findings.error(at(path, "compression"), "does not exist in spec 2.2");
     if (resource?.httpHeaders !== undefined) findings.error(at(path, "httpHeaders"), "do not exist in spec 2.2");
+    hash(resource, path);
   };
   for (const [i, resource] of (ignition.config?.merge ?? []).entries()) bare(resource, at("ignition.config.merge", i));
   bare(ignition.config?.replace, "ignition.config.replace");
   for (const [i, resource] of (ignition.security?.tls?.certificateAuthorities ?? []).entries()) bare(resource, at("ignition.security.tls.certificateAuthorities", i));
   if (ignition.proxy !== undefined) findings.error("ignition.proxy", "does not exist in spec 2.2");
   for (const [i, { partitions = [] }] of (storage?.disks ?? []).entries()) {
-    for (const [k, { sizeMiB, startMiB }] of partitions.entries()) {
-      if (sizeMiB !== undefined || startMiB !== undefined) findings.error(`storage.disks[${i}].partitions[${k}]`, "is placed in MiB, which spec 2.2 does not know");
+    for (const [k, { shouldExist, sizeMiB, startMiB, wipePartitionEntry }] of partitions.entries()) {
+      const path = `storage.disks[${i}].partitions[${k}]`;
+      if (sizeMiB !== undefined || startMiB !== undefined) findings.error(path, "is placed in MiB, which spec 2.2 does not know");
+      if (shouldExist === false) findings.error(at(path, "shouldExist"), "does not exist in spec 2.2");
+      if (wipePartitionEntry === true) findings.error(at(path, "wipePartitionEntry"), "does not exist in spec 2.2");
     }
   }
   for (const [i, { mountOptions }] of (storage?.filesystems ?? []).entries()) if (mountOptions !== undefined) findings.error(at(at("storage.filesystems", i), "mountOptions"), "do not exist in spec 2.2");
   for (const [i, { append = [], contents }] of (storage?.files ?? []).entries()) {
-    if ([contents, ...append].some((resource) => resource?.httpHeaders !== undefined)) findings.error(at("storage.files", i), "has HTTP headers, which spec 2.2 does not know");
+    const path = at("storage.files", i);
+    if ([contents, ...append].some((resource) => resource?.httpHeaders !== undefined)) findings.error(path, "has HTTP headers, which spec 2.2 does not know");
+    if (contents?.source === undefined && append.length === 0) findings.error(path, "has no contents of its own, which spec 2.2 cannot say");
+    hash(contents, at(path, "contents"));
+    for (const [k, resource] of append.entries()) hash(resource, at(at(path, "append"), k));
   }
 }
 

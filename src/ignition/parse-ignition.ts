@@ -35,6 +35,11 @@ export function readIgnition(value: unknown): ParsedIgnition {
   return parseWith(value, "asItIs");
 }
 
+/** `readIgnition`, but keeping what the reference loses where a config is only brought from one version to another. */
+export function readWhole(value: unknown): ParsedIgnition {
+  return parseWith(value, "whole");
+}
+
 /** File modes of MachineConfigs are judged in the config as it was written, duplicates of spec 2 included. */
 function judgeFileModes(files: readonly { readonly mode?: number }[], findings: Findings): void {
   for (const [i, { mode }] of files.entries()) {
@@ -54,7 +59,7 @@ export function judgeIgnition(config: IgnitionConfig): readonly Problem[] {
   return findings.errors;
 }
 
-type Purpose = "asMachineConfig" | "asItIs";
+type Purpose = "asMachineConfig" | "asItIs" | "whole";
 type Version = { readonly major: 2; readonly minor: Minor2 } | { readonly major: 3; readonly minor: Minor3 };
 
 function versionOf(text: string): Version | undefined {
@@ -98,7 +103,7 @@ function parse2(value: unknown, minor: Minor2, purpose: Purpose, findings: Findi
   const upgraded = upgrade2(config, minor, findings);
   if (upgraded === undefined) return undefined;
   validate3(upgraded, 0, findings);
-  return findings.hasErrors ? undefined : upgrade3(upgraded, 0);
+  return findings.hasErrors ? undefined : upgrade3(upgraded, 0, purpose);
 }
 
 function parse3(value: unknown, minor: Minor3, purpose: Purpose, findings: Findings): IgnitionConfig | undefined {
@@ -106,7 +111,7 @@ function parse3(value: unknown, minor: Minor3, purpose: Purpose, findings: Findi
   if (config === undefined || findings.hasErrors) return undefined;
   validate3(config, minor, findings);
   if (findings.hasErrors) return undefined;
-  const upgraded = upgrade3(config, minor);
+  const upgraded = upgrade3(config, minor, purpose);
   if (purpose === "asMachineConfig") {
     if (minor !== 5) validate3(upgraded, 5, findings);
     judgeFileModes(upgraded.storage?.files ?? [], findings);
@@ -115,10 +120,10 @@ function parse3(value: unknown, minor: Minor3, purpose: Purpose, findings: Findi
 }
 
 /** Later minor versions only add fields, so upgrading is renaming, but for one loss. */
-function upgrade3(config: IgnitionConfig, minor: Minor3): IgnitionConfig {
+function upgrade3(config: IgnitionConfig, minor: Minor3, purpose: Purpose): IgnitionConfig {
   if (minor === 5) return config;
   const upgraded = { ...config, ignition: { ...config.ignition, version: ignitionVersion } };
-  return minor === 4 ? withoutAdvertisements(upgraded) : upgraded;
+  return minor === 4 && purpose !== "whole" ? withoutAdvertisements(upgraded) : upgraded;
 }
 
 /** The reference loses Tang advertisements between 3.4 and 3.5, in both directions: coreos/ignition config/v3_5/translate (main). */

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { convertIgnition } from "../../src/ignition/convert-ignition.ts";
 import { type ReferenceAnswer, type ReferenceCase, answerCase, comparable } from "./answer-case.ts";
 
 const linesOf = <T>(name: string): readonly T[] =>
@@ -13,16 +14,36 @@ const linesOf = <T>(name: string): readonly T[] =>
 const cases = linesOf<ReferenceCase>("cases.jsonl.gz");
 const expected = linesOf<ReferenceAnswer>("expected.jsonl.gz");
 
+/**
+ * Conversions that lose something in the reference, which is refused here: files without contents of their own are left out
+ * of spec 2.2 there, without a word. By case, with the fields that are named.
+ */
+const refusedHere: Readonly<Record<string, readonly string[]>> = {
+  "202-125": ["storage.files[3]"],
+  "202-257": ["storage.files[1]", "storage.files[4]"],
+  "202-485": ["storage.files[0]", "storage.files[1]", "storage.files[2]"],
+  "202-611": ["storage.files[1]"],
+  "202-665": ["storage.files[1]"],
+  "202-833": ["storage.files[1]"],
+};
+
 describe("the answers of the reference", () => {
   test("there are 900 cases, each with its answer", () => {
     expect(cases.length).toBe(900);
     expect(cases.map(({ id }) => id)).toEqual(expected.map(({ ID }) => ID));
   });
 
+  test.for(Object.entries(refusedHere))("what the reference loses in case %s is refused, field by field", ([id, paths]) => {
+    const one = cases.find((candidate) => candidate.id === id);
+    expect(expected.find(({ ID }) => ID === id)?.Error).toBeUndefined();
+    const answer = one?.op === "convert" ? convertIgnition(one.ign, one.target) : undefined;
+    expect(answer?.verdict === "refused" ? answer.problems.map(({ path, lowestVersion }) => ({ path, lowestVersion })) : answer).toEqual(paths.map((path) => ({ path, lowestVersion: "3.1.0" })));
+  });
+
   test.for(["render", "diff", "convert"] as const)("every case of kind %s is answered as the reference does", (op) => {
     const wrong = cases.flatMap((one, i) => {
       const want = expected[i];
-      if (one.op !== op || want === undefined) return [];
+      if (one.op !== op || want === undefined || refusedHere[one.id] !== undefined) return [];
       try {
         expect(comparable(answerCase(one))).toEqual(comparable(want));
         return [];
