@@ -272,6 +272,8 @@ export const objects = {
   configServerTls: "machine-config-server-tls",
   /** Secret with the authority that signs it, and ConfigMap with what machines are to believe in, key `ca-bundle.crt`. */
   configServerCa: "machine-config-server-ca",
+  /** Ours: ConfigMap of an administrator's, whose authorities vouch for machines that may fetch a configuration, key `ca-bundle.crt`. */
+  configServerClientCa: "machine-config-server-client-ca",
   /** Ours, followed by the name of the pool: ServiceAccount that a joining machine asks for its certificate as. */
   nodeBootstrapperPrefix: "node-bootstrapper-",
 } as const;

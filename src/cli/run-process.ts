@@ -87,14 +87,14 @@ export interface ComponentOptions extends ProcessOptions {
 }
 
 /** Runs a process that lives by the API server: connected, and with its last events written before it ends. */
-export function runComponent(options: ComponentOptions, run: (ports: Ports & { readonly kube: KubeClient; readonly events: EventRecorder }, signal: AbortSignal) => Promise<void>): Promise<number> {
+export function runComponent(options: ComponentOptions, run: (ports: Ports & { readonly kube: KubeClient; readonly events: EventRecorder; /** URL of the API server. */ readonly apiServer: string }, signal: AbortSignal) => Promise<void>): Promise<number> {
   const { component, node, kubeconfig, reporter, journal } = options;
   return runProcess({ component, ...(node === undefined ? {} : { node }) }, async (ports, signal) => {
-    const { kube, close } = await connect({ kubeconfig, component });
+    const { kube, connection, close } = await connect({ kubeconfig, component });
     const events = createEventRecorder({ ...ports, kube, component: reporter, ...(node === undefined ? {} : { host: node }) });
     const scribe = journal === undefined ? ports.scribe : componentScribe(component, journal, { ...ports, kube });
     try {
-      await run({ ...ports, scribe, kube, events }, signal);
+      await run({ ...ports, scribe, kube, events, apiServer: connection.server }, signal);
     } finally {
       await Promise.all([events.settle(), scribe.settle()]);
       close();

@@ -1,12 +1,13 @@
 import { McoError } from "../api/errors.ts";
 import type { ControlHandler } from "../host/host.ts";
 import type { Files } from "../ports/files.ts";
+import type { Forward } from "../ports/forward.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Child, Processes } from "../ports/process.ts";
 import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
-import { type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports, readRecord } from "./layout.ts";
+import { type Addresses, type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports, readRecord } from "./layout.ts";
 
 export interface UpOptions extends Ports {
   readonly layout: Layout;
@@ -28,7 +29,8 @@ export interface UpOptions extends Ports {
   /** Resolves when the registry answers, and has what machines are born from. */
   readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
-  readonly afterApiServer: (credentials: ClusterCredentials, registry: ClusterRegistry | undefined, signal: AbortSignal) => Promise<void>;
+  readonly afterApiServer: (credentials: ClusterCredentials, registry: ClusterRegistry | undefined, addresses: Addresses, signal: AbortSignal) => Promise<void>;
+  readonly forward: Forward;
   /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   readonly onProgress: (line: string) => void;
@@ -163,15 +165,18 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
       // Its programs know no lifeline: the kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
       const start = ({ name, program, args }: (typeof parts)[number]) => keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
       for (const part of parts.filter(({ name }) => servers.has(name))) start(part);
-      await options.afterApiServer(credentials, registry, stopping.signal);
+      await options.afterApiServer(credentials, registry, addresses, stopping.signal);
       for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
     } else {
       supervise("apiserver", ["apiserver", "--dir", layout.directory]);
-      await options.afterApiServer(credentials, registry, stopping.signal);
+      await options.afterApiServer(credentials, registry, addresses, stopping.signal);
       supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
     }
     if (hosts.length > 0) options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);
     for (const host of hosts) await startHost(host);
+    // One address for the config servers of all control-plane machines, as a load balancer gives it.
+    const configServers = () => hosts.filter(({ pool }) => pool === "master").map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
+    await options.forward({ host: addresses.configServer, port: ports.configServer, to: configServers, log }, stopping.signal);
     await options.serveControl(addHost, stopping.signal);
     ready = true;
     onReady(await writeRecord());

@@ -18,9 +18,11 @@ export const ours = { namespace } as const;
 const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
 const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
+/** Where kubeadm says how its cluster is reached: kubernetes/kubernetes cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34). */
+const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
 /** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
-const mapNamespaces = ["openshift-config", mergedRegistryCa.namespace, "openshift-kube-apiserver-operator", "kube-system"] as const;
-const mapsRead: ReadonlySet<string> = new Set<string>([...Object.values(sourceMaps), keyOf({ metadata: mergedRegistryCa })]);
+const mapNamespaces = ["openshift-config", mergedRegistryCa.namespace, "openshift-kube-apiserver-operator", "kube-system", clusterInfoKey.namespace] as const;
+const mapsRead: ReadonlySet<string> = new Set<string>([...Object.values(sourceMaps), keyOf({ metadata: mergedRegistryCa }), keyOf({ metadata: clusterInfoKey })]);
 
 /** Of ConfigMaps that nobody here reads only their names are held: some namespaces are full of large ones. */
 const keepMap = (map: ConfigMap): ConfigMap => {
@@ -94,6 +96,9 @@ export async function observeSources(context: Context): Promise<Omit<ClusterSour
     configMaps: new Map(maps.map((map) => [keyOf(map), map])),
   };
 }
+
+/** How kubeadm's cluster is reached; `undefined` elsewhere. */
+export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined => caches.of(kubernetes.ConfigMap, { namespace: clusterInfoKey.namespace }).get(keyOf({ metadata: clusterInfoKey }));
 
 /** PEM of the authorities by which the API server proves itself; `undefined` where nobody publishes them. */
 export const observeServerProof = ({ caches }: Context): string | undefined => caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace }).get(sourceMaps.serverProof)?.data?.["ca-bundle.crt"];

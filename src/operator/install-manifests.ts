@@ -28,7 +28,7 @@ export function installManifests(options: { readonly image: string; readonly osI
               {
                 name: objects.operator,
                 image: options.image,
-                args: ["operator", "start"],
+                args: ["operator", "start", ...(options.arguments ?? [])],
                 env: [podName, nodeName],
                 resources: { requests: { cpu: "20m", memory: "50Mi" } },
               },

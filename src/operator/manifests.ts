@@ -1,5 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
 import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import type { ConfigServerAccess } from "../core/config-server.ts";
 import { made } from "./rights.ts";
 
 export interface ManifestInputs {
@@ -206,6 +207,83 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
   return manifest as unknown as KubeObject;
 }
 
+/** What the config server is told beside what every component is. */
+export interface ConfigServerInputs extends ManifestInputs {
+  readonly access: ConfigServerAccess;
+  /** Where machines that join reach the API server. */
+  readonly apiServer: string;
+  /** Flags that say how TLS is spoken. */
+  readonly tls: readonly string[];
+  /** A ConfigMap says whose client certificates may fetch configurations. */
+  readonly hasClientCa: boolean;
+}
+
+/** Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it shows its figures. */
+export const configServerPorts = { config: 22623, metrics: 9447 } as const;
+
+/** One on each machine of the control plane; on the network of its machine, since who joins has no other. */
+export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
+  const name = objects.configServer;
+  const selector = { "k8s-app": name };
+  const folders = { tls: "/etc/ssl/mcs", clientCa: "/etc/mcs/client-ca" } as const;
+  const manifest = {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: { name, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+    spec: {
+      selector: { matchLabels: selector },
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1 } },
+      template: {
+        metadata: { labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+        spec: {
+          ...onControlPlane,
+          tolerations: everywhere,
+          hostNetwork: true,
+          serviceAccountName: name,
+          priorityClassName: "system-cluster-critical",
+          terminationGracePeriodSeconds: 30,
+          containers: [
+            {
+              name,
+              image: inputs.image,
+              args: ["server", "start", "--apiserver-url", inputs.apiServer, "--access", inputs.access, ...inputs.tls, ...(inputs.hasClientCa ? ["--client-ca", `${folders.clientCa}/${clientCaKey}`] : []), "--metrics-tls", folders.tls, "--metrics-port", String(configServerPorts.metrics)],
+              env: [podName, nodeName, hostIp, ...logLevel(inputs.logLevel)],
+              ports: [{ name: "config", containerPort: configServerPorts.config, hostPort: configServerPorts.config, protocol: "TCP" }],
+              readinessProbe: { httpGet: { port: configServerPorts.config, path: "/readyz", scheme: "HTTPS" }, periodSeconds: 10, timeoutSeconds: 5 },
+              livenessProbe: { httpGet: { port: configServerPorts.config, path: "/healthz", scheme: "HTTPS" }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6, initialDelaySeconds: 30 },
+              volumeMounts: [
+                { name: "tls", mountPath: folders.tls, readOnly: true },
+                ...(inputs.hasClientCa ? [{ name: "client-ca", mountPath: folders.clientCa, readOnly: true }] : []),
+              ],
+              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+            },
+          ],
+          volumes: [{ name: "tls", secret: { secretName: objects.configServerTls } }, ...(inputs.hasClientCa ? [{ name: "client-ca", configMap: { name: objects.configServerClientCa } }] : [])],
+        },
+      },
+    },
+  };
+  return manifest as unknown as KubeObject;
+}
+
+/** Key of the ConfigMap with the authorities of client certificates. */
+export const clientCaKey = "ca-bundle.crt";
+
+/** What a machine that joins may do before it has a certificate of its own: ask for one, and see what became of that. By pool, since the account tells the pool. */
+export function bootstrapRights(pools: readonly string[]): readonly KubeObject[] {
+  const name = made.nodeBootstrapper;
+  const accounts = pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`);
+  const manifests = [
+    ...accounts.map((account) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace } })),
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules: [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", "get", "list", "watch"] }] },
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name }, subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })) },
+    // The config server hands them out for a while; of accounts with other names it gets no token.
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name, namespace }, rules: accounts.length === 0 ? [] : [{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: accounts }] },
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", metadata: { name, namespace }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name }, subjects: [{ kind: "ServiceAccount", name: objects.configServer, namespace }] },
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
 /** How the state process is found by whoever reads its figures, by a name that its certificate holds. */
 export function stateService(): KubeObject {
   const selector = { "k8s-app": objects.state };
@@ -283,6 +361,7 @@ export const relatedObjects = [
   { group, resource: "machineconfignodes", name: "" },
   { group, resource: "machineosconfigs", name: "" },
   { group, resource: "machineosbuilds", name: "" },
+  { group, resource: "provisioningtokens", name: "" },
   { group, resource: "machinestatejournals", name: "" },
   { group, resource: "machinestatebooks", name: "" },
   { group, resource: "machinestatechapters", name: "" },

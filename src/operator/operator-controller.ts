@@ -20,6 +20,7 @@ import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedReg
 import { machineConfigurationStatus } from "../core/machine-configuration-status.ts";
 import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator-report.ts";
 import { layeringTold } from "../core/build-conditions.ts";
+import { type ConfigServerAccess, type ConfigServerFacts, apiServerForMachines, configServerAccess, configServerHosts } from "../core/config-server.ts";
 import { wantsImages } from "../core/opt-in.ts";
 import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
@@ -31,10 +32,11 @@ import { pathOf, updateObject } from "../kube/kube-client.ts";
 import { isAlreadyExists, isConflict, isNotFound, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
-import { observeGuardNeeds, observePullSecret, pullSecretOf, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { type ManifestInputs, admission, admissionService, admissionWebhook, builderDeployment, builtInPools, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService } from "./manifests.ts";
+import { observeClusterInfo, observeGuardNeeds, observePullSecret, pullSecretOf, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
+import { type ManifestInputs, admission, admissionService, admissionWebhook, builderDeployment, bootstrapRights, builtInPools, clientCaKey, configServerDaemonSet, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService } from "./manifests.ts";
+import { keepConfigServerCertificates } from "./config-server-certificates.ts";
 import { componentRights } from "./rights.ts";
-import { servingSecret } from "./serving-certificate.ts";
+import { controlPlaneAddresses, servingSecret } from "./serving-certificate.ts";
 
 export interface OperatorOptions {
   readonly version: string;
@@ -44,6 +46,10 @@ export interface OperatorOptions {
   readonly builderImage?: string;
   /** Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed for this long. */
   readonly authoritiesSettleMs?: number;
+  /** Where the operator reaches the API server. */
+  readonly apiServer: string;
+  /** `host` or `host:port` that machines which join reach the config server by, where the cluster does not say. */
+  readonly configServerAddress?: string;
   /** Unique for each start of the process: which life of the operator its lines tell of. */
   readonly identity?: string;
   /** Told what the settings ask for, whenever they are looked at. */
@@ -97,6 +103,8 @@ const invalidInputsMs = 600_000;
 /** Secret with which machines of a subscription get packages, where a cluster has one. */
 const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-entitlement" } as const;
   /** Authorities of the API server that are not handed to machines yet, and since when they are so (monotonic). */
+  /** As the log was last told. */
+  let accessTold: ConfigServerAccess | undefined;
   /** Monotonic. */
   let builderUnwantedSince: number | undefined;
   let changing: { readonly bundle: string; readonly since: number } | undefined;
@@ -201,6 +209,7 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       await attempt("Journals", () => syncJournals(context));
       await attempt("MachineConfigController", () => syncController(context));
       await attempt("KubeconfigAuthorities", () => syncKubeconfigAuthorities(context));
+      await attempt("ConfigServer", () => syncConfigServer(context));
       await attempt("ControllerConfig", () => syncControllerConfig(context));
       await attempt("MachineConfigDaemon", () => syncDaemon(context));
       await attempt("StateController", () => syncState(context));
@@ -392,6 +401,31 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const { mode } = stateSettings(ownMap(objects.stateConfig, context)?.data);
     await keep(kubernetes.Deployment, stateDeployment(inputsOf(context, certificate.hash), mode === "off" ? 0 : 1), context, true);
     return done(task);
+  }
+
+  /** What serves machines that join: its certificates, what they join with, and its pods on the control plane. */
+  async function syncConfigServer(context: Context): Promise<TaskOutcome> {
+    const task = "ConfigServer";
+    const { caches, scribe } = context;
+    const machineConfiguration = caches.of(MachineConfiguration).get(objects.machineConfiguration);
+    const facts: ConfigServerFacts = { controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig), machineConfiguration, clusterInfo: observeClusterInfo(context), ownServer: options.apiServer, installedAddress: options.configServerAddress };
+    const addresses = controlPlaneAddresses(context);
+    if (addresses.length === 0) return progressing(task, "waiting for a control-plane machine to run on");
+    const hosts = [...new Set([...configServerHosts(facts), ...addresses, `${objects.configServer}.${namespace}.svc`])];
+    const kept = await keepConfigServerCertificates(hosts, (resource, manifest) => keep(resource, manifest, context, true), context);
+    if (kept?.rotated !== undefined) scribe.line({ book: "cluster", chapter: "Server", ...run, path: "Certificate", mark: "note", level: "boundary", reason: "CertificateRotated", message: `the config server has another certificate: ${kept.rotated}` });
+    const pools = caches.of(MachineConfigPool).list().filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name).sort();
+    const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding } = kubernetes;
+    const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding];
+    for (const manifest of bootstrapRights(pools)) {
+      const resource = kinds.find(({ kind }) => kind === manifest.kind);
+      if (resource !== undefined) await keep(resource, manifest, context);
+    }
+    const { access, problem } = configServerAccess(machineConfiguration);
+    if (access === "insecure" && accessTold !== access) context.log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
+    accessTold = access;
+    await keep(kubernetes.DaemonSet, configServerDaemonSet({ ...inputsOf(context, ""), access, apiServer: apiServerForMachines(facts), tls: [], hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined }), context, true);
+    return problem === undefined ? done(task) : { task, kind: "failed", message: problem };
   }
 
   /** The builder is there while some pool boots images, and until it has cleaned up after the last one. */

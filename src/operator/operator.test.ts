@@ -49,7 +49,7 @@ async function start(prepare: (kube: KubeClient) => Promise<unknown> = () => Pro
   /** Runs an operator of a version, and returns the way to end it. */
   const operator = (version: string, image: string) => {
     const stopping = new AbortController();
-    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, authoritiesSettleMs: 1000, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
+    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, apiServer: "https://127.9.9.1:6443", authoritiesSettleMs: 1000, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
     return async () => {
       stopping.abort(new Error("the test is over"));
       await running;

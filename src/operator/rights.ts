@@ -27,9 +27,9 @@ const rbac = "rbac.authorization.k8s.io";
 const admissionGroup = "admissionregistration.k8s.io";
 
 /** Names of what the operator makes outside of its namespace, beside the kinds. */
-export const made = { fence: "machine-config-daemon-own-node", webhook: "machine-config-admission" } as const;
+export const made = { fence: "machine-config-daemon-own-node", webhook: "machine-config-admission", nodeBootstrapper: "machine-config-node-bootstrapper" } as const;
 
-const components = [objects.controller, objects.daemon, objects.state, objects.osBuilder] as const;
+const components = [objects.controller, objects.daemon, objects.state, objects.osBuilder, objects.configServer] as const;
 
 /** The operator holds no more than it uses; to components it may give only the roles of their names (`bind`, `escalate`). */
 const operator: Rights = {
@@ -37,8 +37,8 @@ const operator: Rights = {
   everywhere: [
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["list", "watch"]),
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", ...apply], definedResources.map((resource) => resource.crd().metadata.name)),
-    rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], components),
-    rule(rbac, ["clusterrolebindings"], apply, components),
+    rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
+    rule(rbac, ["clusterrolebindings"], apply, [...components, made.nodeBootstrapper]),
     rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [made.fence, ...guardNames]),
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
     rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
@@ -75,11 +75,12 @@ const operator: Rights = {
     // The builder goes when no pool boots images any more, and nothing of its builds is left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
     rule("batch", ["jobs"], ["list"]),
-    rule("", ["serviceaccounts"], apply, components),
+    // One for each pool beside those of the components.
+    rule("", ["serviceaccounts"], apply),
     rule("", ["services"], apply, [objects.controller, objects.state]),
-    rule(rbac, ["roles"], [...apply, "bind", "escalate"], components),
-    rule(rbac, ["rolebindings"], apply, components),
-    rule("", ["configmaps"], apply, [objects.kubeconfigData]),
+    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
+    rule(rbac, ["rolebindings"], apply, [...components, made.nodeBootstrapper]),
+    rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
     rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("", ["pods"], read),
@@ -189,6 +190,23 @@ const osBuilder: Rights = {
   ],
 };
 
+/** It reads what a configuration is made of, and writes down who fetched one; of Secrets it sees none. */
+const configServer: Rights = {
+  account: objects.configServer,
+  everywhere: [
+    rule(group, ["machineconfigpools", "controllerconfigs", "machineosconfigs", "machineosbuilds", "provisioningtokens"], ["list", "watch"]),
+    rule(group, ["machineconfigs", "provisioningtokens"], ["get"]),
+    rule(group, ["provisioningtokens/status"], ["patch"]),
+    rule(group, ["machinestatejournals"], ["get", "patch"], [journals.server]),
+    // On one machine it listens where its own node is.
+    rule("", ["nodes"], ["get"]),
+    // Who may read the metrics, the API server says.
+    rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+  ],
+  inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
+};
+
 function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {
   const apiVersion = `${rbac}/v1`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
@@ -210,4 +228,4 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
 /** Accounts, roles and bindings of the components, which the operator gives them. */
-export const componentRights = (): readonly KubeObject[] => [controller, daemon, state, osBuilder].flatMap(manifestsOf);
+export const componentRights = (): readonly KubeObject[] => [controller, daemon, state, osBuilder, configServer].flatMap(manifestsOf);

@@ -11,6 +11,15 @@ const expiresAnnotation = "machineconfiguration.openshift.io/certificate-expires
 /** Half of a certificate's life (see certificates.ts): it is replaced long before anyone minds. */
 const replaceAfterMs = 180 * 86_400_000;
 
+/** Addresses of the machines of the control plane. */
+export const controlPlaneAddresses = ({ caches }: Context): readonly string[] =>
+  caches
+    .of(kubernetes.Node)
+    .list()
+    .filter((node) => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined)
+    .flatMap((node) => (node.status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address))
+    .sort();
+
 /**
  * The Secret with which a component serves on the addresses of the control plane: made once, and made anew when it is half
  * through its life or a control-plane machine has an address that it does not vouch for.
@@ -18,12 +27,7 @@ const replaceAfterMs = 180 * 86_400_000;
  * @returns `undefined` while no control-plane machine has an address.
  */
 export async function servingSecret({ component, secret }: { readonly component: string; readonly secret: string }, context: Context): Promise<{ readonly hash: string } | undefined> {
-  const addresses = context.caches
-    .of(kubernetes.Node)
-    .list()
-    .filter((node) => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined)
-    .flatMap((node) => (node.status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address))
-    .sort();
+  const addresses = controlPlaneAddresses(context);
   if (addresses.length === 0) return undefined;
   const existing = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${secret}`) ?? (await context.kube.get(kubernetes.Secret, { name: secret, namespace }, context));
   const covered = new Set((existing?.metadata.annotations?.[addressesAnnotation] ?? "").split(","));

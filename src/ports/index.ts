@@ -1,5 +1,6 @@
 export * from "./clock.ts";
 export * from "./files.ts";
+export * from "./forward.ts";
 export * from "./http.ts";
 export * from "./listener.ts";
 export * from "./logger.ts";

@@ -8,12 +8,12 @@ import { processIdentity, runComponent, setLogLevel } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" }, "builder-image": { type: "string" }, ...bootstrapOptions }, { positionals: true });
+  const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" }, "builder-image": { type: "string" }, "config-server-address": { type: "string" }, ...bootstrapOptions }, { positionals: true });
   // Loaded when asked for: what runs for years must not carry it.
   if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap("operator", values, (await import("../../core/bootstrap.ts")).bootstrapOperator);
   if (positionals[0] !== "start") throw usageError("the operator knows two verbs: start and bootstrap");
   return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator", journal: journals.operator }, async (ports, signal) =>
-    runOperator({ ...ports, identity: processIdentity("operator"), version, setLogLevel, image: values.image ?? (await ownImage(ports.kube)), ...(values["builder-image"] === undefined ? {} : { builderImage: values["builder-image"] }) }, signal),
+    runOperator({ ...ports, identity: processIdentity("operator"), version, setLogLevel, image: values.image ?? (await ownImage(ports.kube)), ...(values["builder-image"] === undefined ? {} : { builderImage: values["builder-image"] }), ...(values["config-server-address"] === undefined ? {} : { configServerAddress: values["config-server-address"] }) }, signal),
   );
 }
 

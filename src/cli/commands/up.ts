@@ -14,7 +14,7 @@ import { suiteImage } from "../../cluster/host/pod-worker.ts";
 import { runCluster, runningCluster } from "../../cluster/up.ts";
 import { type ClusterStatus, isSettled } from "../../core/cluster-status.ts";
 import { serveControl } from "../../host/directory/control.ts";
-import { systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
+import { forward, systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
 import { applyManifest, readManifests, resourcesServed } from "../manifests.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
@@ -150,12 +150,13 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
         version,
         pid: process.pid,
         portIsFree,
+        forward,
         serveControl: (handle, until) => serveControl(`${layout.directory}/control.sock`, handle, until),
         afterRegistry: fillRegistry,
-        afterApiServer: async (_credentials, registry, until) => {
+        afterApiServer: async (_credentials, registry, addresses, until) => {
           await untilReady(await asAdmin(), layout, chosen, until);
           const osImage = registry === undefined ? stockOsImage : stockOsImageAt(registry.host);
-          if (chosen.operator) await applyAll(await asAdmin(), [...installManifests({ image: suiteImage(version), osImage, version }), ...(registry === undefined ? [] : imageModeManifests(registry))], until);
+          if (chosen.operator) await applyAll(await asAdmin(), [...installManifests({ image: suiteImage(version), osImage, version, arguments: ["--config-server-address", addresses.configServer] }), ...(registry === undefined ? [] : imageModeManifests(registry))], until);
         },
         registerMachine: async (host, until) => registerMachine(await asAdmin(), host, until),
         onProgress: (line) => tell(chosen, `  ${line}`),

@@ -15,7 +15,7 @@ function identityOf(socket: TLSSocket): ClientIdentity | undefined {
   return name === undefined ? undefined : { commonName: name, organizations: list(subject.O) };
 }
 
-const isLoopback = (host: string) => host.startsWith("127.") || host === "::1" || host === "localhost";
+export const isLoopback = (host: string) => host.startsWith("127.") || host === "::1" || host === "localhost";
 
 const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoing: ServerResponse) => {
   const gone = new AbortController();

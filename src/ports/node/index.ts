@@ -1,3 +1,4 @@
+export { forward } from "./tcp-forward.ts";
 export { httpGet } from "./http-get.ts";
 export { httpListen, httpsListen } from "./https-listener.ts";
 export { errorText, jsonLogger } from "./json-logger.ts";

@@ -1,0 +1,134 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { type Secret, kubernetes } from "../api/kubernetes.ts";
+import { namespace, objects } from "../api/names.ts";
+import type { KubeObject, Resource } from "../api/object.ts";
+import { type Validity, authorityStep, bundleOf, validityOfPem } from "../core/authority-rotation.ts";
+import { textOfBase64 } from "../core/base-configs.ts";
+import { type KeyPair, certificateAuthority } from "../kube/certificates.ts";
+import type { Context } from "../kube/controller.ts";
+import { ours } from "./cluster-sources.ts";
+
+/** Applies a manifest unless it is there as it should be. */
+type Keep = (resource: Resource, manifest: KubeObject) => Promise<void>;
+
+const authorityName = "machine-config-server-ca";
+const bundleKey = "ca-bundle.crt";
+/** Keys of the authority's Secret, beside those of what signs now. */
+const keys = { nextCertificate: "next.crt", nextKey: "next.key", retired: "retired.crt" } as const;
+const hostsAnnotation = "machineconfiguration.openshift.io/certificate-hosts";
+const issuerAnnotation = "machineconfiguration.openshift.io/certificate-issuer";
+/** Part of its life after which a serving certificate is replaced: long before anyone minds. */
+const replacedAfter = 0.5;
+
+interface Held {
+  readonly current: KeyPair | undefined;
+  readonly next: KeyPair | undefined;
+  /** PEM of authorities that sign no more, and that are believed until they end. */
+  readonly retired: string;
+}
+
+const digestOf = (pem: string) => bytesToHex(sha256(utf8ToBytes(pem))).slice(0, 16);
+const text = (secret: Secret | undefined, key: string) => {
+  const value = secret?.data?.[key];
+  return value === undefined ? undefined : textOfBase64(value);
+};
+
+async function readSecret(name: string, context: Context): Promise<Secret | undefined> {
+  return context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`) ?? context.kube.get(kubernetes.Secret, { name, namespace }, context);
+}
+
+function heldIn(secret: Secret | undefined): Held {
+  const pair = (certificate: string | undefined, key: string | undefined) => (certificate === undefined || key === undefined || certificate === "" ? undefined : { certificate, key });
+  return { current: pair(text(secret, "tls.crt"), text(secret, "tls.key")), next: pair(text(secret, keys.nextCertificate), text(secret, keys.nextKey)), retired: text(secret, keys.retired) ?? "" };
+}
+
+/**
+ * Keeps what the config server proves itself with: an authority of its own, whose successor is known to everybody long before it
+ * signs, and a certificate for all names and addresses that machines reach the server by. Both are replaced by themselves.
+ *
+ * @param hosts names and addresses.
+ * @returns `undefined` while there is nothing to vouch for.
+ */
+export async function keepConfigServerCertificates(hosts: readonly string[], keep: Keep, context: Context): Promise<{ readonly rotated: string | undefined } | undefined> {
+  if (hosts.length === 0) return undefined;
+  const now = context.clock.now();
+  const before = heldIn(await readSecret(objects.configServerCa, context));
+  const made = () => certificateAuthority({ name: authorityName, ...context });
+  const isUsable = before.current === undefined ? false : await canSign(before.current, context);
+  // An authority whose key is of a kind that is not read here signs no more, and is believed on.
+  const current = isUsable ? before.current : undefined;
+  const retiring = [before.retired, isUsable ? undefined : before.current?.certificate];
+  const validity = (pair: KeyPair | undefined): Validity | undefined => validityOfPem(pair?.certificate);
+  const step = authorityStep({ current: validity(current), next: validity(before.next) }, now);
+  const after = await (async (): Promise<Held & { readonly current: KeyPair }> => {
+    switch (step) {
+      case "make": {
+        const { certificate, key } = await made();
+        return { current: { certificate, key }, next: undefined, retired: bundleOf([...retiring, current?.certificate], now) };
+      }
+      case "prepare": {
+        const { certificate, key } = await made();
+        return { current: bug(current), next: { certificate, key }, retired: bundleOf(retiring, now) };
+      }
+      case "switch":
+        return { current: bug(before.next), next: undefined, retired: bundleOf([...retiring, current?.certificate], now) };
+      case "keep":
+        return { current: bug(current), next: before.next, retired: bundleOf(retiring, now) };
+    }
+  })();
+  const data = {
+    "tls.crt": btoa(after.current.certificate),
+    "tls.key": btoa(after.current.key),
+    ...(after.next === undefined ? {} : { [keys.nextCertificate]: btoa(after.next.certificate), [keys.nextKey]: btoa(after.next.key) }),
+    ...(after.retired === "" ? {} : { [keys.retired]: btoa(after.retired) }),
+  };
+  if (step !== "keep" || after.retired !== before.retired) await keep(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name: objects.configServerCa, namespace }, type: "kubernetes.io/tls", data } as KubeObject);
+  // Whoever starts a machine believes in what is here: it comes before anything that is signed by it.
+  await keep(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.configServerCa, namespace }, data: { [bundleKey]: bundleOf([after.current.certificate, after.next?.certificate, after.retired], now) } } as KubeObject);
+  const issued = await keepServing(after.current, hosts, keep, context);
+  return { rotated: step === "make" && before.current === undefined ? undefined : step === "keep" ? issued : step };
+}
+
+/** @returns why another certificate was made; `undefined`: the one that is there stays. */
+async function keepServing(authority: KeyPair, hosts: readonly string[], keep: Keep, context: Context): Promise<string | undefined> {
+  const { clock } = context;
+  const serving = await readSecret(objects.configServerTls, context);
+  const certificate = text(serving, "tls.crt");
+  const validity = validityOfPem(certificate);
+  const covered = new Set((serving?.metadata.annotations?.[hostsAnnotation] ?? "").split(","));
+  const issuer = digestOf(authority.certificate);
+  const why =
+    certificate === undefined || text(serving, "tls.key") === undefined || validity === undefined
+      ? "there was none"
+      : serving?.metadata.annotations?.[issuerAnnotation] !== issuer
+        ? "its authority was replaced"
+        : clock.now() - validity.from > (validity.until - validity.from) * replacedAfter
+          ? "half of its time was over"
+          : hosts.some((host) => !covered.has(host))
+            ? "machines reach the server by another name or address"
+            : undefined;
+  if (why === undefined) return undefined;
+  const signer = await certificateAuthority({ name: authorityName, ...context, existing: authority });
+  const pair = await signer.issue({ commonName: objects.configServer, usage: "server", hosts });
+  const notes = { [hostsAnnotation]: hosts.join(","), [issuerAnnotation]: issuer };
+  await keep(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name: objects.configServerTls, namespace, annotations: notes }, type: "kubernetes.io/tls", data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key) } } as KubeObject);
+  context.log.info({ why, hosts }, "the config server has another certificate");
+  return why;
+}
+
+/** Whether a pair is of the kind that this suite signs with. */
+async function canSign(pair: KeyPair, context: Context): Promise<boolean> {
+  try {
+    await certificateAuthority({ name: authorityName, ...context, existing: pair });
+    return true;
+  } catch (error) {
+    context.log.warn({ error }, "the authority of the config server cannot sign here: another one takes its place, and it is believed until it ends");
+    return false;
+  }
+}
+
+function bug(pair: KeyPair | undefined): KeyPair {
+  if (pair === undefined) throw new Error("bug: an authority that is to be kept is not there");
+  return pair;
+}
