@@ -54,8 +54,8 @@ describe("convertIgnition", () => {
     ["groups that should not exist", "3.2.0", "passwd.groups[0].shouldExist", v3({ passwd: { groups: [{ name: "joe", shouldExist: false }] } })],
     ["partitions that are resized", "3.2.0", "storage.disks[0].partitions[0].resize", disk({ resize: true })],
     ["gs sources", "3.2.0", "storage.files[0].contents.source", files({ path: "/a", contents: { source: "gs://b/a" } })],
-    ["kernel arguments", "3.3.0", "kernelArguments", v3({ kernelArguments: { shouldExist: ["a"] } })],
-    ["kernel arguments that should not exist", "3.3.0", "kernelArguments", v3({ kernelArguments: { shouldNotExist: ["a"] } })],
+    ["kernel arguments", "3.3.0", "kernelArguments.shouldExist", v3({ kernelArguments: { shouldExist: ["a"] } })],
+    ["kernel arguments that should not exist", "3.3.0", "kernelArguments.shouldNotExist", v3({ kernelArguments: { shouldNotExist: ["a"] } })],
     ["a file system of format none", "3.3.0", "storage.filesystems[0].format", v3({ storage: { filesystems: [{ device: "/dev/a", format: "none" }] } })],
     ["LUKS discard", "3.4.0", "storage.luks[0].discard", luks({ discard: true })],
     ["LUKS open options", "3.4.0", "storage.luks[0].openOptions", luks({ openOptions: ["a"] })],
@@ -89,7 +89,7 @@ describe("convertIgnition", () => {
     expect(answer.verdict === "refused" ? answer.problems.map(({ path, lowestVersion }) => `${path} ${lowestVersion}`) : []).toEqual([
       "storage.luks[0].cex 3.5.0",
       "storage.luks[0].discard 3.4.0",
-      "kernelArguments 3.3.0",
+      "kernelArguments.shouldExist 3.3.0",
       "storage.luks 3.2.0",
       "ignition.proxy 3.1.0",
       "storage.files[0] 3.1.0",
@@ -118,6 +118,33 @@ describe("convertIgnition", () => {
 
   test("there is no way down to 3.0 or to what does not exist", () => {
     for (const target of ["3.0.0", "3.6.0", "2.1.0", ""]) expect(convertIgnition(v3({}), target)).toMatchObject({ verdict: "refused", problems: [{ path: "ignition.version" }] });
+  });
+
+  test.for(["3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"])("a config of %s can be had in every version that is served", (version) => {
+    expect(accepts(v3({ storage: { files: [{ path: "/a", contents: inline }] } }, version))).toBe(from("2.2.0"));
+  });
+
+  test.for(["2.0.0", "2.1.0", "2.2.0", "2.3.0", "3.6.0", "3.6.0-experimental", "4.0.0", ""])("a config of %s can be had in none", (version) => {
+    expect(accepts(v3({}, version))).toBe("");
+  });
+
+  test.for([
+    { what: "merged configs are appended ones", value: section({ config: { merge: [remote], replace: remote } }), config: { ignition: { version: "2.2.0", config: { append: [remote], replace: remote } } } },
+    { what: "timeouts and authorities stay", value: section({ timeouts: { httpTotal: 5 }, security: { tls: { certificateAuthorities: [inline] } } }), config: { ignition: { version: "2.2.0", timeouts: { httpTotal: 5 }, security: { tls: { certificateAuthorities: [inline] } } } } },
+    { what: "a file that says nothing of it does not overwrite", value: files({ path: "/a", contents: inline }), config: { storage: { files: [{ filesystem: "root", path: "/a", overwrite: false, contents: inline }] } } },
+    { what: "folders and links lie below root", value: v3({ storage: { directories: [{ path: "/a", mode: 0o700 }], links: [{ path: "/b", target: "/a", hard: false }] } }), config: { storage: { directories: [{ filesystem: "root", path: "/a", mode: 0o700 }], links: [{ filesystem: "root", path: "/b", target: "/a" }] } } },
+    { what: "file systems without a path are counted", value: v3({ storage: { filesystems: [{ device: "/dev/a", format: "xfs" }, { device: "/dev/b", format: "ext4", wipeFilesystem: true }] } }), config: { storage: { filesystems: [{ name: "1", mount: { device: "/dev/a", format: "xfs" } }, { name: "2", mount: { device: "/dev/b", format: "ext4", wipeFilesystem: true } }] } } },
+    { what: "the file system with the longest path takes a file", value: v3({ storage: { filesystems: [{ device: "/dev/a", format: "xfs", path: "/var" }, { device: "/dev/b", format: "xfs", path: "/var/lib" }], files: [{ path: "/var/lib/x", contents: inline }] } }), config: { storage: { files: [{ filesystem: "/var/lib", path: "/x" }] } } },
+    { what: "gzip stays", value: files({ path: "/a", contents: gzipped }), config: { storage: { files: [{ contents: gzipped }] } } },
+    { what: "what is not enabled is told from what says nothing", value: v3({ systemd: { units: [{ name: "a.service", enabled: false, mask: false }, { name: "b.service" }] } }), config: { systemd: { units: [{ name: "a.service", enabled: false }, { name: "b.service" }] } } },
+    { what: "users and groups keep what they are", value: v3({ passwd: { users: [{ name: "core", uid: 0, system: true, sshAuthorizedKeys: ["k"] }], groups: [{ name: "g", gid: 0 }] } }), config: { passwd: { users: [{ name: "core", uid: 0, system: true, sshAuthorizedKeys: ["k"] }], groups: [{ name: "g", gid: 0 }] } } },
+  ])("in 2.2 $what", ({ value, config }) => {
+    expect(convertIgnition(value, "2.2.0")).toMatchObject({ verdict: "converted", config });
+  });
+
+  test("in 2.2 no and nothing are the same, and neither is written", () => {
+    const converted = convertIgnition(v3({ systemd: { units: [{ name: "a.service", mask: false }] }, passwd: { users: [{ name: "core", noCreateHome: false, shell: "" }] } }), "2.2.0");
+    expect(converted.verdict === "converted" ? converted.config : converted).toEqual({ ignition: { version: "2.2.0" }, systemd: { units: [{ name: "a.service" }] }, passwd: { users: [{ name: "core" }] } });
   });
 
   test("in 2.2 appended texts become entries of their own", () => {

@@ -127,7 +127,7 @@ function leave34(config: IgnitionConfig, findings: Findings): IgnitionConfig {
 
 function leave33(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   const { kernelArguments, ...rest } = config;
-  if ((kernelArguments?.shouldExist ?? []).length > 0 || (kernelArguments?.shouldNotExist ?? []).length > 0) findings.error("kernelArguments", "do not exist in spec 3.2");
+  for (const list of ["shouldExist", "shouldNotExist"] as const) if ((kernelArguments?.[list] ?? []).length > 0) findings.error(at("kernelArguments", list), "does not exist in spec 3.2");
   const luks = config.storage?.luks;
   if (luks === undefined) return rest;
   // In 3.2 a custom pin always has both texts.

@@ -59,6 +59,13 @@ export function judgeIgnition(config: IgnitionConfig): readonly Problem[] {
   return findings.errors;
 }
 
+/** What keeps a config of 3.5 from being one at all, as `readIgnition` judges: errors only, empty for none. */
+export function judgeAsItIs(config: IgnitionConfig): readonly Problem[] {
+  const findings = new Findings();
+  validate3(config, 5, findings);
+  return findings.errors;
+}
+
 type Purpose = "asMachineConfig" | "asItIs" | "whole";
 type Version = { readonly major: 2; readonly minor: Minor2 } | { readonly major: 3; readonly minor: Minor3 };
 

@@ -102,6 +102,12 @@ export function problemOfUrl(url: string, schemes: readonly string[]): string | 
   return (scheme === "s3" || scheme === "arn") && emptyVersionId(query) ? "has an empty versionId" : undefined;
 }
 
+/**
+ * Resources whose data URL was found sound, which it is for every version: on its way down through the versions a config of a
+ * mebibyte is read once. Objects must not be changed in place after they were given in.
+ */
+const soundData = new WeakSet<Resource>();
+
 class Check {
   readonly #minor: Minor3;
   readonly #findings: Findings;
@@ -121,10 +127,6 @@ class Check {
     if (value === "") this.#error(path, "must not be empty");
     else if (!value.startsWith("/")) this.#error(path, "must be an absolute path");
     else if (cleanPath(value) !== value) this.#error(path, "must be a clean path", `write ${cleanPath(value)}`);
-  }
-
-  #source(path: string, source: string | undefined): void {
-    if (source !== undefined && source !== "") this.#error(path, problemOfUrl(source, this.#schemes));
   }
 
   ignitionSection(section: IgnitionConfig["ignition"]): void {
@@ -161,7 +163,11 @@ class Check {
       if (source === undefined && (this.#minor >= 1 || path.startsWith("storage."))) this.#error(at(path, "verification.hash"), "stands without a source");
       this.#error(at(path, "verification.hash"), problemOfHash(hash, this.#minor === 0 ? { sha512: 128 } : { sha512: 128, sha256: 64 }));
     }
-    this.#source(at(path, "source"), source);
+    if (!soundData.has(resource)) {
+      const problem = isEmpty(source) ? undefined : problemOfUrl(source ?? "", this.#schemes);
+      this.#error(at(path, "source"), problem);
+      if (problem === undefined && source?.startsWith("data:") === true) soundData.add(resource);
+    }
     for (const [i, { name, value }] of (httpHeaders ?? []).entries()) {
       if (name === "") this.#error(at(at(at(path, "httpHeaders"), i), "name"), "must not be empty");
       if (value === "") this.#error(at(at(at(path, "httpHeaders"), i), "value"), "must not be empty");
