@@ -55,7 +55,8 @@ describe("judgeToken", () => {
     expect(ask(token({}))).toMatchObject({ verdict: "refused" });
   });
 
-  test("a hash that is cut short is no hash", () => {
+  test("a hash that is cut short, or goes on, is no hash", () => {
+    expect(ask(token({ maxUses: 1, tokenHash: `${tokenHash(secret)}0` }))).toMatchObject({ verdict: "refused", proven: false });
     expect(ask(token({ maxUses: 1, tokenHash: tokenHash(secret).slice(0, 32) }))).toMatchObject({ verdict: "refused", proven: false });
     expect(ask(token({ maxUses: 1, tokenHash: "" }))).toMatchObject({ verdict: "refused", proven: false });
   });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonical } from "./canonical.ts";
-import { parseIgnition, readIgnition } from "./parse-ignition.ts";
+import { judgeIgnition, parseIgnition, readIgnition } from "./parse-ignition.ts";
 import { Findings } from "./problem.ts";
 
 const v3 = (rest: object, version = "3.5.0") => ({ ignition: { version }, ...rest });
@@ -189,4 +189,11 @@ describe("the canonical form", () => {
       }),
     );
   });
+});
+
+test("a config that is judged again is judged the same", () => {
+  const config = { ignition: { version: "3.5.0" }, storage: { files: [{ path: "/a", contents: { source: "data:;base64,%" } }, { path: "/b", contents: { source: "data:,b" } }] } };
+  const [first, again] = [judgeIgnition(config), judgeIgnition(config)];
+  expect(first).toMatchObject([{ path: "storage.files[0].contents.source" }]);
+  expect(again).toEqual(first);
 });
