@@ -143,6 +143,10 @@ export const errorCodes = {
     meaning: "The API server's database cannot be read or written.",
     remedy: "Check that the file is readable and that its disk has space.",
   },
+  MCO_SERVER_CERTIFICATE: {
+    meaning: "The config server's certificate, its key or the authority of its clients cannot be used.",
+    remedy: "Check that the files that are named hold PEM and belong together.",
+  },
   MCO_LISTEN_REFUSED: {
     meaning: "The API server does not listen there.",
     remedy: "Use an address of the loopback network (127.0.0.0/8 or ::1) and a free port.",

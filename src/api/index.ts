@@ -49,6 +49,7 @@ export const definedResources = [
   MachineStateJournal,
   MachineStateBook,
   MachineStateChapter,
+  ProvisioningToken,
   MachineConfiguration,
   ClusterOperator,
 ] as const;

@@ -279,7 +279,7 @@ export const objects = {
 } as const;
 
 /** Ours, followed by the name of the pool: organization of a client certificate that may fetch that pool's configuration. */
-export const poolOrganizationPrefix = `${prefix}pool:`;
+export const poolOrganizationPrefix = `${group}:pool:`;
 
 /** Names of MachineStateJournals: one for each writer. */
 export const journals = {

@@ -8,12 +8,12 @@ import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/bootstra
 import { journalLineIn } from "../core/journal.ts";
 import { createStoryScribe } from "../kube/story-scribe.ts";
 import { jsonLogger, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
-import type { LineStore } from "../ports/scribe.ts";
 import { type BootstrapInput, type BootstrapOptions, type BootstrapProblem, type Bootstrapped } from "../core/bootstrap.ts";
 import { currentGeneratorVersion } from "../controller/run-controller.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { usageError } from "./arguments.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { folderStore } from "./folder-store.ts";
 import { judgeManifest, servedKinds } from "./judge-manifest.ts";
 import { readDocuments } from "./manifests.ts";
 import { version } from "./version.ts";
@@ -95,14 +95,6 @@ export async function bootstrap(component: "operator" | "controller", values: Va
   }
   return exitCodes.ok;
 }
-
-/** Keeps lines in one file of a folder, whoever writes there beside it. */
-const folderStore = (folder: string, component: string): LineStore => ({
-  async append(boot, lines) {
-    await systemFiles.makeDirectory(folder);
-    await systemFiles.append(join(folder, `${component}-${boot}.jsonl`), lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
-  },
-});
 
 /** All lines that bootstrap runs have left in a folder. */
 async function linesIn(folder: string): Promise<readonly JournalLine[]> {

@@ -131,6 +131,13 @@ export const commands: Readonly<Record<string, Command>> = {
     details: `--journal-dir D  files of story lines, as bootstrap runs write them\n--dest-dir E   folder to keep the books in\n--once         read what is there and end\n\nNothing waits for this process: without it history is not kept, and everything else goes on.`,
     load: () => import("./commands/state.ts"),
   },
+  server: {
+    kind: "process",
+    usage: "start --apiserver-url URL [--cert F --key F] [--access required|insecure] [--client-ca F] [--secure-port P] [--kubeconfig F] | bootstrap --server-basedir D [--bootstrap-kubeconfig F] [--bootstrap-certs HOST=FILE …] [--journal-dir J]",
+    summary: "Gives machines that join the configuration of their pool; bootstrap: the first ones, before there is a cluster",
+    details: `--apiserver-url U  where machines reach the API server: https://HOST:PORT\n--secure-port P  port (22623)\n--address A    address to listen on; absent: all of them, on one machine that of its node\n--cert F, --key F  certificate and key (/etc/ssl/mcs/tls.crt, tls.key); new ones are shown without a restart\n--access M     required: a provisioning token or a client certificate (default); insecure: everybody is served, secrets\n               included, for machines that were made before there were tokens\n--client-ca F  authority of client certificates, whose organization ${"machineconfiguration.openshift.io:pool:POOL"} opens that pool\n--tls-min-version V  VersionTLS12 (default) or VersionTLS13\n--tls-cipher-suites L  IANA names, parted by commas; those of the profile Intermediate when absent\n--insecure-port P  a port without TLS that answers /healthz and nothing else; none when absent\n--metrics-address A, --metrics-port P, --metrics-tls FOLDER  where figures are shown; nowhere without --metrics-tls\n--server-basedir D  as 'mco controller bootstrap' writes it (/etc/mcs/bootstrap)\n--bootstrap-kubeconfig F  what machines are given as their kubeconfig (/etc/kubernetes/kubeconfig)\n--bootstrap-certs H=F  a registry's host and the file of its authority, below the folder; more than once\n--journal-dir J  folder of story lines, one for all runs of a bootstrap\n\nIt answers /config/POOL, and /healthz and /readyz on the same port.`,
+    load: () => import("./commands/server.ts"),
+  },
   daemon: { kind: "process", usage: "start [--node-name NAME] [--root-mount /rootfs] [--kubeconfig F]", summary: "Keeps one machine on its configuration", load: () => import("./commands/daemon.ts") },
   settle: { kind: "process", usage: "[--root-mount /]", summary: "Makes a machine equal to what its image holds of its configuration, at boot", load: () => import("./commands/settle.ts") },
   "os-builder": {

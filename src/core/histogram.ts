@@ -1,7 +1,7 @@
 import type { MetricFamily, Sample } from "./metrics.ts";
 
 /** Seconds, from what takes a moment to what takes an hour. */
-const bounds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600] as const;
+const longBounds: readonly number[] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600];
 
 /** Series of one histogram that are kept at most: labels are closed lists and pools, of which there are not many. */
 const mostSeries = 2000;
@@ -11,12 +11,15 @@ export class Histogram {
   readonly #name: string;
   readonly #help: string;
   readonly #labels: readonly string[];
+  readonly #bounds: readonly number[];
   readonly #series = new Map<string, { readonly labels: Sample["labels"]; readonly counts: number[]; count: number; sum: number }>();
 
-  constructor(name: string, help: string, labels: readonly string[]) {
+  /** @param bounds in seconds, rising; for what takes between a moment and an hour when absent. */
+  constructor(name: string, help: string, labels: readonly string[], bounds = longBounds) {
     this.#name = name;
     this.#help = help;
     this.#labels = labels;
+    this.#bounds = bounds;
   }
 
   observe(labels: Readonly<Record<string, string>>, seconds: number): void {
@@ -24,11 +27,11 @@ export class Histogram {
     let series = this.#series.get(key);
     if (series === undefined) {
       if (this.#series.size >= mostSeries) return;
-      series = { labels: Object.fromEntries(this.#labels.map((label) => [label, labels[label] ?? ""])), counts: bounds.map(() => 0), count: 0, sum: 0 };
+      series = { labels: Object.fromEntries(this.#labels.map((label) => [label, labels[label] ?? ""])), counts: this.#bounds.map(() => 0), count: 0, sum: 0 };
       this.#series.set(key, series);
     }
     const least = Math.max(0, seconds);
-    for (const [index, bound] of bounds.entries()) if (least <= bound) series.counts[index] = (series.counts[index] ?? 0) + 1;
+    for (const [index, bound] of this.#bounds.entries()) if (least <= bound) series.counts[index] = (series.counts[index] ?? 0) + 1;
     series.count += 1;
     series.sum += least;
   }
@@ -40,7 +43,7 @@ export class Histogram {
       type: "histogram",
       labels: this.#labels,
       samples: [...this.#series.values()].flatMap(({ labels, counts, count, sum }): readonly Sample[] => [
-        ...bounds.map((bound, index) => ({ suffix: "_bucket", labels: { ...labels, le: String(bound) }, value: counts[index] ?? 0 })),
+        ...this.#bounds.map((bound, index) => ({ suffix: "_bucket", labels: { ...labels, le: String(bound) }, value: counts[index] ?? 0 })),
         { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count },
         { suffix: "_sum", labels, value: sum },
         { suffix: "_count", labels, value: count },

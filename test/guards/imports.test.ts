@@ -20,8 +20,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   state: outside,
   "os-builder": outside,
   "build-image": outside,
+  server: outside,
   cluster: outside,
-  cli: [...outside, "operator", "controller", "daemon", "state", "os-builder", "build-image", "cluster"],
+  cli: [...outside, "operator", "controller", "daemon", "state", "os-builder", "build-image", "server", "cluster"],
 };
 
 /** Folders that hold drivers: only the composition root and their own layer may name them. */

@@ -8,7 +8,7 @@ const bodyLimitBytes = 3 * 1024 * 1024;
 
 const list = (value: string | string[] | undefined): readonly string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
 
-function identityOf(socket: TLSSocket): ClientIdentity | undefined {
+export function identityOf(socket: TLSSocket): ClientIdentity | undefined {
   if (!socket.authorized) return undefined;
   const { subject } = socket.getPeerCertificate();
   const name = list(subject?.CN)[0];

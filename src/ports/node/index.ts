@@ -1,3 +1,4 @@
+export { configListen } from "./config-listener.ts";
 export { forward } from "./tcp-forward.ts";
 export { httpGet } from "./http-get.ts";
 export { httpListen, httpsListen } from "./https-listener.ts";

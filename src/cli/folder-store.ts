@@ -1,0 +1,11 @@
+import { join } from "node:path";
+import { systemFiles } from "../ports/node/index.ts";
+import type { LineStore } from "../ports/scribe.ts";
+
+/** Keeps lines in one file of a folder, whoever writes there beside it. */
+export const folderStore = (folder: string, component: string): LineStore => ({
+  async append(boot, lines) {
+    await systemFiles.makeDirectory(folder);
+    await systemFiles.append(join(folder, `${component}-${boot}.jsonl`), lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
+  },
+});

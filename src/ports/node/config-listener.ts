@@ -1,0 +1,195 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
+import { TLSSocket, createSecureContext } from "node:tls";
+import type { ClientIdentity, ConfigAnswer, ConfigHandler, ConfigListenOptions, ConfigListener, ListenConfig, TlsFiles } from "../listener.ts";
+import { identityOf, isLoopback } from "./https-listener.ts";
+
+/** How often connections are looked at that are late with their headers. */
+const lookMs = 1000;
+/** Bytes of a body that are encrypted at once: whoever reads slowly costs this much memory, and not the whole of it. */
+const sliceBytes = 256 * 1024;
+/** Requests of one connection. */
+const mostRequests = 1000;
+
+const problem = (status: number, reason: string, message: string): string => {
+  const words = { 400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large" }[status] ?? "Bad Request";
+  const body = `${JSON.stringify({ error: { reason, message } })}\n`;
+  return `HTTP/1.1 ${status} ${words}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`;
+};
+
+/** Codes of Node's parser and of its clocks, and what they are to who asked. */
+function refusalOf(code: string | undefined): { readonly why: string; readonly answer: string } | undefined {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return { why: "HeadersTooLarge", answer: problem(431, "HeadersTooLarge", "the headers are larger, or more, than this server takes") };
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { why: "HeadersTooSlow", answer: problem(408, "HeadersTooSlow", "the headers did not come in time") };
+    case "ECONNRESET":
+    case "EPIPE":
+      return undefined;
+    default:
+      return { why: "Malformed", answer: problem(400, "Malformed", "this is no HTTP request") };
+  }
+}
+
+const plainAddress = (address: string | undefined) => (address ?? "").replace(/^::ffff:(?=\d+\.)/, "");
+
+/** {@link ListenConfig} over Node.js. */
+export const configListen: ListenConfig = async (options, handle) => {
+  const { host, port, limits, settings, onRefused } = options;
+  if (options.network !== true && !isLoopback(host)) throw new Error(`refusing to listen on ${host}: not a loopback address`);
+  // Versions that no cipher was named for are not spoken either.
+  const [has12, has13] = [false, true].map((is13) => settings.ciphers.some((name) => name.startsWith("TLS_") === is13));
+  const versions = { minVersion: has12 === true ? settings.minVersion : "TLSv1.3", maxVersion: has13 === true ? "TLSv1.3" : "TLSv1.2" } as const;
+  const material = ({ certificate, key, clientCa }: TlsFiles) => ({ cert: certificate, key, ...(clientCa === undefined ? {} : { ca: clientCa }), ...versions, ciphers: settings.ciphers.join(":"), honorCipherOrder: true });
+  const wantsClients = options.tls.clientCa !== undefined;
+  const server = createServer({
+    ...material(options.tls),
+    ...(wantsClients ? { requestCert: true, rejectUnauthorized: false } : {}),
+    ALPNProtocols: ["http/1.1"],
+    handshakeTimeout: limits.headersMs,
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.headersMs,
+    keepAliveTimeout: limits.idleMs,
+    connectionsCheckingInterval: Math.min(lookMs, limits.headersMs),
+    noDelay: true,
+  });
+  // Where Node leaves out what is above the count, one more shows that there are too many.
+  server.maxHeadersCount = limits.headers + 1;
+  server.maxConnections = limits.connections;
+  server.maxRequestsPerSocket = mostRequests;
+
+  let isClosing = false;
+  const sockets = new Set<Socket>();
+  const ofSource = new Map<string, number>();
+  server.on("connection", (socket: Socket) => {
+    const source = plainAddress(socket.remoteAddress);
+    const count = ofSource.get(source) ?? 0;
+    if (count >= limits.connectionsOfOneSource) {
+      onRefused("TooManyConnections");
+      socket.destroy();
+      return;
+    }
+    ofSource.set(source, count + 1);
+    sockets.add(socket);
+    socket.once("close", () => {
+      sockets.delete(socket);
+      const left = (ofSource.get(source) ?? 1) - 1;
+      if (left === 0) ofSource.delete(source);
+      else ofSource.set(source, left);
+    });
+  });
+  server.on("drop", () => onRefused("TooManyConnections"));
+  server.on("tlsClientError", (_error, socket) => {
+    onRefused("NoHandshake");
+    socket.destroy();
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const refusal = refusalOf(error.code);
+    if (refusal === undefined || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    onRefused(refusal.why);
+    // What is refused waits for nobody.
+    socket.end(refusal.answer, () => socket.destroy());
+  });
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing, handle, options, { wantsClients, isClosing: () => isClosing });
+  server.on("request", onRequest);
+  // Nobody is asked to send a body.
+  server.on("checkContinue", onRequest);
+
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  server.on("error", () => onRefused("ListenerError"));
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return sockets.size;
+    },
+    swap(tls) {
+      // Throws before anything has changed.
+      createSecureContext(material(tls));
+      server.setSecureContext(material(tls));
+    },
+    async close(graceMs) {
+      isClosing = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const late = setTimeout(() => {
+        server.closeAllConnections();
+        for (const socket of sockets) socket.destroy();
+      }, graceMs);
+      await closed;
+      clearTimeout(late);
+    },
+  } satisfies ConfigListener;
+};
+
+async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handle: ConfigHandler, { limits, onRefused }: ConfigListenOptions, { wantsClients, isClosing }: { readonly wantsClients: boolean; readonly isClosing: () => boolean }): Promise<void> {
+  const gone = new AbortController();
+  let ended: ConfigAnswer["onEnd"];
+  let late: NodeJS.Timeout | undefined;
+  outgoing.once("close", () => {
+    clearTimeout(late);
+    const how = outgoing.writableFinished ? "whole" : "broken";
+    if (how === "broken") gone.abort(new Error("the connection broke"));
+    const tell = ended;
+    ended = undefined;
+    tell?.(how);
+  });
+  outgoing.on("error", () => outgoing.destroy());
+  incoming.on("error", () => outgoing.destroy());
+  incoming.resume();
+  const refuse = (status: number, reason: string, message: string) => {
+    onRefused(reason);
+    outgoing.shouldKeepAlive = false;
+    outgoing.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", connection: "close" });
+    outgoing.end(`${JSON.stringify({ error: { reason, message } })}\n`);
+    outgoing.once("finish", () => incoming.destroy());
+  };
+  if (incoming.rawHeaders.length / 2 > limits.headers) return refuse(431, "HeadersTooLarge", `a request has ${limits.headers} headers at most`);
+  if (incoming.headers["transfer-encoding"] !== undefined || Number(incoming.headers["content-length"] ?? 0) !== 0) return refuse(413, "BodyRefused", "requests have no body here");
+
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(incoming.headers)) if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  const client: ClientIdentity | undefined = wantsClients && incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
+  const given = await handle({ method: incoming.method ?? "", target: incoming.url ?? "", headers, from: plainAddress(incoming.socket.remoteAddress), client }, gone.signal);
+  if (outgoing.closed || outgoing.destroyed) {
+    given.onEnd?.("broken");
+    return;
+  }
+  ended = given.onEnd;
+  if (isClosing()) outgoing.shouldKeepAlive = false;
+  const { body } = given;
+  late = setTimeout(() => outgoing.destroy(), limits.takeMs + ((body?.length ?? 0) * 1000) / limits.leastBytesPerSecond);
+  outgoing.writeHead(given.status, body === undefined ? given.headers : { ...given.headers, "content-length": body.length });
+  if (body === undefined) {
+    outgoing.end();
+    return;
+  }
+  if (body.length <= sliceBytes) {
+    outgoing.end(body);
+    return;
+  }
+  // Headers by themselves: together with the body they would be copied into one.
+  outgoing.flushHeaders();
+  for (let at = 0; at < body.length && !outgoing.destroyed; at += sliceBytes) {
+    if (at + sliceBytes >= body.length) outgoing.end(body.subarray(at));
+    else if (!outgoing.write(body.subarray(at, at + sliceBytes))) await drained(outgoing);
+  }
+}
+
+/** When there is room again, or nobody to make room for. */
+const drained = (outgoing: ServerResponse) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      outgoing.off("drain", done).off("close", done);
+      resolve();
+    };
+    outgoing.on("drain", done).on("close", done);
+  });

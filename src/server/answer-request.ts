@@ -1,0 +1,227 @@
+import { negotiateVersion } from "../core/negotiate-version.ts";
+import type { ServedVersion } from "../ignition/convert-ignition.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ConfigAnswer, ConfigHandler, ConfigRequest } from "../ports/listener.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { Answers, Representation } from "./answers.ts";
+import type { AccessRefusal, Credentials, TokenUse } from "./credentials.ts";
+import type { Limits } from "./limits.ts";
+
+/** What became of one request, for figures, log and journal. Nothing of it is secret. */
+export interface RequestOutcome {
+  readonly is: "served" | "notModified" | "described" | "refused" | "broken" | "health";
+  readonly status: number;
+  readonly reason: string;
+  /** Address of who asked. */
+  readonly requester: string;
+  /** As it was asked for; empty where none was. */
+  readonly pool: string;
+  readonly config: string;
+  readonly version: string;
+  readonly sizeBytes: number;
+  readonly durationMs: number;
+  /** By what it was let in. */
+  readonly by: string;
+}
+
+export interface AnswerRequestOptions {
+  readonly answers: Answers;
+  readonly credentials: Credentials;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What keeps it from serving; empty: nothing. Shown to anybody. */
+  readonly unready: () => readonly string[];
+  readonly onOutcome: (outcome: RequestOutcome) => void;
+}
+
+type Route = { readonly to: "config"; readonly pool: string } | { readonly to: "alive" | "ready" | "nowhere" };
+
+const poolName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+const longestTarget = 2048;
+const methods = "GET, HEAD";
+/** Ignition asks again after 5xx only, and gives up at anything below (coreos/ignition docs/operator-notes.md): what may be over soon is never told a machine as 429. */
+const retrySeconds = 5;
+
+/** Where a target leads: the route itself, and nothing that only ends like it. */
+export function routeOf(target: string): Route {
+  const path = target.length > longestTarget ? "" : (target.split("?", 1)[0] ?? "");
+  if (path === "/healthz") return { to: "alive" };
+  if (path === "/readyz") return { to: "ready" };
+  const [, segment] = /^\/config\/([^/]+)\/?$/.exec(path) ?? [];
+  if (segment === undefined) return { to: "nowhere" };
+  let pool: string;
+  try {
+    pool = decodeURIComponent(segment);
+  } catch {
+    return { to: "nowhere" };
+  }
+  return poolName.test(pool) && !pool.includes("..") ? { to: "config", pool } : { to: "nowhere" };
+}
+
+/** Whether a client takes gzip: https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3 */
+export function takesGzip(acceptEncoding: string | undefined): boolean {
+  const qualities = new Map(
+    (acceptEncoding ?? "").split(",").map((entry) => {
+      const [coding = "", ...parameters] = entry.split(";").map((part) => part.trim().toLowerCase());
+      const quality = Number(parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? 1);
+      return [coding, Number.isNaN(quality) ? 0 : quality] as const;
+    }),
+  );
+  return (qualities.get("gzip") ?? qualities.get("x-gzip") ?? qualities.get("*") ?? 0) > 0;
+}
+
+const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  ifNoneMatch !== undefined && (ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === etag));
+
+function problem(status: number, reason: string, message: string, more: { readonly headers?: Readonly<Record<string, string>>; readonly facts?: Readonly<Record<string, unknown>> } = {}): ConfigAnswer {
+  const body = Buffer.from(`${JSON.stringify({ error: { reason, message, ...more.facts } })}\n`);
+  return { status, headers: { "content-type": "application/json", "cache-control": "no-store", "x-content-type-options": "nosniff", ...more.headers }, body };
+}
+
+const withRetry = { headers: { "retry-after": String(retrySeconds) } };
+
+function denied({ status, reason, message }: AccessRefusal): ConfigAnswer {
+  if (status === 503) return problem(status, reason, message, withRetry);
+  return problem(status, reason, message, status === 401 ? { headers: { "www-authenticate": "Bearer" } } : {});
+}
+
+/** A refusal, with what there is to say of it. */
+interface Refused {
+  readonly is: "refused";
+  readonly answer: ConfigAnswer;
+  readonly reason: string;
+  readonly config?: string;
+}
+interface Found {
+  readonly is: "found";
+  readonly representation: Representation;
+  readonly version: ServedVersion;
+  readonly config: string;
+  readonly by: string;
+  readonly use: TokenUse | undefined;
+}
+
+const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused => ({ is: "refused", answer, reason, ...(config === undefined ? {} : { config }) });
+
+/** Answers requests for configurations: who asks, for what, in which form, and why not. */
+export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
+  const { answers, credentials, limits, clock, log, unready, onOutcome } = options;
+
+  async function find(request: ConfigRequest, pool: string): Promise<Refused | Found> {
+    const { headers, from, client } = request;
+    const admission = await credentials.admit(pool, { authorization: headers["authorization"], client, requester: from });
+    if (admission.verdict === "refused") return refusal(denied(admission), admission.reason);
+    const negotiated = negotiateVersion(headers["accept"]);
+    if (negotiated.verdict === "refused") return refusal(problem(400, "UnsupportedVersion", `Ignition ${negotiated.asked} is not served`, { facts: { asked: negotiated.asked, offered: negotiated.offered } }), "UnsupportedVersion");
+    const { version } = negotiated;
+    const answer = await answers.of(pool, version);
+    switch (answer.verdict) {
+      case "absent":
+        return refusal(problem(404, "UnknownPool", `there is no pool ${pool}`, { facts: { pool } }), "UnknownPool");
+      case "notReady":
+        return refusal(problem(503, answer.reason, answer.message, withRetry), answer.reason);
+      case "cannotSay": {
+        const [first] = answer.losses;
+        const lowest = answer.losses.map(({ lowestVersion }) => lowestVersion).filter((one) => one !== undefined).toSorted().at(-1);
+        return refusal(problem(400, "FieldWouldBeLost", `Ignition ${version} cannot say ${first?.path ?? "what the configuration says"}`, { facts: { version, fields: answer.losses.slice(0, 20), ...(lowest === undefined ? {} : { lowestVersion: lowest }) } }), "FieldWouldBeLost", answer.config);
+      }
+      case "invalid":
+        return refusal(problem(503, "CannotRender", `the configuration ${answer.config} cannot be served: ${answer.problem}`, withRetry), "CannotRender", answer.config);
+      case "answer":
+        return { is: "found", representation: takesGzip(headers["accept-encoding"]) ? answer.gzip : answer.identity, version, config: answer.config, by: admission.by, use: admission.by === "token" ? admission.use : undefined };
+    }
+  }
+
+  async function config(request: ConfigRequest, pool: string, tell: (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) => void): Promise<ConfigAnswer> {
+    const wait = limits.take(request.from);
+    const hasCredential = request.headers["authorization"] !== undefined || request.client !== undefined || credentials.mode === "insecure";
+    const end = wait > 0 ? undefined : limits.begin();
+    if (end === undefined) {
+      const status = hasCredential || wait === 0 ? 503 : 429;
+      const reason = wait > 0 ? "TooManyRequests" : "TooManyAnswers";
+      tell({ is: "refused", status, reason });
+      return problem(status, reason, wait > 0 ? "this source asks too often" : "too many answers are under way", { headers: { "retry-after": String(Math.max(wait, 1)) } });
+    }
+    try {
+      const found = await find(request, pool);
+      if (found.is === "refused") {
+        tell({ is: "refused", status: found.answer.status, reason: found.reason, config: found.config ?? "" });
+        end();
+        return found.answer;
+      }
+      const { representation, version, by, use } = found;
+      const facts = { config: found.config, version, by };
+      if (matches(request.headers["if-none-match"], representation.etag)) {
+        tell({ is: "notModified", status: 304, reason: "NotModified", ...facts });
+        end();
+        const { "content-type": _, "content-encoding": __, ...headers } = representation.headers;
+        return { status: 304, headers };
+      }
+      if (request.method === "HEAD") {
+        tell({ is: "described", status: 200, reason: "Described", ...facts });
+        end();
+        return { status: 200, headers: { ...representation.headers, "content-length": String(representation.body.length) } };
+      }
+      if (use !== undefined) {
+        const booked = await credentials.book(use);
+        if (booked !== "booked") {
+          tell({ is: "refused", status: booked.status, reason: booked.reason, config: found.config });
+          end();
+          return denied(booked);
+        }
+      }
+      return {
+        status: 200,
+        headers: representation.headers,
+        body: representation.body,
+        onEnd(how) {
+          end();
+          if (how === "broken" && use !== undefined) credentials.giveBack(use);
+          tell({ is: how === "whole" ? "served" : "broken", status: 200, reason: how === "whole" ? "Served" : "Broken", sizeBytes: representation.body.length, ...facts });
+        },
+      };
+    } catch (error) {
+      end();
+      throw error;
+    }
+  }
+
+  return async (request) => {
+    const began = clock.monotonic();
+    const route = routeOf(request.target);
+    const pool = route.to === "config" ? route.pool : "";
+    const tell = (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) =>
+      onOutcome({ requester: request.from, pool, config: "", version: "", sizeBytes: 0, by: "", ...outcome, durationMs: Math.max(0, Math.round(clock.monotonic() - began)) });
+    const refuse = (answer: ConfigAnswer, reason: string) => {
+      tell({ is: "refused", status: answer.status, reason });
+      return request.method === "HEAD" ? withoutBody(answer) : answer;
+    };
+    if (request.method !== "GET" && request.method !== "HEAD") return refuse(problem(405, "MethodNotAllowed", `this is asked for with ${methods}`, { headers: { allow: methods } }), "MethodNotAllowed");
+    switch (route.to) {
+      case "nowhere":
+        return refuse(problem(404, "NotFound", "there is nothing here"), "NotFound");
+      case "alive":
+        tell({ is: "health", status: 200, reason: "Alive" });
+        return { status: 200, headers: { "cache-control": "no-store", "content-length": "0" } };
+      case "ready": {
+        const missing = unready();
+        const status = missing.length === 0 ? 200 : 503;
+        tell({ is: "health", status, reason: status === 200 ? "Ready" : "NotReady" });
+        const body = Buffer.from(`${JSON.stringify({ ready: status === 200, access: credentials.mode, missing })}\n`);
+        const answer = { status, headers: { "content-type": "application/json", "cache-control": "no-store", ...(status === 200 ? {} : withRetry.headers) }, body };
+        return request.method === "HEAD" ? withoutBody(answer) : answer;
+      }
+      case "config":
+        try {
+          const answer = await config(request, route.pool, tell);
+          return request.method === "HEAD" ? withoutBody(answer) : answer;
+        } catch (error) {
+          log.error({ error, pool }, "a request could not be answered");
+          return refuse(problem(500, "Failed", "the request could not be answered", withRetry), "Failed");
+        }
+    }
+  };
+}
+
+const withoutBody = ({ body, headers, ...answer }: ConfigAnswer): ConfigAnswer => ({ ...answer, headers: body === undefined ? headers : { ...headers, "content-length": String(body.length) } });

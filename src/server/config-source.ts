@@ -1,0 +1,45 @@
+import type { ProvisioningToken } from "../api/provisioning-token.ts";
+import type { ServedInputs } from "../core/served-config.ts";
+
+/** Everything that the answers to the machines of one pool are made from, as it is now. Never changed; a later one is another. */
+export interface PoolSnapshot {
+  readonly config: string;
+  /** Why this configuration and no other. */
+  readonly because: string;
+  /** The same text for the same inputs, but for the credential in the kubeconfig. */
+  readonly version: string;
+  /** Of the kubeconfig: it is replaced now and then, and answers with the one before are good for a while yet. */
+  readonly kubeconfigVersion: string;
+  readonly inputs: ServedInputs;
+}
+
+export type PoolLook =
+  | { readonly verdict: "snapshot"; readonly snapshot: PoolSnapshot }
+  /** There is no such pool, or none that is served here. */
+  | { readonly verdict: "absent" }
+  | { readonly verdict: "notReady"; readonly reason: string; readonly message: string };
+
+/** Where configurations come from: the cluster, or a folder before there is one. */
+export interface ConfigSource {
+  readonly mode: "cluster" | "bootstrap";
+  /** What has not been read yet; empty once everything has. */
+  missing(): readonly string[];
+  /** Pools that are served. */
+  pools(): readonly string[];
+  pool(name: string): PoolLook;
+  /** Called when the look at some pool may have become another. Returns the way to stop it. */
+  onChange(listener: () => void): () => void;
+}
+
+/** Where provisioning tokens are kept. */
+export interface TokenStore {
+  token(id: string): ProvisioningToken | undefined;
+  /** Asks whoever knows best, not too often. */
+  lookUp(id: string): Promise<ProvisioningToken | undefined>;
+  /**
+   * Stores the status of a token that is still as it was read. `conflict`: it is not, and has to be read again with `reread`;
+   * `gone`: it was revoked.
+   */
+  store(token: ProvisioningToken, status: NonNullable<ProvisioningToken["status"]>): Promise<ProvisioningToken | "conflict" | "gone">;
+  reread(id: string): Promise<ProvisioningToken | undefined>;
+}

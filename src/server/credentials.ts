@@ -1,0 +1,233 @@
+import { poolOrganizationPrefix } from "../api/names.ts";
+import { type ProvisioningToken, maxLastUsedBy } from "../api/provisioning-token.ts";
+import { timestampOf } from "../api/object.ts";
+import { type TokenRefusal, bearerOf, judgeToken, parseToken } from "../core/provisioning-token.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ClientIdentity } from "../ports/listener.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { TokenStore } from "./config-source.ts";
+
+/** `insecure`: everybody is served, for machines that were made before there were credentials. */
+export type AccessMode = "required" | "insecure";
+
+/** One use of a token that is to be booked, or was. */
+export interface TokenUse {
+  /** The token's name. */
+  readonly id: string;
+  /** The whole of it. */
+  readonly presented: string;
+  readonly pool: string;
+  readonly requester: string;
+}
+
+export interface AccessRefusal {
+  readonly verdict: "refused";
+  readonly status: 401 | 403 | 503;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type Admission = { readonly verdict: "admitted"; readonly by: "token"; readonly use: TokenUse } | { readonly verdict: "admitted"; readonly by: "certificate" | "insecure" } | AccessRefusal;
+
+export interface CredentialsOptions {
+  readonly mode: AccessMode;
+  /** Absent: tokens open nothing here. */
+  readonly tokens: TokenStore | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Conflicts of one write with other servers in a row. */
+const mostConflicts = 20;
+/** Uses of one token that are given back by one server: a connection that always breaks at the end is no accident. */
+const mostGivenBack = 10;
+/** Tokens that are remembered as they were written last. */
+const mostFresh = 1000;
+
+/** The same whatever was wrong: who guesses learns nothing. */
+const unknown: AccessRefusal = { verdict: "refused", status: 401, reason: "Unauthorized", message: "a credential is needed: a provisioning token as a bearer token, or a client certificate" };
+const busy: AccessRefusal = { verdict: "refused", status: 503, reason: "TokenNotBooked", message: "the use of the token cannot be stored at the moment" };
+
+/** What a refusal is called in answers and figures. */
+const wordOf: Readonly<Record<TokenRefusal, string>> = { NoToken: "Unauthorized", WrongToken: "Unauthorized", Expired: "TokenExpired", UsedUp: "TokenUsedUp", WrongPool: "WrongPool" };
+
+interface Waiting {
+  readonly use: TokenUse;
+  readonly resolve: (outcome: "booked" | AccessRefusal) => void;
+}
+
+/** What waits to be written to one token: uses, and uses that are given back. */
+interface Desk {
+  readonly waiting: Waiting[];
+  returned: number;
+  isOpen: boolean;
+}
+
+/** Who may be given what. A use of a token is stored before the first byte that it opens leaves the house. */
+export class Credentials {
+  readonly #options: CredentialsOptions;
+  readonly #desks = new Map<string, Desk>();
+  /** Tokens as this server wrote them last: watches bring that later. */
+  readonly #fresh = new Map<string, ProvisioningToken>();
+  readonly #givenBack = new Map<string, number>();
+
+  constructor(options: CredentialsOptions) {
+    this.#options = options;
+  }
+
+  get mode(): AccessMode {
+    return this.#options.mode;
+  }
+
+  /** Whether who asks may have the configuration of a pool. Nothing is booked yet. */
+  async admit(pool: string, { authorization, client, requester }: { readonly authorization: string | undefined; readonly client: ClientIdentity | undefined; readonly requester: string }): Promise<Admission> {
+    if (this.#options.mode === "insecure") return { verdict: "admitted", by: "insecure" };
+    const own = (client?.organizations ?? []).filter((organization) => organization.startsWith(poolOrganizationPrefix));
+    if (own.includes(`${poolOrganizationPrefix}${pool}`)) return { verdict: "admitted", by: "certificate" };
+    const presented = bearerOf(authorization) ?? "";
+    const id = parseToken(presented)?.id;
+    const { tokens } = this.#options;
+    if (id === undefined || tokens === undefined) return own.length === 0 ? unknown : { verdict: "refused", status: 403, reason: "WrongPool", message: "the certificate is for another pool" };
+    const use: TokenUse = { id, presented, pool, requester };
+    let known: ProvisioningToken | undefined;
+    try {
+      known = this.#known(id) ?? (await tokens.lookUp(id));
+      const first = this.#judge(use, known, this.#usesOf(id, known));
+      if (first === "allowed") return { verdict: "admitted", by: "token", use };
+      if (first.reason !== wordOf.UsedUp) return first;
+      // A use may have been given back to another server: nobody is turned away for what was true a moment ago.
+      known = await tokens.reread(id);
+    } catch (error) {
+      this.#options.log.warn({ error }, "cannot look at a provisioning token");
+      return busy;
+    }
+    const last = this.#judge(use, known, this.#usesOf(id, known));
+    return last === "allowed" ? { verdict: "admitted", by: "token", use } : last;
+  }
+
+  /** Stores a use. Those that come together are stored together; of those that are too many, each is told so. */
+  book(use: TokenUse): Promise<"booked" | AccessRefusal> {
+    return new Promise((resolve) => {
+      const desk = this.#desk(use.id);
+      desk.waiting.push({ use, resolve });
+      this.#open(use.id, desk);
+    });
+  }
+
+  /** Takes a use back whose answer never arrived. */
+  giveBack({ id }: TokenUse): void {
+    const before = this.#givenBack.get(id) ?? 0;
+    if (before >= mostGivenBack) return;
+    this.#givenBack.delete(id);
+    this.#givenBack.set(id, before + 1);
+    forgetOldest(this.#givenBack, mostFresh);
+    const desk = this.#desk(id);
+    desk.returned += 1;
+    this.#open(id, desk);
+  }
+
+  /** Resolves when nothing waits to be stored. */
+  async settle(signal: AbortSignal): Promise<void> {
+    while (this.#desks.size > 0 && !signal.aborted) await this.#options.clock.sleep(20, signal).catch(() => undefined);
+  }
+
+  #desk(id: string): Desk {
+    const desk = this.#desks.get(id) ?? { waiting: [], returned: 0, isOpen: false };
+    this.#desks.set(id, desk);
+    return desk;
+  }
+
+  #open(id: string, desk: Desk): void {
+    if (desk.isOpen) return;
+    desk.isOpen = true;
+    void this.#serve(id, desk).finally(() => {
+      this.#desks.delete(id);
+    });
+  }
+
+  async #serve(id: string, desk: Desk): Promise<void> {
+    while (desk.waiting.length > 0 || desk.returned > 0) {
+      const batch = desk.waiting.splice(0);
+      const { returned } = desk;
+      try {
+        await this.#write(id, batch, returned);
+      } catch (error) {
+        this.#options.log.warn({ error, token: id, uses: batch.length, givenBack: returned }, "uses of a provisioning token are not stored");
+        for (const { resolve } of batch) resolve(busy);
+      }
+      desk.returned -= returned;
+    }
+  }
+
+  async #write(id: string, batch: readonly Waiting[], returned: number): Promise<void> {
+    const { tokens, clock, log } = this.#options;
+    let token = this.#known(id) ?? (await tokens?.lookUp(id));
+    for (let conflicts = 0; conflicts <= mostConflicts; conflicts += 1) {
+      const before = token?.status;
+      let uses = Math.max(0, (before?.uses ?? 0) - returned);
+      const taken: Waiting[] = [];
+      const refused: (readonly [Waiting, AccessRefusal])[] = [];
+      for (const one of batch) {
+        const verdict = this.#judge(one.use, token, uses);
+        if (verdict === "allowed") {
+          taken.push(one);
+          uses += 1;
+        } else refused.push([one, verdict]);
+      }
+      const isUnchanged = taken.length === 0 && (returned === 0 || token === undefined);
+      if (isUnchanged && conflicts > 0) return settle(refused);
+      if (isUnchanged) {
+        // What is known here may be old: only what the API server has just said turns anybody away.
+        token = await tokens?.reread(id);
+        continue;
+      }
+      if (token === undefined || tokens === undefined) return settle(refused);
+      const requesters = [...taken.map(({ use }) => use.requester).reverse(), ...(before?.lastUsedBy ?? [])];
+      const status = { ...before, uses, ...(taken.length === 0 ? {} : { lastUsedAt: timestampOf(clock.now()), lastUsedBy: [...new Set(requesters)].slice(0, maxLastUsedBy) }) };
+      const stored = await tokens.store(token, status);
+      if (stored === "gone") {
+        this.#fresh.delete(id);
+        return settle(batch.map((one) => [one, unknown]));
+      }
+      if (stored === "conflict") {
+        this.#fresh.delete(id);
+        token = await tokens.reread(id);
+        continue;
+      }
+      this.#fresh.delete(id);
+      this.#fresh.set(id, stored);
+      forgetOldest(this.#fresh, mostFresh);
+      if (returned > 0) log.info({ token: id, givenBack: returned }, "a use was given back: its answer did not arrive");
+      for (const { resolve } of taken) resolve("booked");
+      return settle(refused);
+    }
+    for (const { resolve } of batch) resolve(busy);
+  }
+
+  /** The newest that is known here; what the watch no longer has was revoked. */
+  #known(id: string): ProvisioningToken | undefined {
+    const [fresh, watched] = [this.#fresh.get(id), this.#options.tokens?.token(id)];
+    if (fresh === undefined || watched === undefined || watched.metadata.uid !== fresh.metadata.uid) return watched;
+    return (watched.status?.uses ?? 0) > (fresh.status?.uses ?? 0) ? watched : fresh;
+  }
+
+  #usesOf(id: string, token: ProvisioningToken | undefined): number {
+    return Math.max(0, (token?.status?.uses ?? 0) - (this.#desks.get(id)?.returned ?? 0));
+  }
+
+  #judge({ presented, pool }: TokenUse, token: ProvisioningToken | undefined, uses: number): "allowed" | AccessRefusal {
+    const verdict = judgeToken({ presented, pool, find: () => token, pending: () => uses - (token?.status?.uses ?? 0), now: this.#options.clock.now() });
+    if (verdict.verdict === "allowed") return "allowed";
+    if (!verdict.proven) return unknown;
+    return { verdict: "refused", status: verdict.reason === "WrongPool" ? 403 : 401, reason: wordOf[verdict.reason], message: verdict.message };
+  }
+}
+
+const settle = (refused: readonly (readonly [Waiting, AccessRefusal])[]): void => {
+  for (const [{ resolve }, refusal] of refused) resolve(refusal);
+};
+
+function forgetOldest(map: Map<string, unknown>, most: number): void {
+  const oldest = map.keys().next();
+  if (map.size > most && oldest.done !== true) map.delete(oldest.value);
+}

@@ -1,0 +1,71 @@
+import type { Clock } from "../ports/clock.ts";
+
+/** How much is taken of whom. */
+export interface RequestLimits {
+  /** Requests that one source may have answered at once, and so many more each second. */
+  readonly burst: number;
+  readonly perSecond: number;
+  /** Sources that are remembered; the one that was quiet longest is forgotten first. */
+  readonly sources: number;
+  /** Answers under way at the same time, of all sources. */
+  readonly answers: number;
+}
+
+/** A pool's machines may stand behind one address. */
+export const defaultLimits: RequestLimits = { burst: 600, perSecond: 60, sources: 10_000, answers: 1200 };
+
+/** Counts what sources ask and what is under way; neither grows without bound. */
+export class Limits {
+  readonly #clock: Clock;
+  readonly #limits: RequestLimits;
+  readonly #left = new Map<string, { left: number; at: number }>();
+  #underWay = 0;
+
+  constructor(clock: Clock, limits: RequestLimits) {
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  get sources(): number {
+    return this.#left.size;
+  }
+
+  /** Takes one request of a source. @returns seconds to wait; 0: it is within its bounds. */
+  take(address: string): number {
+    const { burst, perSecond, sources } = this.#limits;
+    const source = sourceOf(address);
+    const now = this.#clock.monotonic();
+    const known = this.#left.get(source);
+    const left = known === undefined ? burst : Math.min(burst, known.left + ((now - known.at) * perSecond) / 1000);
+    this.#left.delete(source);
+    const oldest = this.#left.keys().next();
+    if (this.#left.size >= sources && oldest.done !== true) this.#left.delete(oldest.value);
+    this.#left.set(source, { left: left < 1 ? left : left - 1, at: now });
+    return left < 1 ? Math.max(1, Math.ceil((1 - left) / perSecond)) : 0;
+  }
+
+  /** Begins an answer; `undefined`: there are too many. Whoever got one ends it, once. */
+  begin(): (() => void) | undefined {
+    if (this.#underWay >= this.#limits.answers) return undefined;
+    this.#underWay += 1;
+    let isOpen = true;
+    return () => {
+      if (isOpen) this.#underWay -= 1;
+      isOpen = false;
+    };
+  }
+}
+
+/** Whoever has an IPv6 address has a /64 of them (RFC 6177). */
+function sourceOf(address: string): string {
+  if (!address.includes(":")) return address;
+  const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
+  const left = head === "" ? [] : head.split(":");
+  const right = tail === undefined || tail === "" ? [] : tail.split(":");
+  const groups = tail === undefined ? left : [...left, ...Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => "0"), ...right];
+  return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, "")).join(":");
+}

@@ -1,0 +1,69 @@
+import { Histogram } from "../core/histogram.ts";
+import type { MetricFamily } from "../core/metrics.ts";
+import type { RequestOutcome } from "./answer-request.ts";
+
+/** What is so at the moment of a look. */
+export interface ServerGauges {
+  readonly cacheBytes: number;
+  readonly cacheEntries: number;
+  readonly connections: number;
+  readonly answersUnderWay: number;
+  readonly insecure: boolean;
+  readonly ready: boolean;
+  /** Milliseconds since the epoch; `undefined`: no certificate yet. */
+  readonly certificateEndsAt: number | undefined;
+}
+
+/** Seconds: an answer that is ready takes a moment, one to a slow machine a minute. */
+const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
+
+/** Counts what the config server does. Labels are closed lists and pools that there are. */
+export class ServerMeter {
+  readonly #isPool: (pool: string) => boolean;
+  readonly #requests = new Map<string, { readonly labels: Readonly<Record<string, string>>; value: number }>();
+  readonly #turnedAway = new Map<string, number>();
+  readonly #seconds = new Histogram("mcs_request_duration_seconds", "From a request to the end of its answer.", ["pool", "outcome"], bounds);
+  readonly #renders = new Histogram("mcs_render_duration_seconds", "How long an answer took to be made.", ["verdict"], bounds);
+  #bytes = 0;
+
+  constructor(isPool: (pool: string) => boolean) {
+    this.#isPool = isPool;
+  }
+
+  request({ is, status, pool, version, reason, durationMs, sizeBytes }: RequestOutcome): void {
+    const known = pool !== "" && this.#isPool(pool) ? pool : "";
+    const labels = { pool: known, version, status: String(status), reason };
+    const key = JSON.stringify(labels);
+    const one = this.#requests.get(key) ?? { labels, value: 0 };
+    one.value += 1;
+    this.#requests.set(key, one);
+    this.#seconds.observe({ pool: known, outcome: is }, durationMs / 1000);
+    if (is === "served") this.#bytes += sizeBytes;
+  }
+
+  turnedAway(why: string): void {
+    this.#turnedAway.set(why, (this.#turnedAway.get(why) ?? 0) + 1);
+  }
+
+  rendered(verdict: string, milliseconds: number): void {
+    this.#renders.observe({ verdict }, milliseconds / 1000);
+  }
+
+  families(now: ServerGauges): readonly MetricFamily[] {
+    const gauge = (name: string, help: string, value: number): MetricFamily => ({ name, help, type: "gauge", labels: [], samples: [{ labels: {}, value }] });
+    return [
+      { name: "mcs_requests_total", help: "Requests, by what became of them.", type: "counter", labels: ["pool", "version", "status", "reason"], samples: [...this.#requests.values()] },
+      { name: "mcs_turned_away_total", help: "Connections and messages that were turned away before they were requests.", type: "counter", labels: ["reason"], samples: [...this.#turnedAway].map(([reason, value]) => ({ labels: { reason }, value })) },
+      { name: "mcs_served_bytes_total", help: "Bytes of configurations that were handed over.", type: "counter", labels: [], samples: [{ labels: {}, value: this.#bytes }] },
+      this.#seconds.family(),
+      this.#renders.family(),
+      gauge("mcs_cache_bytes", "Bytes of answers that are kept ready.", now.cacheBytes),
+      gauge("mcs_cache_entries", "Answers that are kept ready.", now.cacheEntries),
+      gauge("mcs_connections", "Connections that are open.", now.connections),
+      gauge("mcs_answers_under_way", "Configurations that are being handed over.", now.answersUnderWay),
+      gauge("mcs_insecure_access", "1 while configurations are served to anybody who asks.", now.insecure ? 1 : 0),
+      gauge("mcs_ready", "1 while machines of every pool can be served.", now.ready ? 1 : 0),
+      ...(now.certificateEndsAt === undefined ? [] : [gauge("mcs_certificate_end_timestamp_seconds", "When the certificate ends that is shown, in seconds since the epoch.", Math.floor(now.certificateEndsAt / 1000))]),
+    ];
+  }
+}
