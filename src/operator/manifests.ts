@@ -214,6 +214,8 @@ export interface ConfigServerInputs extends ManifestInputs {
   readonly apiServer: string;
   /** Flags that say how TLS is spoken. */
   readonly tls: readonly string[];
+  /** Machines are reached on loopback, so that each listens on an address of its own. */
+  readonly oneMachine: boolean;
   /** A ConfigMap says whose client certificates may fetch configurations. */
   readonly hasClientCa: boolean;
 }
@@ -246,7 +248,7 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
             {
               name,
               image: inputs.image,
-              args: ["server", "start", "--apiserver-url", inputs.apiServer, "--access", inputs.access, ...inputs.tls, ...(inputs.hasClientCa ? ["--client-ca", `${folders.clientCa}/${clientCaKey}`] : []), "--metrics-tls", folders.tls, "--metrics-port", String(configServerPorts.metrics)],
+              args: ["server", "start", "--apiserver-url", inputs.apiServer, "--access", inputs.access, ...(inputs.oneMachine ? ["--address", "$(HOST_IP)"] : []), ...inputs.tls, ...(inputs.hasClientCa ? ["--client-ca", `${folders.clientCa}/${clientCaKey}`] : []), "--metrics-tls", folders.tls, "--metrics-address", "$(HOST_IP)", "--metrics-port", String(configServerPorts.metrics)],
               env: [podName, nodeName, hostIp, ...logLevel(inputs.logLevel)],
               ports: [{ name: "config", containerPort: configServerPorts.config, hostPort: configServerPorts.config, protocol: "TCP" }],
               readinessProbe: { httpGet: { port: configServerPorts.config, path: "/readyz", scheme: "HTTPS" }, periodSeconds: 10, timeoutSeconds: 5 },

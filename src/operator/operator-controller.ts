@@ -83,6 +83,8 @@ const isOfReference = (error: unknown): boolean => managersInConflict(error).len
 /** The version that everything was last seen at. */
 const reachedVersion = (operator: ClusterOperator | undefined) => operator?.status?.versions?.find(({ name }) => name === "operator")?.version;
 
+const isLoopbackAddress = (address: string) => address.startsWith("127.") || address === "::1";
+
 const done = (task: string): TaskOutcome => ({ task, kind: "done" });
 const progressing = (task: string, message: string): TaskOutcome => ({ task, kind: "progressing", message });
 
@@ -424,7 +426,7 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const { access, problem } = configServerAccess(machineConfiguration);
     if (access === "insecure" && accessTold !== access) context.log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
     accessTold = access;
-    await keep(kubernetes.DaemonSet, configServerDaemonSet({ ...inputsOf(context, ""), access, apiServer: apiServerForMachines(facts), tls: [], hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined }), context, true);
+    await keep(kubernetes.DaemonSet, configServerDaemonSet({ ...inputsOf(context, ""), access, apiServer: apiServerForMachines(facts), oneMachine: isLoopbackAddress(addresses[0] ?? ""), tls: [], hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined }), context, true);
     return problem === undefined ? done(task) : { task, kind: "failed", message: problem };
   }
 
@@ -581,7 +583,7 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     if (running?.status?.hostIP === undefined || ca === undefined) return progressing("Admission", "waiting for the controller's pod");
     // Machines that are reached on loopback are all one machine, which has no network of Services.
     const { hostIP } = running.status;
-    const isOneMachine = hostIP.startsWith("127.") || hostIP === "::1";
+    const isOneMachine = isLoopbackAddress(hostIP);
     if (!isOneMachine) for (const service of [admissionService(), stateService()]) await keep(kubernetes.Service, service, context);
     await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: isOneMachine ? hostIP : undefined, ca: atob(ca) }), context);
     return done("Admission");

@@ -194,12 +194,11 @@ const osBuilder: Rights = {
 const configServer: Rights = {
   account: objects.configServer,
   everywhere: [
-    rule(group, ["machineconfigpools", "controllerconfigs", "machineosconfigs", "machineosbuilds", "provisioningtokens"], ["list", "watch"]),
-    rule(group, ["machineconfigs", "provisioningtokens"], ["get"]),
+    // Of MachineConfigs it reads, by name, those that some pool gives to machines that join.
+    rule(group, ["machineconfigpools", "machineconfigs", "controllerconfigs", "machineosconfigs", "machineosbuilds", "provisioningtokens"], ["list", "watch"]),
+    rule(group, ["provisioningtokens"], ["get"]),
     rule(group, ["provisioningtokens/status"], ["patch"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.server]),
-    // On one machine it listens where its own node is.
-    rule("", ["nodes"], ["get"]),
     // Who may read the metrics, the API server says.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),

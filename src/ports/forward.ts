@@ -9,5 +9,8 @@ export interface ForwardOptions {
   readonly log: Logger;
 }
 
-/** Leads TCP connections on until `signal` aborts, without a look at what they carry. A connection that nobody takes is closed. Resolves when it listens. */
+/**
+ * Leads TCP connections on until `signal` aborts, without a look at what they carry; whoever takes one sees the address that it came
+ * from. A connection that nobody takes is closed. Resolves when it listens.
+ */
 export type Forward = (options: ForwardOptions, signal: AbortSignal) => Promise<{ readonly port: number }>;

@@ -51,3 +51,15 @@ test("a connection that nobody takes is closed; elsewhere than on loopback nobod
   expect(await talk(port, "x")).toBe("");
   await expect(forward({ host: "0.0.0.0", port: 0, to: () => [], log: silentLogger }, ending.signal)).rejects.toThrow("not a loopback address");
 });
+
+test("whoever takes a connection sees where it came from", async () => {
+  const server = createServer((socket) => void socket.end(socket.remoteAddress ?? ""));
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = await forward({ host: "127.0.0.1", port: 0, to: () => [{ host: "127.0.0.1", port: (server.address() as AddressInfo).port }], log: silentLogger }, ending.signal);
+  const seen = await new Promise<string>((resolve) => {
+    let heard = "";
+    connect({ host: "127.0.0.1", port, localAddress: "127.7.7.7" }).on("data", (chunk) => (heard += chunk.toString())).once("close", () => resolve(heard));
+  });
+  expect(seen).toBe("127.7.7.7");
+});

@@ -28,7 +28,7 @@ export const forward: Forward = async ({ host, port, to, log }, signal) => {
         client.destroy();
         return;
       }
-      const upstream = keep(connect({ ...target, allowHalfOpen: true }));
+      const upstream = keep(connect({ ...target, allowHalfOpen: true, ...(client.remoteAddress === undefined ? {} : { localAddress: client.remoteAddress }) }));
       upstream.setTimeout(connectMs, () => upstream.destroy());
       let taken = false;
       upstream.once("connect", () => {
