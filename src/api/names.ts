@@ -33,6 +33,8 @@ export const annotations = {
   /** Ours: `alert`, or `settle`: what happens to a machine whose image holds its configuration when somebody changes files of that. */
   driftPolicy: `${prefix}driftPolicy`,
   customPoolLabelsApplied: `${prefix}customPoolLabelsApplied`,
+  /** Ours: the pool for which the node was let into the cluster, and whose labels it was given then. */
+  joinedPool: `${prefix}joined-pool`,
   /** Why the last shutdown could not finalise the system that was staged; gone when one was finalised. */
   finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
   /** Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the cordon is ours. */
@@ -263,6 +265,8 @@ export const objects = {
   /** ConfigMap and Secrets that package steps and custom steps see. */
   yumRepos: "etc-yum-repos-d",
   rpmGpg: "etc-pki-rpm-gpg",
+  /** ServiceAccounts with which machines ask for their first certificate: followed by the name of the pool. */
+  nodeBootstrapperPrefix: "node-bootstrapper-",
   /** Followed by the name of the pool. */
   entitlementPrefix: "etc-pki-entitlement-",
   /** The copy of the cluster's pull secret that builds pull with. */
@@ -274,8 +278,6 @@ export const objects = {
   configServerCa: "machine-config-server-ca",
   /** Ours: ConfigMap of an administrator's, whose authorities vouch for machines that may fetch a configuration, key `ca-bundle.crt`. */
   configServerClientCa: "machine-config-server-client-ca",
-  /** Ours, followed by the name of the pool: ServiceAccount that a joining machine asks for its certificate as. */
-  nodeBootstrapperPrefix: "node-bootstrapper-",
 } as const;
 
 /** Ours, followed by the name of the pool: organization of a client certificate that may fetch that pool's configuration. */
@@ -292,6 +294,16 @@ export const journals = {
   /** Followed by the name of the node. */
   nodePrefix: "node-",
 } as const;
+
+/** Signers of certificates: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers */
+export const signers = {
+  kubeletClient: "kubernetes.io/kube-apiserver-client-kubelet",
+  kubeletServing: "kubernetes.io/kubelet-serving",
+  client: "kubernetes.io/kube-apiserver-client",
+} as const;
+
+/** Whom a node's certificates are for. */
+export const nodeIdentity = { userPrefix: "system:node:", group: "system:nodes" } as const;
 
 /** Labels of MachineStateBooks and MachineStateChapters. */
 export const bookLabels = { kind: "book-kind", book: "book", chapter: "chapter", outcome: "outcome", pool: "pool", state: "state" } as const;

@@ -2,7 +2,6 @@ import { nodeTaints } from "../api/names.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import { nameSuffix } from "./engine.ts";
 import type { LiveObjects } from "./live-objects.ts";
-import type { KubeObject } from "./schema/contract.ts";
 import { isObject } from "./schema/json-values.ts";
 import { forbidden, notFound } from "./status.ts";
 import { namespaceTerminating } from "./writes.ts";
@@ -131,21 +130,6 @@ export function nodeTaint(): AdmissionPlugin {
       const taints: readonly unknown[] = Array.isArray(spec["taints"]) ? spec["taints"] : [];
       if (taints.some((taint) => isObject(taint) && taint["key"] === nodeTaints.notReady && taint["effect"] === "NoSchedule")) return undefined;
       return { ...object, spec: { ...spec, taints: [...taints, { key: nodeTaints.notReady, effect: "NoSchedule" }] } };
-    },
-  };
-}
-
-/** A request for a certificate says truly who asks: `k8s.io/kubernetes pkg/registry/certificates (master)`. */
-export function certificateRequester(): AdmissionPlugin {
-  return {
-    mutate({ operation, served, subresource, object }, { user }): KubeObject | undefined {
-      if (operation !== "CREATE" || served.stored !== "certificatesigningrequests.certificates.k8s.io" || subresource !== "" || object === undefined) return undefined;
-      const spec = isObject(object["spec"]) ? object["spec"] : {};
-      const { username: _, uid: __, groups: ___, extra: ____, ...asked } = spec;
-      return {
-        ...object,
-        spec: { ...asked, username: user.name, ...(user.uid === undefined ? {} : { uid: user.uid }), groups: [...user.groups], ...(user.extra === undefined ? {} : { extra: user.extra }) },
-      };
     },
   };
 }

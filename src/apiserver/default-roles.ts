@@ -8,6 +8,7 @@ interface Rule {
   readonly verbs: readonly string[];
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
   readonly nonResourceURLs?: readonly string[];
 }
 
@@ -109,6 +110,7 @@ export const defaultRoles: readonly KubeObject[] = [
   clusterRole("system:node-bootstrapper", [
     { apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", ...read] },
   ]),
+  ...["kubelet-serving", "kube-apiserver-client", "kube-apiserver-client-kubelet"].map((signer) => clusterRole(`system:certificates.k8s.io:${signer}-approver`, [{ apiGroups: ["certificates.k8s.io"], resources: ["signers"], resourceNames: [`kubernetes.io/${signer}`], verbs: ["approve"] }])),
   clusterRole("system:kubelet-api-admin", [
     { apiGroups: [""], resources: ["nodes"], verbs: [...read, "proxy"] },
     { apiGroups: [""], resources: ["nodes/log", "nodes/metrics", "nodes/proxy", "nodes/stats"], verbs: ["*"] },

@@ -1,7 +1,8 @@
 import type { AdmissionPlugin } from "./admission.ts";
+import { askedBy, kubeletSigners, signingRequests } from "./certificate-requests.ts";
 import type { LiveObjects } from "./live-objects.ts";
 import type { AccessAttributes, KubeObject, UserInfo } from "./schema/contract.ts";
-import { equalJson, isObject } from "./schema/json-values.ts";
+import { equalJson, isObject, textAt } from "./schema/json-values.ts";
 import { forbidden } from "./status.ts";
 
 const nodesGroup = "system:nodes";
@@ -219,6 +220,11 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
           }
           if (subresource === "status" && !equalJson(before?.metadata.labels ?? {}, object?.metadata.labels ?? {})) return refuse(`node ${JSON.stringify(node)} cannot update labels through pod status`);
           return undefined;
+        }
+        case signingRequests: {
+          if (operation !== "CREATE" || subresource !== "" || !kubeletSigners.has(textAt(object, "spec", "signerName"))) return undefined;
+          // As Go reads a subject: of several common names the last one counts.
+          return askedBy(object)?.commonNames.at(-1) === user.name ? undefined : refuse(`can only create a node CSR with CN=${user.name}`);
         }
         case "leases.coordination.k8s.io":
           if (namespace !== leaseNamespace) return refuse(`can only access leases in the ${JSON.stringify(leaseNamespace)} system namespace`);

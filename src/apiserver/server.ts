@@ -8,8 +8,9 @@ import { admissionWebhooks, type WebhookCaller } from "./admission-webhooks.ts";
 import { anonymous, authenticate, type AuthenticationOptions, impersonated, type Peer } from "./authentication.ts";
 import { accessDenied, authorizer, impersonationChecks } from "./authorization.ts";
 import { bootstrap, type BootstrapOptions } from "./bootstrap.ts";
-import { certificateRequester, namespaceLifecycle, nodeTaint, podPriority, podServiceAccount, podTolerations } from "./built-in-admission.ts";
+import { namespaceLifecycle, nodeTaint, podPriority, podServiceAccount, podTolerations } from "./built-in-admission.ts";
 import { catalogOf, type Served } from "./catalog.ts";
+import { certificateRequester, signerRights } from "./certificate-requests.ts";
 import { customResources } from "./custom-resources.ts";
 import { deleteObject } from "./deletes.ts";
 import { apiDocuments } from "./documents.ts";
@@ -82,7 +83,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const custom = customResources({ live, catalog, clock, log });
   const admission = admissionChain([
     namespaceLifecycle(live),
-    certificateRequester(),
+    certificateRequester(clock),
     podServiceAccount(live, random),
     podPriority(live),
     nodeTaint(),
@@ -90,6 +91,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     custom.admission,
     admissionWebhooks({ live, clock, random, log, call: options.webhooks }),
     nodeRestriction(live),
+    signerRights(access),
     roleEscalation(live, rbac, access),
     admissionPolicies(live, () => catalog),
   ]);

@@ -1,5 +1,6 @@
 import type { AdmissionRequest } from "./admission.ts";
 import { splitApiVersion, type Served } from "./catalog.ts";
+import { signingRequests, withDecisionsOf } from "./certificate-requests.ts";
 import { type Engine, type Exchange, keyOf, nameSuffix, timestamp } from "./engine.ts";
 import { inVersion } from "./event-conversion.ts";
 import type { LiveObject } from "./live-objects.ts";
@@ -336,6 +337,7 @@ function confine(served: Served, subresource: string, before: KubeObject, wanted
       }
       if (managed === undefined) delete metadata.managedFields;
       else metadata.managedFields = managed;
+      if (served.stored === signingRequests) return { ...kept, metadata, ...("status" in wanted ? { status: withDecisionsOf(before, wanted["status"]) } : {}) };
       const status = served.stored === "pods" && isObject(wanted["status"]) && isObject(before["status"]) ? { ...(before["status"]["qosClass"] === undefined ? {} : { qosClass: before["status"]["qosClass"] }), ...wanted["status"] } : wanted["status"];
       return { ...kept, metadata, ...("status" in wanted ? { status } : {}) };
     }
@@ -346,7 +348,7 @@ function confine(served: Served, subresource: string, before: KubeObject, wanted
       return { ...before, metadata: { ...before.metadata }, spec: finalizers === undefined ? otherSpec : { ...otherSpec, finalizers } };
     }
     case "approval": {
-      const status = isObject(before["status"]) ? before["status"] : {};
+      const { conditions: _, ...status } = isObject(before["status"]) ? before["status"] : {};
       const conditions = isObject(wanted["status"]) ? wanted["status"]["conditions"] : undefined;
       return { ...before, metadata: { ...before.metadata }, status: conditions === undefined ? status : { ...status, conditions } };
     }
@@ -418,7 +420,7 @@ function findErrors({ schema, definition }: Served, object: KubeObject, before: 
   const compared = subresource === "binding" && before !== undefined ? { ...before, spec: { ...(isObject(before["spec"]) ? before["spec"] : {}), nodeName: isObject(object["spec"]) ? object["spec"]["nodeName"] : undefined } } : before;
   const found = schema.validate(object, before);
   // Built-in kinds say themselves what may be there once; the keys of their lists are for patches alone.
-  const errors = [...definition.validate(object, compared), ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate"))];
+  const errors = [...definition.validate(object, compared, subresource), ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate"))];
   // The status of a custom object is judged by itself: texts name fields below it.
   return definition.custom && subresource === "status" ? errors.map((error) => ({ ...error, message: error.message.replace(/status\.(\S+ in body )/, "$1") })) : errors;
 }

@@ -36,7 +36,7 @@ export function judgeManifest(manifest: Manifest, served: Served): { readonly st
   const unknown = served.schema.prune(copy).map((path): Problem => ({ severity: "warning", path, reason: "is unknown, and the API server drops it", remedy: "take the field out, or correct its name" }));
   served.schema.applyDefaults(copy);
   const stored = copy as unknown as Manifest;
-  const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined)].map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
+  const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined, "")].map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
   // What has the wrong shape cannot be judged further.
   if (errors.length > 0) return { stored, problems: [...errors, ...unknown] };
   const beyond = manifest.kind === "MachineConfig" ? validateMachineConfig(manifest as MachineConfig) : manifest.kind === "MachineConfigPool" ? [...problemsOfPool(manifest as MachineConfigPool), ...poolPolicy(manifest as MachineConfigPool).problems] : [];

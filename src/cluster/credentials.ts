@@ -27,13 +27,18 @@ export function kubeconfigText(options: { readonly server: string; readonly ca: 
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
+export const clusterAuthority = "mco-cluster-ca";
+
+/** Certificate and key of the authority that everybody in the cluster is vouched for by; made where they are not there. */
+export const clusterAuthorityPair = (files: Files, { pki }: Layout, { clock, random }: { readonly clock: Clock; readonly random: Random }): Promise<KeyPair> => storedPair(files, pki, "cluster-ca", () => certificateAuthority({ name: clusterAuthority, clock, random }));
+
 /** Makes what the cluster's processes prove themselves with, once; a second call finds it. */
 export async function clusterCredentials(options: { readonly files: Files; readonly clock: Clock; readonly random: Random; readonly layout: Layout; readonly addresses: Addresses }): Promise<ClusterCredentials> {
   const { files, clock, random, layout, addresses } = options;
   const { pki } = layout;
   await files.makeDirectory(pki, { mode: 0o700 });
-  const root = await storedPair(files, pki, "cluster-ca", () => certificateAuthority({ name: "mco-cluster-ca", clock, random }));
-  const authority = await certificateAuthority({ name: "mco-cluster-ca", clock, random, existing: root });
+  const root = await clusterAuthorityPair(files, layout, { clock, random });
+  const authority = await certificateAuthority({ name: clusterAuthority, clock, random, existing: root });
   const serverUrl = `https://${addresses.apiServer}:${ports.apiServer}`;
   const apiServer = await storedPair(files, pki, "apiserver", () =>
     authority.issue({ commonName: "kube-apiserver", usage: "server", hosts: [addresses.apiServer, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] }),

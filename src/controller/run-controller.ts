@@ -25,12 +25,13 @@ import type { Listen, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
 import { collectController, configUsers } from "./collect-controller.ts";
 import { drainController } from "./drain-controller.ts";
+import { joinController } from "./join-controller.ts";
 import { metricsHandler, metricsPath } from "../kube/metrics-handler.ts";
 import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
 
-export const controllerNames = ["template", "render", "node", "drain", "collect"] as const;
+export const controllerNames = ["template", "render", "node", "drain", "collect", "join"] as const;
 export type ControllerName = (typeof controllerNames)[number];
 
 /** Lease that this process leads by; the name is the reference's. */
@@ -157,6 +158,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     node: nodeController,
     drain: drainController,
     collect: collectController,
+    join: joinController,
   };
 
   /** Those of this term; a process that does not lead reads nothing and answers without a plan. */

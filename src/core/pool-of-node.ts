@@ -38,13 +38,24 @@ export function labelsOfFirstPool(node: Pick<Node, "metadata">, pools: readonly 
   const has = node.metadata.annotations ?? {};
   const first = /^rendered-(.+)-[0-9a-f]{32}$/.exec(has[annotations.firstPivotConfig] ?? "")?.[1];
   if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined) return undefined;
-  const selector = pools.find(({ metadata }) => metadata.name === first)?.spec.nodeSelector;
-  if (selector === undefined || selectorIsEmpty(selector)) return undefined;
+  const wanted = labelsSelectedBy(pools.find(({ metadata }) => metadata.name === first));
+  const missing = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value));
+  return Object.keys(missing).length === 0 ? undefined : missing;
+}
+
+/** Labels by which a pool selects its nodes; none where its selector cannot be met by labels alone. */
+function labelsSelectedBy(pool: MachineConfigPool | undefined): Readonly<Record<string, string>> {
+  const selector = pool?.spec.nodeSelector;
+  if (selector === undefined || selectorIsEmpty(selector)) return {};
   const wanted: Record<string, string> = { ...selector.matchLabels };
   for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
     if (operator === "Exists") wanted[key] = "";
     if (operator === "In" && values.length === 1) wanted[key] = values[0] ?? "";
   }
-  const missing = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value));
-  return Object.keys(missing).length === 0 ? undefined : missing;
+  return wanted;
+}
+
+/** Labels that a node gets that joins a pool: its kubelet may not give them to it. A machine of a custom pool is a worker, too. */
+export function labelsOfJoin(pool: MachineConfigPool): Readonly<Record<string, string>> {
+  return { ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }), ...labelsSelectedBy(pool) };
 }

@@ -8,8 +8,17 @@ type CryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const dayMs = 86_400_000;
+/** Clocks that go a little wrong shall not refuse what is new. */
+const backdateMs = 300_000;
 /** Long enough for a cluster on a laptop, short enough that a lost key does not matter for ever. */
 const lifeDays = { ca: 730, leaf: 365 } as const;
+
+export interface RequestedKey {
+  /** PEM of the PKCS #10 request. */
+  readonly request: string;
+  /** PEM, PKCS #8 */
+  readonly key: string;
+}
 
 export interface KeyPair {
   /** PEM */
@@ -27,8 +36,23 @@ export interface Issue {
   readonly hosts?: readonly string[];
 }
 
+/** What is put into a certificate that somebody asked for with a key of their own. */
+export interface SignOrder {
+  /** PEM of the request; of its contents only the key is taken. */
+  readonly request: string;
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  readonly dnsNames: readonly string[];
+  readonly ipAddresses: readonly string[];
+  /** Words of `spec.usages` of a CertificateSigningRequest. */
+  readonly usages: readonly string[];
+  readonly lifeSeconds: number;
+}
+
 export interface Authority extends KeyPair {
   issue(what: Issue): Promise<KeyPair>;
+  /** A certificate (PEM) for the key of a request; `undefined` where the request was not signed with that key. */
+  sign(order: SignOrder): Promise<string | undefined>;
 }
 
 function pem(label: string, data: ArrayBuffer): string {
@@ -58,7 +82,7 @@ export async function certificateAuthority(options: { readonly name: string; rea
     const made = await x509.X509CertificateGenerator.createSelfSigned({
       serialNumber: serial(random),
       name: `CN=${options.name}`,
-      notBefore: new Date(clock.now() - 300_000),
+      notBefore: new Date(clock.now() - backdateMs),
       notAfter: new Date(clock.now() + lifeDays.ca * dayMs),
       signingAlgorithm: algorithm,
       keys,
@@ -76,7 +100,7 @@ export async function certificateAuthority(options: { readonly name: string; rea
         serialNumber: serial(random),
         subject: new x509.Name(subject).toString(),
         issuer: certificate.subject,
-        notBefore: new Date(clock.now() - 300_000),
+        notBefore: new Date(clock.now() - backdateMs),
         notAfter: new Date(clock.now() + lifeDays.leaf * dayMs),
         signingAlgorithm: algorithm,
         publicKey: keys.publicKey,
@@ -91,7 +115,49 @@ export async function certificateAuthority(options: { readonly name: string; rea
       });
       return { certificate: `${made.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
     },
+    async sign(order) {
+      const request = new x509.Pkcs10CertificateRequest(order.request);
+      if (!(await request.verify().catch(() => false))) return undefined;
+      // A life beyond the authority's own would be one that nobody believes in.
+      const until = Math.min(clock.now() + order.lifeSeconds * 1000, certificate.notAfter.getTime());
+      const extended = order.usages.flatMap((usage) => extendedUsages[usage] ?? []);
+      const names = [...order.dnsNames.map((value) => ({ type: "dns" as const, value })), ...order.ipAddresses.map((value) => ({ type: "ip" as const, value }))];
+      const made = await x509.X509CertificateGenerator.create({
+        serialNumber: serial(random),
+        subject: new x509.Name([...order.organizations.map((organization) => ({ O: [organization] })), { CN: [order.commonName] }]).toString(),
+        issuer: certificate.subject,
+        notBefore: new Date(clock.now() - backdateMs),
+        notAfter: new Date(until),
+        signingAlgorithm: algorithm,
+        publicKey: request.publicKey,
+        signingKey,
+        extensions: [
+          new x509.BasicConstraintsExtension(false, undefined, true),
+          new x509.KeyUsagesExtension(order.usages.reduce((flags, usage) => flags | (keyUsages[usage] ?? 0), 0), true),
+          ...(extended.length === 0 ? [] : [new x509.ExtendedKeyUsageExtension(extended)]),
+          await x509.AuthorityKeyIdentifierExtension.create(certificate),
+          ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names)]),
+        ],
+      });
+      return `${made.toString("pem")}\n`;
+    },
   };
+}
+
+/** `spec.usages` of kubelets' requests → what they are in a certificate. */
+const keyUsages: Readonly<Record<string, number>> = { "digital signature": x509.KeyUsageFlags.digitalSignature, "key encipherment": x509.KeyUsageFlags.keyEncipherment };
+const extendedUsages: Readonly<Record<string, string>> = { "client auth": x509.ExtendedKeyUsage.clientAuth, "server auth": x509.ExtendedKeyUsage.serverAuth };
+
+/** Makes a key and asks for a certificate for it: what a kubelet does when it joins. */
+export async function requestCertificate(what: { readonly commonName: string; readonly organizations: readonly string[]; readonly hosts?: readonly string[] }): Promise<RequestedKey> {
+  const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: new x509.Name([...what.organizations.map((organization) => ({ O: [organization] })), { CN: [what.commonName] }]).toString(),
+    keys,
+    signingAlgorithm: algorithm,
+    extensions: what.hosts === undefined ? [] : [new x509.SubjectAlternativeNameExtension(what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })))],
+  });
+  return { request: `${request.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
 }
 
 /** Reads a pair from `<folder>/<name>.{crt,key}`, or makes it and stores it there, the key for this user only. */

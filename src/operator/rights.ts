@@ -1,5 +1,5 @@
 import { definedResources } from "../api/index.ts";
-import { configGroup, group, journals, namespace, objects, operatorGroup } from "../api/names.ts";
+import { configGroup, group, journals, namespace, objects, operatorGroup, signers } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import { mergedRegistryCa } from "../core/controller-config-of.ts";
 import { guardNames, networkPolicyNames } from "./admission-policies.ts";
@@ -110,6 +110,10 @@ const controller: Rights = {
     rule("", ["pods"], ["list", "watch", "delete"]),
     rule("", ["pods/eviction"], ["create"]),
     rule("policy", ["poddisruptionbudgets"], ["list", "watch"]),
+    // Machines that join ask for certificates; which of them get one is a right of its own.
+    rule("certificates.k8s.io", ["certificatesigningrequests"], ["list", "watch"]),
+    rule("certificates.k8s.io", ["certificatesigningrequests/approval"], ["patch"]),
+    rule("certificates.k8s.io", ["signers"], ["approve"], [signers.kubeletClient, signers.kubeletServing]),
     // Who may read the metrics, the API server says.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),

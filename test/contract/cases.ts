@@ -1,6 +1,7 @@
 import { accessCases } from "./cases/access.ts";
 import { admissionCases } from "./cases/admission.ts";
 import { applyingCases } from "./cases/applying.ts";
+import { certificateRequestCases } from "./cases/certificate-requests.ts";
 import { creatingCases } from "./cases/creating.ts";
 import { customResourcesCases } from "./cases/custom-resources.ts";
 import { deletingCases } from "./cases/deleting.ts";
@@ -39,6 +40,7 @@ export const contractCases: readonly ContractCase[] = [
   ...customResourcesCases,
   ...schemaCases,
   ...accessCases,
+  ...certificateRequestCases,
   ...identityCases,
   ...policyCases,
   ...admissionCases,

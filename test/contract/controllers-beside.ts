@@ -1,5 +1,6 @@
 import type { ApiServer } from "../../src/apiserver/server.ts";
 import { runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
+import { certificateAuthority } from "../../src/kube/certificates.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { createKubeClient } from "../../src/kube/kube-client.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
@@ -12,7 +13,7 @@ export function runControllersBeside(server: ApiServer, rootCa: string): () => P
   const kube = createKubeClient({ transport: server.as({ name: "system:kube-controller-manager", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "cluster-controllers" });
   const ending = new AbortController();
   const events = createEventRecorder({ ...ports, kube, component: "cluster-controllers" });
-  const running = runClusterControllers({ ...ports, kube, events, rootCa, nodeMonitorGraceSeconds: 1e6 }, ending.signal);
+  const running = certificateAuthority({ name: "test-ca", ...ports }).then((authority) => runClusterControllers({ ...ports, kube, events, rootCa, authority, nodeMonitorGraceSeconds: 1e6 }, ending.signal));
   return async () => {
     ending.abort();
     await running;

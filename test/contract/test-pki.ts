@@ -62,8 +62,10 @@ export async function testAuthority(): Promise<TestAuthority> {
 }
 
 /** A request for a certificate as `spec.request` of a CertificateSigningRequest wants it. */
-export async function signingRequest(subject: string): Promise<string> {
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-  const request = await Pkcs10CertificateRequestGenerator.create({ name: subject, keys, signingAlgorithm: algorithm });
+export async function signingRequest(subject: string, more: { readonly names?: readonly { readonly type: "dns" | "ip" | "email" | "url"; readonly value: string }[]; readonly curve?: "P-256" | "P-384" | "P-521" } = {}): Promise<string> {
+  const own = { ...algorithm, namedCurve: more.curve ?? "P-256" };
+  const keys = await webcrypto.subtle.generateKey(own, true, ["sign", "verify"]);
+  const extensions = more.names === undefined ? [] : [new SubjectAlternativeNameExtension([...more.names])];
+  const request = await Pkcs10CertificateRequestGenerator.create({ name: subject, keys, signingAlgorithm: own, extensions });
   return Buffer.from(request.toString("pem")).toString("base64");
 }

@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import { createApiServer } from "../../src/apiserver/server.ts";
+import type { UserInfo } from "../../src/apiserver/schema/contract.ts";
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
 import { type Node, type Pod, kubernetes } from "../../src/api/kubernetes.ts";
@@ -54,6 +55,8 @@ export interface TestCluster {
   readonly kube: KubeClient;
   readonly clock: ReturnType<typeof skippableClock>;
   readonly signal: AbortSignal;
+  /** A client that speaks as somebody else. */
+  as(user: UserInfo): KubeClient;
   /** Resolves with the first state of an object that `holds`; fails with the last one seen after 10 s of real time. */
   until<T extends KubeObject>(resource: Resource<T>, key: { name: string; namespace?: string }, holds: (object: T | undefined) => boolean): Promise<T | undefined>;
   /** As `until`, for all objects of a kind. */
@@ -89,6 +92,7 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
     kube,
     clock,
     signal,
+    as: (user: UserInfo) => createKubeClient({ transport: server.as(user), clock, random: systemRandom, userAgent: "test" }),
     podsMade,
     neverReady: (_: Pod): boolean => false,
     exitOf: (_: Pod): number | undefined => undefined,

@@ -19,7 +19,7 @@ function admit(object: Record<string, unknown>, before?: KubeObject): { object: 
   const dropped = compiled.prune(own);
   compiled.applyDefaults(own);
   prepare(own, before);
-  return { object: own, dropped, errors: [...compiled.validate(own, before), ...validate(own, before)].map((error) => `${error.field}: ${error.message}`) };
+  return { object: own, dropped, errors: [...compiled.validate(own, before), ...validate(own, before, "")].map((error) => `${error.field}: ${error.message}`) };
 }
 
 const template = { metadata: { labels: { app: "a" } }, spec: { containers: [{ name: "c", image: "i:1" }] } };

@@ -23,6 +23,7 @@ import {
   type NameRule,
 } from "./object-validation.ts";
 import { base64OfBytes } from "./protobuf.ts";
+import { validateSigningRequest } from "./signing-request.ts";
 import { builtinTable } from "./tables.ts";
 
 const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;
@@ -42,7 +43,7 @@ interface KindOptions {
   /** `never`: the kind has no generation; `annotations`: they count as well. */
   readonly generation?: "never" | "annotations";
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void;
-  readonly validate?: (object: KubeObject, before: KubeObject | undefined) => readonly FieldError[];
+  readonly validate?: (object: KubeObject, before: KubeObject | undefined, subresource: string) => readonly FieldError[];
   readonly selectableFields?: ResourceDefinition["selectableFields"];
 }
 
@@ -79,12 +80,12 @@ function kind(group: string, version: string, name: string, options: KindOptions
     generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)) || (options.generation === "annotations" && !equalJson(before.metadata.annotations ?? {}, after.metadata.annotations ?? {})),
     prepare: options.prepare ?? (() => undefined),
     // Of an update the real server checks metadata twice, for all kinds and for this one, and tells both.
-    validate: (object, before) => [
+    validate: (object, before, subresource) => [
       ...(before === undefined ? [] : validateMetadata(object, before, options.name ?? subdomainName)),
       ...validateMetadata(object, before, options.name ?? subdomainName),
       ...(plainMetadata.has(group) ? [] : validateFinalizers(object)),
       ...(before !== undefined && judgedAnew.has(name) ? [...validateMetadata(object, undefined, options.name ?? subdomainName), ...validateFinalizers(object)] : []),
-      ...(options.validate?.(object, before) ?? []),
+      ...(options.validate?.(object, before, subresource) ?? []),
     ],
     selectableFields: options.selectableFields ?? {},
   };
@@ -724,10 +725,15 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
   kind("certificates.k8s.io", "v1", "CertificateSigningRequest", {
     shortNames: ["csr"],
     clusterScoped: true,
+    name: () => [],
     status: true,
     generation: "never",
     subresources: [{ name: "approval", verbs: ["get", "patch", "update"] }],
-    validate: (object, before) => [...requireFields(object, "", "spec.request", "spec.signerName"), ...requireFields(object, "", "spec.usages"), ...immutable(object, before, "spec")],
+    // Whatever is sent, what was asked for stays.
+    prepare: (object, before) => {
+      if (before !== undefined) object["spec"] = cloneJson(before["spec"]);
+    },
+    validate: validateSigningRequest,
     selectableFields: { "spec.signerName": text("spec", "signerName") },
   }),
 

@@ -157,7 +157,7 @@ export interface ResourceDefinition {
   /** Defaults and normalisation beyond the schema's (a Secret's stringData, a Pod's qosClass …). Changes `object` in place. */
   prepare(object: KubeObject, before: KubeObject | undefined): void;
   /** Rules beyond the schema's: metadata (name, labels, owners, finalizers), immutability, cross-field. `before` is undefined on create. */
-  validate(object: KubeObject, before: KubeObject | undefined): readonly FieldError[];
+  validate(object: KubeObject, before: KubeObject | undefined, subresource: string): readonly FieldError[];
   /** Values that a field selector may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
 }

@@ -1,6 +1,8 @@
 import { layoutOf } from "../../cluster/layout.ts";
 import { runClusterControllers } from "../../cluster/controllers/run-cluster-controllers.ts";
 import { systemFiles } from "../../ports/node/index.ts";
+import { certificateAuthority } from "../../kube/certificates.ts";
+import { clusterAuthority, clusterAuthorityPair } from "../../cluster/credentials.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { runComponent } from "../run-process.ts";
 
@@ -8,7 +10,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string" } });
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
-  return runComponent({ component: "cluster-controllers", kubeconfig: `${layout.pki}/cluster-controllers.kubeconfig`, reporter: "cluster-controllers" }, async (ports, signal) =>
-    runClusterControllers({ ...ports, rootCa: (await systemFiles.readText(layout.trustedAuthorities)) ?? "" }, signal),
-  );
+  return runComponent({ component: "cluster-controllers", kubeconfig: `${layout.pki}/cluster-controllers.kubeconfig`, reporter: "cluster-controllers" }, async (ports, signal) => {
+    const authority = await certificateAuthority({ name: clusterAuthority, ...ports, existing: await clusterAuthorityPair(systemFiles, layout, ports) });
+    return runClusterControllers({ ...ports, rootCa: (await systemFiles.readText(layout.trustedAuthorities)) ?? "", authority }, signal);
+  });
 }

@@ -1,3 +1,4 @@
+import type { Authority } from "../../kube/certificates.ts";
 import type { EventRecorder } from "../../kube/event-recorder.ts";
 import { type Controller, runControllers } from "../../kube/controller.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
@@ -14,6 +15,7 @@ import { jobController } from "./job-controller.ts";
 import { nodeLifecycleController } from "./node-lifecycle-controller.ts";
 import { endedPodsController } from "./ended-pods-controller.ts";
 import { replicaSetController } from "./replica-set-controller.ts";
+import { signingController } from "./signing-controller.ts";
 import { scheduler } from "./scheduler.ts";
 
 export interface ClusterControllersOptions extends Ports {
@@ -21,6 +23,8 @@ export interface ClusterControllersOptions extends Ports {
   readonly events: EventRecorder;
   /** PEM that every namespace gets as ConfigMap `kube-root-ca.crt`. */
   readonly rootCa: string;
+  /** Signs certificates of kubelets; without it nobody does. */
+  readonly authority?: Authority;
   /** A node that gives no sign of life for this long is unreachable. */
   readonly nodeMonitorGraceSeconds?: number;
   /** As many pods that have ended are kept. */
@@ -49,6 +53,7 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
     namespaceLifecycleController(),
     nodeLifecycleController(options.nodeMonitorGraceSeconds ?? defaultGraceSeconds),
     endedPodsController(options.endedPods ?? defaultEndedPods),
+    signingController(options.authority),
   ];
   const partial = new Set(controllers.flatMap(({ watches }) => watches.filter(({ selection }) => selection !== undefined).map(({ resource }) => resource.plural)));
   let collector: Promise<void> | undefined;

@@ -1,0 +1,171 @@
+import { type CertificateSigningRequest, type Node, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { annotations, namespace, nodeIdentity, objects } from "../api/names.ts";
+import { conditionOf } from "../api/object.ts";
+import { readCertificateRequest } from "../core/certificate-request-facts.ts";
+import { type CsrFacts, type CsrVerdict, type NodeOfName, judgeCsr } from "../core/judge-csr.ts";
+import type { KubeletRequest } from "../core/kubelet-request.ts";
+import { labelsOfJoin, poolOfNode } from "../core/pool-of-node.ts";
+import { slimNode } from "../core/slim.ts";
+import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
+import { isConflict, isNotFound } from "../kube/kube-error.ts";
+import { type Outcome, settled, waiting } from "../kube/outcome.ts";
+
+const indexes = {
+  /** By the node that the request is about. */
+  node: "node",
+  /** By who asks, of requests that were approved. */
+  approvedOf: "approved-of",
+  /** Of those that nothing was decided about: one list. */
+  open: "open",
+} as const;
+
+/** A machine that waits is looked at again for what no watch tells: others that have come. */
+const lookAgainSeconds = 60;
+
+const is = ({ status }: CertificateSigningRequest, type: string) => conditionOf(status?.conditions, type)?.status === "True";
+const isOpen = (request: CertificateSigningRequest) => !["Approved", "Denied", "Failed"].some((type) => is(request, type));
+
+function askedBy({ spec }: CertificateSigningRequest): KubeletRequest | undefined {
+  const reading = readCertificateRequest(spec.request);
+  return reading.verdict === "read" ? { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts } : undefined;
+}
+
+/** The nodes that a request is about: one, but for requests that nobody grants. */
+const nodesOf = (request: CertificateSigningRequest): readonly string[] => (askedBy(request)?.asked.commonNames ?? []).flatMap((name) => (name.startsWith(nodeIdentity.userPrefix) ? [name.slice(nodeIdentity.userPrefix.length)] : []));
+
+/** The pool of the account that a machine joins with; `undefined` where somebody else asks. */
+function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined {
+  const accounts = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}`;
+  return spec.username?.startsWith(accounts) === true ? spec.username.slice(accounts.length) : undefined;
+}
+
+/** What of a node decides about certificates; equal values need no new look. */
+const relevant = (node: Node | undefined) => (node === undefined ? "" : JSON.stringify([node.metadata.uid, node.metadata.labels, node.metadata.annotations?.[annotations.joinedPool], node.metadata.annotations?.[annotations.currentConfig] === undefined, node.status?.addresses, conditionOf(node.status?.conditions, "Ready")?.status]));
+
+/**
+ * Lets machines in: approves the certificate that a machine of a pool joins with and those that it asks for as a node, denies
+ * what nobody may have, and gives a node that has joined the labels of its pool, which its kubelet may not. Requests of
+ * anybody else are never touched.
+ */
+export function joinController(): Controller {
+  /** What was last told of a request that waits. */
+  const told = new Map<string, string>();
+
+  return {
+    name: "join",
+    watches: [
+      watching<CertificateSigningRequest>({
+        resource: kubernetes.CertificateSigningRequest,
+        indexes: {
+          [indexes.node]: nodesOf,
+          [indexes.approvedOf]: (request) => (is(request, "Approved") ? [request.spec.username ?? ""] : []),
+          [indexes.open]: (request) => (isOpen(request) ? [""] : []),
+        },
+      }),
+      watching<Node>({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: ({ key, before, after }, caches) => (relevant(before) === relevant(after) ? [] : keysOf(caches, indexes.node, key)),
+      }),
+      // A pool that is new may be what a machine waits for.
+      watching<MachineConfigPool>({ resource: MachineConfigPool, concerns: ({ before, after }, caches) => (before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : []) }),
+    ],
+    owns: ["CertificateSigningRequest.status.conditions", "Node.metadata.annotations/joined-pool"],
+
+    async reconcile(key, context): Promise<Outcome> {
+      const { caches, events } = context;
+      const request = caches.of(kubernetes.CertificateSigningRequest).get(key);
+      if (request === undefined || !isOpen(request)) told.delete(key);
+      if (request === undefined || request.metadata.deletionTimestamp !== undefined) return settled();
+      if (is(request, "Approved")) return welcome(request, context);
+      if (!isOpen(request)) return settled();
+
+      const verdict = judgeCsr(factsOf(request, caches));
+      switch (verdict.verdict) {
+        case "leave":
+          return settled();
+        case "approve":
+        case "deny":
+          await decide(request, verdict, context);
+          return settled();
+        case "wait":
+          if (told.get(key) !== verdict.message) events.event(request, { type: "Warning", reason: verdict.reason, message: `Not approved: ${verdict.message}` });
+          told.set(key, verdict.message);
+          return waiting(verdict.reason, verdict.message, lookAgainSeconds);
+      }
+    },
+  };
+}
+
+const keysOf = (caches: Caches, index: string, value: string): readonly string[] =>
+  caches
+    .of(kubernetes.CertificateSigningRequest)
+    .byIndex(index, value)
+    .map(({ metadata }) => metadata.name);
+
+function factsOf(request: CertificateSigningRequest, caches: Caches): CsrFacts {
+  const pools = caches.of(MachineConfigPool).list();
+  const nodes = caches.of(kubernetes.Node);
+  const name = nodesOf(request)[0];
+  const node = name === undefined ? undefined : nodes.get(name);
+  const approved = caches.of(kubernetes.CertificateSigningRequest).byIndex(indexes.approvedOf, request.spec.username ?? "");
+  const underWay = new Set(approved.flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined));
+  return {
+    namespace,
+    requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
+    request: askedBy(request),
+    pools: pools.map(({ metadata }) => metadata.name),
+    node: node === undefined ? undefined : nodeOfName(node, pools),
+    underWay: underWay.size,
+  };
+}
+
+function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName {
+  const membership = poolOfNode(node, pools);
+  const ready = conditionOf(node.status?.conditions, "Ready")?.status;
+  const addresses = node.status?.addresses ?? [];
+  return {
+    pool: membership.verdict === "member" ? membership.pool : undefined,
+    joinedPool: node.metadata.annotations?.[annotations.joinedPool],
+    // A kubelet that fell silent was heard before.
+    inService: ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
+    names: addresses.flatMap(({ type, address }) => (["Hostname", "InternalDNS", "ExternalDNS"].includes(type) ? [address] : [])),
+    addresses: addresses.flatMap(({ type, address }) => (["InternalIP", "ExternalIP"].includes(type) ? [address] : [])),
+  };
+}
+
+async function decide(request: CertificateSigningRequest, { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>, { kube, events, log, signal }: Context): Promise<void> {
+  const { name, resourceVersion } = request.metadata;
+  const condition = { type: verdict === "approve" ? "Approved" : "Denied", status: "True", reason, message };
+  try {
+    await kube.patch(kubernetes.CertificateSigningRequest, { name }, { type: "merge", body: { metadata: { resourceVersion }, status: { conditions: [...(request.status?.conditions ?? []), condition] } } }, { subresource: "approval", signal });
+  } catch (error) {
+    // Somebody else has written, or taken it away: the watch tells, and then it is looked at again.
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+    return;
+  }
+  log.info({ request: name, requester: request.spec.username, reason }, verdict === "approve" ? "certificate request approved" : "certificate request denied");
+  events.event(request, { type: verdict === "approve" ? "Normal" : "Warning", reason, message: `${condition.type}: ${message}` });
+}
+
+/** Gives the node of a machine that was let in the labels of its pool, once: whoever takes one away afterwards means it. */
+async function welcome(request: CertificateSigningRequest, { caches, kube, events, log, signal }: Context): Promise<Outcome> {
+  const pool = caches.of(MachineConfigPool).get(poolOfAccount(request) ?? "");
+  const [name = ""] = nodesOf(request);
+  const node = caches.of(kubernetes.Node).get(name);
+  if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined) return settled();
+  const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
+  // Somebody has made the node anew since, for another pool.
+  if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return settled();
+  const body = { metadata: { resourceVersion: node.metadata.resourceVersion, labels: labelsOfJoin(pool), annotations: { [annotations.joinedPool]: pool.metadata.name } } };
+  try {
+    await kube.patch(kubernetes.Node, { name }, { type: "merge", body }, { signal });
+  } catch (error) {
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+    return settled(1);
+  }
+  log.info({ node: name, pool: pool.metadata.name }, "node joined");
+  events.event(node, { type: "Normal", reason: "NodeJoined", message: `Joined pool ${pool.metadata.name}` });
+  return settled();
+}
