@@ -3,6 +3,7 @@ import { type TestCluster, skippableClock, startCluster } from "../../test/contr
 import { type CertificateSigningRequest, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import { mostUnderWay } from "../core/judge-csr.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { certificateAuthority, requestCertificate } from "../kube/certificates.ts";
 import { runControllers } from "../kube/controller.ts";
@@ -112,6 +113,19 @@ describe("machines that join", () => {
     await scene.ask(bootstrapper("worker"), "greedy", { organization: "system:masters" });
     expect((await scene.decided("greedy"))?.conditions?.[0]).toMatchObject({ type: "Denied", reason: "Malformed" });
     expect((await scene.untilAll(kubernetes.Event, {}, (events) => events.some(({ involvedObject }) => involvedObject.name === "greedy"))).filter(({ involvedObject }) => involvedObject.name === "greedy").map(({ type }) => type)).toEqual(["Warning"]);
+  });
+
+  test("more at once than may be under way are let in as others come", async () => {
+    const scene = await joinScene();
+    const names = Array.from({ length: mostUnderWay + 5 }, (_, index) => `w${index}`);
+    for (const name of names) await scene.ask(bootstrapper("worker"), `join-${name}`, { node: name });
+    const approved = async () => (await scene.kube.list(kubernetes.CertificateSigningRequest)).items.filter(({ status }) => (status?.conditions ?? []).some(({ type }) => type === "Approved"));
+    await scene.untilAll(kubernetes.Event, {}, (events) => new Set(events.filter(({ reason }) => reason === "TooManyUnderWay").map(({ involvedObject }) => involvedObject.name)).size === 5);
+    const first = await approved();
+    expect(first).toHaveLength(mostUnderWay);
+    for (const { metadata } of first.slice(0, 5)) await scene.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: metadata.name.slice("join-".length) } });
+    for (const name of names) await scene.decided(`join-${name}`);
+    expect(await approved()).toHaveLength(names.length);
   });
 
   test("a pool that comes later lets its machines in; requests of others are never touched", async () => {

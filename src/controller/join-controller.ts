@@ -22,13 +22,23 @@ const indexes = {
 
 /** A machine that waits is looked at again for what no watch tells: others that have come. */
 const lookAgainSeconds = 60;
+/** A machine that has come makes room for one, and not every one that is woken may take it. */
+const wokenAtOnce = 3;
 
 const is = ({ status }: CertificateSigningRequest, type: string) => conditionOf(status?.conditions, type)?.status === "True";
 const isOpen = (request: CertificateSigningRequest) => !["Approved", "Denied", "Failed"].some((type) => is(request, type));
 
-function askedBy({ spec }: CertificateSigningRequest): KubeletRequest | undefined {
+/** What was read of requests: each is looked at whenever another one of its pool is. */
+const readings = new WeakMap<CertificateSigningRequest, KubeletRequest | "unreadable">();
+
+function askedBy(request: CertificateSigningRequest): KubeletRequest | undefined {
+  const { spec } = request;
+  const known = readings.get(request);
+  if (known !== undefined) return known === "unreadable" ? undefined : known;
   const reading = readCertificateRequest(spec.request);
-  return reading.verdict === "read" ? { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts } : undefined;
+  const asked = reading.verdict === "read" ? { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts } : undefined;
+  readings.set(request, asked ?? "unreadable");
+  return asked;
 }
 
 /** The nodes that a request is about: one, but for requests that nobody grants. */
@@ -51,6 +61,17 @@ const relevant = (node: Node | undefined) => (node === undefined ? "" : JSON.str
 export function joinController(): Controller {
   /** What was last told of a request that waits. */
   const told = new Map<string, string>();
+  /** Requests that wait for others to have come. */
+  const crowded = new Set<string>();
+  /** Requests that were approved here, until the watch has told so. */
+  const granted = new Map<string, CertificateSigningRequest>();
+
+  /** Some that wait for room; who finds none waits again. */
+  function wake(): readonly string[] {
+    const woken = [...crowded].slice(0, wokenAtOnce);
+    for (const key of woken) crowded.delete(key);
+    return woken;
+  }
 
   return {
     name: "join",
@@ -66,7 +87,7 @@ export function joinController(): Controller {
       watching<Node>({
         resource: kubernetes.Node,
         keep: slimNode,
-        concerns: ({ key, before, after }, caches) => (relevant(before) === relevant(after) ? [] : keysOf(caches, indexes.node, key)),
+        concerns: ({ key, before, after }, caches) => (relevant(before) === relevant(after) ? [] : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake() : [])]),
       }),
       // A pool that is new may be what a machine waits for.
       watching<MachineConfigPool>({ resource: MachineConfigPool, concerns: ({ before, after }, caches) => (before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : []) }),
@@ -76,22 +97,26 @@ export function joinController(): Controller {
     async reconcile(key, context): Promise<Outcome> {
       const { caches, events } = context;
       const request = caches.of(kubernetes.CertificateSigningRequest).get(key);
+      crowded.delete(key);
+      if (request === undefined || !isOpen(request)) granted.delete(key);
       if (request === undefined || !isOpen(request)) told.delete(key);
       if (request === undefined || request.metadata.deletionTimestamp !== undefined) return settled();
       if (is(request, "Approved")) return welcome(request, context);
       if (!isOpen(request)) return settled();
 
-      const verdict = judgeCsr(factsOf(request, caches));
+      if (granted.has(key)) return settled();
+      const verdict = judgeCsr(factsOf(request, caches, [...granted.values()]));
       switch (verdict.verdict) {
         case "leave":
           return settled();
         case "approve":
         case "deny":
-          await decide(request, verdict, context);
+          if ((await decide(request, verdict, context)) && verdict.verdict === "approve") granted.set(key, request);
           return settled();
         case "wait":
           if (told.get(key) !== verdict.message) events.event(request, { type: "Warning", reason: verdict.reason, message: `Not approved: ${verdict.message}` });
           told.set(key, verdict.message);
+          if (verdict.reason === "TooManyUnderWay") crowded.add(key);
           return waiting(verdict.reason, verdict.message, lookAgainSeconds);
       }
     },
@@ -104,13 +129,15 @@ const keysOf = (caches: Caches, index: string, value: string): readonly string[]
     .byIndex(index, value)
     .map(({ metadata }) => metadata.name);
 
-function factsOf(request: CertificateSigningRequest, caches: Caches): CsrFacts {
+/** @param granted requests whose approval the cache may not show yet. */
+function factsOf(request: CertificateSigningRequest, caches: Caches, granted: readonly CertificateSigningRequest[]): CsrFacts {
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
   const name = nodesOf(request)[0];
   const node = name === undefined ? undefined : nodes.get(name);
   const approved = caches.of(kubernetes.CertificateSigningRequest).byIndex(indexes.approvedOf, request.spec.username ?? "");
-  const underWay = new Set(approved.flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined));
+  const alsoApproved = granted.filter(({ spec }) => spec.username === request.spec.username);
+  const underWay = new Set([...approved, ...alsoApproved].flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined));
   return {
     namespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -135,7 +162,8 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
   };
 }
 
-async function decide(request: CertificateSigningRequest, { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>, { kube, events, log, signal }: Context): Promise<void> {
+/** @returns `false`: somebody else was there first. */
+async function decide(request: CertificateSigningRequest, { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>, { kube, events, log, signal }: Context): Promise<boolean> {
   const { name, resourceVersion } = request.metadata;
   const condition = { type: verdict === "approve" ? "Approved" : "Denied", status: "True", reason, message };
   try {
@@ -143,10 +171,11 @@ async function decide(request: CertificateSigningRequest, { verdict, reason, mes
   } catch (error) {
     // Somebody else has written, or taken it away: the watch tells, and then it is looked at again.
     if (!isConflict(error) && !isNotFound(error)) throw error;
-    return;
+    return false;
   }
   log.info({ request: name, requester: request.spec.username, reason }, verdict === "approve" ? "certificate request approved" : "certificate request denied");
   events.event(request, { type: verdict === "approve" ? "Normal" : "Warning", reason, message: `${condition.type}: ${message}` });
+  return true;
 }
 
 /** Gives the node of a machine that was let in the labels of its pool, once: whoever takes one away afterwards means it. */
