@@ -4,6 +4,7 @@ import { measured } from "./measure-rows.ts";
 import { renderAndDrain } from "./render-and-drain-rows.ts";
 import { operatorRules } from "./operator-rows.ts";
 import { imageBuilds } from "./image-rows.ts";
+import { configServer } from "./server-rows.ts";
 import { stateKeeping } from "./state-rows.ts";
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
@@ -484,4 +485,4 @@ const machine: readonly Section[] = [
 ];
 
 /** Every rule: those of a machine, and those of the control plane. */
-export const sections: readonly Section[] = [...machine, ...baseRules, ...renderAndDrain, ...controlPlane, ...operatorRules, ...measured, ...stateKeeping, ...imageBuilds];
+export const sections: readonly Section[] = [...machine, ...baseRules, ...renderAndDrain, ...controlPlane, ...operatorRules, ...measured, ...stateKeeping, ...imageBuilds, ...configServer];
