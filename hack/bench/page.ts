@@ -6,6 +6,7 @@ import type { ControlPlaneFigures, ControlPlaneRuns } from "./control-plane/roll
 import type { DecisionFigures } from "./decisions.ts";
 import type { LargestFigures } from "./largest.ts";
 import type { MachineFigures } from "./machines.ts";
+import type { ServerFigures, ServerLoadFigures } from "./server.ts";
 
 export interface Environment {
   readonly cpus: number;
@@ -37,6 +38,7 @@ export interface Report {
   readonly apiServer?: Section<ApiServerFigures>;
   readonly books?: Section<BookFigures>;
   readonly builds?: Section<BuildFigures | "absent">;
+  readonly server?: Section<ServerFigures>;
   readonly controlPlane?: Section<ControlPlaneRuns>;
   readonly scale?: Section<ControlPlaneRuns>;
 }
@@ -55,7 +57,7 @@ function daemonRange(processes: RollOutFigures["memory"][number]["processes"], o
   return values.length === 0 ? "none" : `${Math.min(...values).toFixed(1)} – ${Math.max(...values).toFixed(1)}`;
 }
 
-function goals({ up, rollOuts, controlPlane, scale, books }: Report): string {
+function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): string {
   const rows: (string | number)[][] = [];
   if (rollOuts !== undefined) {
     const { writeToDesiredConfig: wait, memory } = rollOuts.figures;
@@ -74,6 +76,11 @@ function goals({ up, rollOuts, controlPlane, scale, books }: Report): string {
   if (first !== undefined) {
     const { node, machineConfigNode, drain, bytes } = budgetOf(first);
     rows.push(["requests that write, per machine and update: MachineConfigNode, Node and its target, drain", "≤ 8, 6 + 1, 4", `${machineConfigNode}, ${node}, ${drain}`], ["bodies of all requests, per machine and update", "≤ 40 KiB", `${bytes} KiB`]);
+  }
+  if (server !== undefined) {
+    const best = (encoding: string) => server.figures.loads.filter((load) => load.encoding === encoding).reduce((most, { answersPerSecond }) => Math.max(most, answersPerSecond), 0);
+    const small = server.figures.loads.some(({ encoding, answerBytes }) => encoding === "gzip" && answerBytes <= 300 * 1024);
+    rows.push(["configurations of 1.2 MiB served, as they are", "≥ 250 a second", thousands(best("identity"))], ["the same by gzip", small ? "≥ 1,500 a second" : "– (above 300 KiB)", thousands(best("gzip"))], ["processor time of an answer that is kept ready", "≤ 1.5 ms", `${Math.max(...server.figures.loads.map(({ cpuMs }) => cpuMs))} ms at most`]);
   }
   if (books !== undefined) {
     const { nodes, chaptersPerNode, chaptersMiB, writesPerUpdate, idle, readersMs } = books.figures;
@@ -295,11 +302,23 @@ ${table(
 )}`;
 }
 
+function serverText({ environment, figures: { configBytes, seconds, loads, baseline } }: Section<ServerFigures>): string {
+  const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(2)} MiB`;
+  const row = (what: string, { answerBytes, answersPerSecond, ms, cpuMs, resident }: ServerLoadFigures) => [what, mebibytes(answerBytes), thousands(answersPerSecond), `${ms.median} / ${ms.p99} ms`, `${cpuMs} ms`, `${resident} MiB`];
+  return `## The config server
+
+${measuredOn(environment)} One rendered configuration of ${mebibytes(configBytes)} (250 files, 60 units), Ignition 3.5, over TLS 1.3 on loopback; the server in one process, all clients in
+another, on the same CPUs. Each client asks again over its connection as soon as it has its answer, for ${seconds} s; nobody is asked for a credential. Baseline: the same server, in the
+same run, that makes every answer when it is asked for. Memory is of the server's process, at the end of each load; it is not started anew in between.
+
+${table(["", "answer", "answers / s", "median / 99 %", "CPU of one answer", "memory"], [row("baseline: made for each request, identity, 1 client", baseline), ...loads.map((load) => row(`${load.encoding}, ${thousands(load.clients)} ${load.clients === 1 ? "client" : "clients"}`, load))])}`;
+}
+
 /** The page, from what was measured and nothing else. */
 export function page(report: Report): string {
   const parts = [
     "# Benchmarks\n\nWritten by `make bench` from what it measured; the raw figures are in [benchmarks.json](benchmarks.json). No test asserts a figure.",
-    report.up === undefined && report.rollOuts === undefined && report.controlPlane === undefined && report.books === undefined ? undefined : goals(report),
+    report.up === undefined && report.rollOuts === undefined && report.controlPlane === undefined && report.books === undefined && report.server === undefined ? undefined : goals(report),
     report.rollOuts === undefined ? undefined : rollOutText(report.rollOuts),
     report.up === undefined ? undefined : upText(report.up),
     report.decisions === undefined ? undefined : decisionText(report.decisions),
@@ -308,6 +327,7 @@ export function page(report: Report): string {
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
     report.books === undefined ? undefined : bookText(report.books),
     report.builds === undefined || report.builds.figures === "absent" ? undefined : buildText(report.builds.environment, report.builds.figures),
+    report.server === undefined ? undefined : serverText(report.server),
     report.controlPlane === undefined ? undefined : controlPlaneText("A roll-out to many machines", report.controlPlane),
     report.scale === undefined ? undefined : controlPlaneText("The same at scale", report.scale),
   ];

@@ -9,8 +9,6 @@ import { identityOf, isLoopback } from "./https-listener.ts";
 const lookMs = 1000;
 /** Bytes of a body that are encrypted at once: whoever reads slowly costs this much memory, and not the whole of it. */
 const sliceBytes = 256 * 1024;
-/** Requests of one connection. */
-const mostRequests = 1000;
 
 const problem = (status: number, reason: string, message: string): string => {
   const words = { 400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large" }[status] ?? "Bad Request";
@@ -59,7 +57,6 @@ export const configListen: ListenConfig = async (options, handle) => {
   // Where Node leaves out what is above the count, one more shows that there are too many.
   server.maxHeadersCount = limits.headers + 1;
   server.maxConnections = limits.connections;
-  server.maxRequestsPerSocket = mostRequests;
 
   let isClosing = false;
   const sockets = new Set<Socket>();
