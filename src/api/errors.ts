@@ -11,6 +11,14 @@ export const errorCodes = {
     meaning: "The machine cannot get the operating system image that it should have.",
     remedy: "Check the image reference in osImageURL and that the machine's registry has it.",
   },
+  MCO_IGNITION_REFUSED: {
+    meaning: "A machine cannot be made what its first configuration says.",
+    remedy: "Read the reason: it names the part; mend the MachineConfig that brings it and add the machine again.",
+  },
+  MCO_IGNITION_FETCH_FAILED: {
+    meaning: "The configuration of a machine that joins cannot be fetched.",
+    remedy: "Read the reason: the config server, its certificate, or the token that the machine shows; the machine tries again.",
+  },
   MCO_HOST_READ_ONLY: {
     meaning: "A path below /usr belongs to the OS image and cannot be written.",
     remedy: "Put the file below /etc or /var, or into the OS image.",

@@ -1,14 +1,17 @@
 import { createHash, randomUUID } from "node:crypto";
 import { lstat, readlink, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { McoError } from "../../api/errors.ts";
+import { hostPaths } from "../../api/names.ts";
 import { withPasswordField } from "../accounts.ts";
 import { mergeEtc } from "../etc-merge.ts";
 import type { Deployment, Host, HostEntry, Machine, OsAbilities, Ownership } from "../host.ts";
+import type { NewRoot } from "../ignition/new-root.ts";
 import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
+import { directoryRoot } from "./directory-root.ts";
 import { type Disk, systemDisk } from "./disk.ts";
-import { absentIsDone, copyTree, eachOf, ensureFolder, linkDurably, readJson, readTextIfThere, removeTree, statIfThere, storeJson } from "./durable-writes.ts";
+import { absentIsDone, copyTree, eachOf, ensureFolder, linkDurably, readJson, readTextIfThere, removeTree, statIfThere, storeJson, unlinkBoth } from "./durable-writes.ts";
 import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
 import { pullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
@@ -171,6 +174,17 @@ export interface DirectoryMachine extends Machine {
   /** Lays the OS image down when the folder holds no machine yet. `fips`: what its kernel says of FIPS mode. */
   provision(deployment: Deployment, kernel?: { readonly fips?: boolean }): Promise<void>;
   bootId(): Promise<string>;
+  /** Forgets the machine that the folder holds, so that it can be provisioned anew. */
+  wipe(): Promise<void>;
+  /** The root that was provisioned, for a first boot to change. */
+  newRoot(): NewRoot;
+  /**
+   * The same as one folder without links to elsewhere, for a program that knows no mounts. What is interrupted leaves a machine
+   * that has to be wiped.
+   */
+  asOneFolder(work: (folder: string) => Promise<void>): Promise<void>;
+  /** Makes the enablement of the units that Ignition's presets name what these say, as systemd does at a first boot. */
+  presetNew(): Promise<void>;
   failToFinalise(reason: string): Promise<void>;
   breakUnits(names: readonly string[]): Promise<void>;
 }
@@ -283,6 +297,35 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
     async bootId() {
       return (await parts.loadState()).bootId;
     },
+    async wipe() {
+      // Without its state it is no machine any more, whatever else is left.
+      await unlinkBoth(disk, parts.statePath);
+      await disk.sync(directory);
+      for (const name of ["rootfs", "units.json", "made.json", "owners.json"]) await unlinkBoth(disk, join(directory, name));
+      await removeTree(disk, join(directory, "sysroot"));
+    },
+    newRoot: () => directoryRoot({ root: parts.root, mounts: parts.mounts, disk, files: parts.files, units: parts.model }),
+    async asOneFolder(work) {
+      const folder = join(deployFolder, (await parts.loadState()).booted);
+      for (const [name, at] of Object.entries(parts.mounts)) {
+        await disk.unlink(join(folder, name));
+        await disk.rename(at, join(folder, name));
+      }
+      await work(folder);
+      for (const [name, at] of Object.entries(parts.mounts)) {
+        await disk.rename(join(folder, name), at);
+        await disk.symlink(relative(folder, at), join(folder, name));
+      }
+      await disk.sync(folder);
+    },
+    async presetNew() {
+      const preset = await parts.files.read(hostPaths.ignitionPreset, never);
+      const lines = preset?.kind === "file" ? new TextDecoder().decode(preset.contents).split("\n") : [];
+      for (const line of lines) {
+        const [, unit = "", ...instances] = line.split(" ");
+        for (const name of instances.length === 0 ? [unit] : instances.map((instance) => unit.replace("@.", `@${instance}.`))) if (name !== "") await parts.model.preset(name, never);
+      }
+    },
     async failToFinalise(reason) {
       await parts.storeFaults({ ...(await parts.loadFaults()), finalise: reason });
     },
@@ -353,6 +396,8 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
   });
 
   return {
+    root,
+    mounts,
     files,
     model,
     locate,
