@@ -83,6 +83,10 @@ export const errorCodes = {
     meaning: "A cluster already runs in this folder.",
     remedy: "Use it, end it with `mco down`, or choose another folder with --dir.",
   },
+  MCO_POOL_ABSENT: {
+    meaning: "There is no pool of this name for a machine to join.",
+    remedy: "Name one that is there ('kubectl get mcp' lists them), or make it first.",
+  },
   MCO_CLUSTER_ABSENT: {
     meaning: "No cluster runs in this folder.",
     remedy: "Start one with `mco up`, or name its folder with --dir.",

@@ -84,6 +84,8 @@ export interface HostRecord {
   readonly name: string;
   readonly pool: string;
   readonly index: number;
+  /** It began empty, with a pointer to the config server alone; the others were born with credentials and a Node. */
+  readonly joins?: true;
 }
 
 /** Common name under which the API server asks kubelets for logs. */

@@ -6,6 +6,7 @@ import type { Ports } from "../ports/index.ts";
 import type { Child, Processes } from "../ports/process.ts";
 import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
+import { pointerPath } from "./host/install-machine.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
 import { type Addresses, type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports, readRecord } from "./layout.ts";
 
@@ -33,6 +34,11 @@ export interface UpOptions extends Ports {
   readonly forward: Forward;
   /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
+  /**
+   * The pointer that an empty machine begins with, with a token for this machine alone; tokens that it had before are good no
+   * more. `undefined` where the cluster has no config server: then its machines are born with credentials.
+   */
+  readonly issuePointer: (host: HostRecord, signal: AbortSignal) => Promise<string | undefined>;
   readonly onProgress: (line: string) => void;
 }
 
@@ -130,22 +136,52 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
 
   let ready = false;
   async function startHost(host: HostRecord): Promise<void> {
-    await hostCredentials(files, layout, credentials, { name: host.name, address: addresses.host(host.index) });
     await files.makeDirectory(layout.host(host.name));
-    await options.registerMachine(host, stopping.signal);
+    if (host.joins !== true) {
+      await hostCredentials(files, layout, credentials, { name: host.name, address: addresses.host(host.index) });
+      await options.registerMachine(host, stopping.signal);
+    }
     supervise(`host-${host.name}`, ["host", "run", host.name, "--dir", layout.directory, "--index", String(host.index)]);
   }
 
-  const addHost: ControlHandler = async (verb, argument) => {
-    if (verb !== "add-host") throw new Error(`the supervisor does not know "${verb}"`);
-    const pool = argument;
+  async function writePointer(host: HostRecord): Promise<boolean> {
+    const pointer = await options.issuePointer(host, stopping.signal);
+    if (pointer !== undefined) await files.write(pointerPath(layout.host(host.name)), pointer, { mode: 0o600 });
+    return pointer !== undefined;
+  }
+
+  async function addHost(pool: string): Promise<HostRecord> {
     const prefix = pool === "master" ? "master" : pool;
     const number = Math.max(-1, ...hosts.filter(({ name }) => name.startsWith(`${prefix}-`)).map(({ name }) => Number(name.slice(prefix.length + 1)))) + 1;
-    const host: HostRecord = { name: `${prefix}-${number}`, pool, index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1 };
-    hosts = [...hosts, host];
-    await startHost(host);
-    await writeRecord();
-    return host;
+    const begun: HostRecord = { name: `${prefix}-${number}`, pool, index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1 };
+    // Its name and its address are taken from now on, whoever else is added meanwhile.
+    hosts = [...hosts, begun];
+    try {
+      const host: HostRecord = (await writePointer(begun)) ? { ...begun, joins: true } : begun;
+      hosts = hosts.map((other) => (other === begun ? host : other));
+      // Known before it is started: whoever comes after a crash finds it.
+      await writeRecord();
+      await startHost(host);
+      await writeRecord();
+      return host;
+    } catch (error) {
+      hosts = hosts.filter(({ name }) => name !== begun.name);
+      throw error;
+    }
+  }
+
+  const control: ControlHandler = async (verb, argument) => {
+    switch (verb) {
+      case "add-host":
+        return addHost(argument);
+      case "issue-pointer": {
+        const host = hosts.find(({ name, joins }) => name === argument && joins === true);
+        if (host === undefined) throw new Error(`no machine "${argument}" joins`);
+        return { issued: await writePointer(host) };
+      }
+      default:
+        throw new Error(`the supervisor does not know "${verb}"`);
+    }
   };
 
   const onAbort = () => stopping.abort(signal.reason);
@@ -177,7 +213,7 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     // One address for the config servers of all control-plane machines, as a load balancer gives it.
     const configServers = () => hosts.filter(({ pool }) => pool === "master").map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
     await options.forward({ host: addresses.configServer, port: ports.configServer, to: configServers, log }, stopping.signal);
-    await options.serveControl(addHost, stopping.signal);
+    await options.serveControl(control, stopping.signal);
     ready = true;
     onReady(await writeRecord());
     await new Promise<void>((resolve) => (stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true })));

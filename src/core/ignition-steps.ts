@@ -1,4 +1,4 @@
-import type { Directory, File, IgnitionConfig, Link, Node, Owner, Passwd, Resource, Unit } from "../ignition/index.ts";
+import type { Directory, File, IgnitionConfig, Link, Node, Owner, Passwd, Unit } from "../ignition/index.ts";
 
 /** One thing that a first boot does to a root file system, in the order in which they are to be done. */
 export type IgnitionStep =
@@ -89,11 +89,6 @@ function presets(units: readonly Unit[]): readonly IgnitionStep[] {
     // As Ignition asks for it: several words are no unit that could be enabled.
     return { do: "preset", line: `${verb} ${words}`, disables: verb === "enable" ? undefined : words };
   });
-}
-
-/** Where bytes come from that a step needs, and must be there before the first step is done. */
-export function resourcesOf(config: IgnitionConfig): readonly Resource[] {
-  return (config.storage?.files ?? []).flatMap(({ contents, append = [] }) => [...(contents?.source === undefined ? [] : [contents]), ...append]);
 }
 
 /** Names of users and groups by which a step says whose something is. */

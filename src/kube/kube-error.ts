@@ -36,6 +36,8 @@ export const isAlreadyExists = (error: unknown): error is KubeError => hasReason
 export const isExpired = (error: unknown): error is KubeError => hasReason(error, "Expired", "Gone") || (error instanceof KubeError && error.httpStatus === 410);
 export const isInvalid = (error: unknown): error is KubeError => hasReason(error, "Invalid", "BadRequest");
 export const isForbidden = (error: unknown): error is KubeError => hasReason(error, "Forbidden", "Unauthorized");
+/** Whoever asks is not known, or not any more. */
+export const isUnauthorized = (error: unknown): error is KubeError => error instanceof KubeError && error.httpStatus === 401;
 export const isTooManyRequests = (error: unknown): error is KubeError => error instanceof KubeError && error.httpStatus === 429;
 
 /** A budget forbids an eviction: that is an answer, and no server under load (kubernetes/kubernetes pkg/registry/core/pod/storage/eviction.go, v1.34). */

@@ -68,7 +68,7 @@ export async function openWorkshop(): Promise<Workshop> {
     ours: (config, before) =>
       outcome(before, async (machine) => {
         const fetched = await fetchConfig(config, { fetch: fetchDocument, clock: systemClock, random: systemRandom, log: silentLogger, userAgent: "test", onTrouble: () => undefined }, never);
-        await applyIgnition(fetched.config, { root: machine.newRoot(), clock: systemClock, bootId: await machine.bootId(), bytesOf: (resource) => fetched.bytesOf(resource) }, never);
+        await applyIgnition(fetched, { root: machine.newRoot(), clock: systemClock, bootId: await machine.bootId() }, never);
       }),
     close: () => rmSync(folder, { recursive: true, force: true }),
   };

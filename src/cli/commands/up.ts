@@ -6,6 +6,7 @@ import { McoError } from "../../api/errors.ts";
 import { kubernetes } from "../../api/kubernetes.ts";
 import { type KubeObject, conditionOf } from "../../api/object.ts";
 import { type ApiServerKind, type Layout, addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
+import { issuePointer } from "../../cluster/issue-pointer.ts";
 import { registerMachine } from "../../cluster/machine-node.ts";
 import { installManifests } from "../../operator/install-manifests.ts";
 import { registryHost } from "../../cluster/cluster-registry.ts";
@@ -146,7 +147,7 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
         files: systemFiles,
         processes: systemProcesses,
         program: [process.execPath, "--disable-warning=ExperimentalWarning", bundle],
-        environment: Object.fromEntries(["PATH", "HOME", "MCO_LOG_LEVEL"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
+        environment: Object.fromEntries(["PATH", "HOME", "XDG_CACHE_HOME", "MCO_IGNITION_BINARIES", "MCO_LOG_LEVEL"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
         version,
         pid: process.pid,
         portIsFree,
@@ -159,6 +160,11 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
           if (chosen.operator) await applyAll(await asAdmin(), [...installManifests({ image: suiteImage(version), osImage, version, arguments: ["--config-server-address", addresses.configServer] }), ...(registry === undefined ? [] : imageModeManifests(registry))], until);
         },
         registerMachine: async (host, until) => registerMachine(await asAdmin(), host, until),
+        issuePointer: async (host, until) => {
+          const record = await readRecord(systemFiles, layout);
+          if (record === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
+          return issuePointer(await asAdmin(), host, { ...ports, address: addressesOf(record.network).configServer }, until);
+        },
         onProgress: (line) => tell(chosen, `  ${line}`),
       },
       stopping.signal,

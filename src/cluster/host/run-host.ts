@@ -1,7 +1,7 @@
 import { timestampOf } from "../../api/object.ts";
-import { type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
+import { type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
 
-import type { ControlHandler, Deployment, Machine } from "../../host/host.ts";
+import type { ControlHandler, Machine } from "../../host/host.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { isAlreadyExists, retryAfterMs } from "../../kube/kube-error.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
@@ -19,18 +19,35 @@ export interface HostOptions extends Ports {
   readonly nodeName: string;
   readonly address: string;
   readonly directory: string;
-  readonly kube: KubeClient;
   readonly files: Files;
   readonly processes: Processes;
-  readonly machine: Machine & { provision(deployment: Deployment): Promise<void>; bootId(): Promise<string> };
-  readonly os: Deployment;
+  readonly machine: Machine;
+  /** Puts a system on the machine, where it has none. */
+  readonly install: (tell: Tell, signal: AbortSignal) => Promise<void>;
+  /** What waits for nothing but the system, before the kubelet starts; it may ask for a reboot. */
+  readonly beforeKubelet: (signal: AbortSignal) => Promise<void>;
+  /** Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that. */
+  readonly enter: (tell: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
+  /** What its logs are served with, once its Node says who it is. */
+  readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
+  /** Taints that the Node begins with. */
+  readonly taints: readonly Taint[];
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
   readonly listen: Listen;
-  readonly tls: TlsFiles;
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly version: string;
   readonly architecture: string;
+}
+
+/** Says how far a machine is that is no member yet, in a word and for people. */
+export type Tell = (state: "fetching" | "waiting" | "installing" | "joining" | "refused", reason: string) => void;
+
+/** What a machine has that is a member of the cluster. */
+interface Membership {
+  readonly kube: KubeClient;
+  readonly pods: WatchCache<Pod>;
+  readonly workerOptions: PodWorkerOptions;
 }
 
 /** How often the node says that it lives, and how long a pod may take to end at a reboot. */
@@ -45,28 +62,46 @@ const apiRetry = { firstMs: 500, lastMs: 5_000, spread: 0.2 };
  * children. Runs until `signal` aborts, then shuts the machine down in order.
  */
 export async function runHost(options: HostOptions, signal: AbortSignal): Promise<void> {
-  const { kube, clock, random, log, machine, nodeName } = options;
+  const { clock, random, log, machine, nodeName } = options;
   const podsFolder = `${options.directory}/pods`;
-  const workerOptions: PodWorkerOptions = { ...options, hostAddress: options.address, hostRoot: `${options.directory}/rootfs`, podsFolder, starts: new Map() };
+  const starts: PodWorkerOptions["starts"] = new Map();
+  let membership: Membership | undefined;
+  /** How far the machine is on its way to be one. */
+  let journey: { readonly state: string; readonly reason: string } | undefined;
   const workers = new Map<string, PodWorker>();
   const terminating = new Map<string, Promise<void>>();
   /** `off`: as after a failure; nothing runs and nothing is reported. */
   let power: "on" | "booting" | "goingDown" | "off" = "off";
   let bootId = "";
   let transition: Promise<void> = Promise.resolve();
+  /** Ends what a start waits for, when the machine goes down in the middle of it. */
+  let going = new AbortController();
+  const background: Promise<void>[] = [];
 
   // A host process that was killed is a machine that lost its power: only an orderly end leaves this mark.
   const orderlyEnd = `${options.directory}/orderly-end`;
   const endedInOrder = (await options.files.stat(orderlyEnd)) !== undefined;
   await options.files.remove(orderlyEnd);
 
-  await machine.provision(options.os);
   await options.files.remove(podsFolder);
 
-  const pods = new WatchCache<Pod>({ kube, resource: kubernetes.Pod, selection: { fieldSelector: `spec.nodeName=${nodeName}` }, clock, random, log });
-  pods.onChange(({ key }) => syncPod(key));
+  const tell: Tell = (state, reason) => {
+    if (journey?.state !== state || journey.reason !== reason) log.info({ state, reason }, "on the way into the cluster");
+    journey = { state, reason };
+  };
 
-  function syncPod(key: string): void {
+  /** The machine is a member from here on, whatever its power does. */
+  function become(kube: KubeClient): Membership {
+    const pods = new WatchCache<Pod>({ kube, resource: kubernetes.Pod, selection: { fieldSelector: `spec.nodeName=${nodeName}` }, clock, random, log });
+    const workerOptions: PodWorkerOptions = { ...options, kube, hostAddress: options.address, hostRoot: `${options.directory}/rootfs`, podsFolder, starts };
+    const made = { kube, pods, workerOptions };
+    pods.onChange(({ key }) => syncPod(made, key));
+    background.push(pods.run(signal), heartbeat(kube), serveLogs(made));
+    journey = undefined;
+    return made;
+  }
+
+  function syncPod({ pods, workerOptions }: Membership, key: string): void {
     if (power !== "on") return;
     const pod = pods.get(key);
     for (const [uid, worker] of workers) {
@@ -119,18 +154,54 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     await Promise.all(terminating.values());
   }
 
-  const isGoingDownAgain = () => power === "goingDown";
+  const isInterrupted = () => power !== "booting";
 
   async function start(orderly: boolean): Promise<void> {
     power = "booting";
-    await unmountBelow(options.directory, options, signal);
-    ({ bootId } = await machine.boot({ orderly }));
-    log.info({ bootId }, "booted");
-    // Settling may want the machine to boot once more before anything else runs on it.
-    if (isGoingDownAgain()) return;
+    going = new AbortController();
+    const until = AbortSignal.any([signal, going.signal]);
+    try {
+      await options.install(tell, until);
+      await unmountBelow(options.directory, options, signal);
+      ({ bootId } = await machine.boot({ orderly }));
+      log.info({ bootId }, "booted");
+      // Settling may want the machine to boot once more before anything else runs on it, and so may its first boot.
+      if (isInterrupted()) return;
+      await options.beforeKubelet(until);
+      if (isInterrupted()) return;
+      const entered = membership ?? (await enter(until));
+      if (entered === "lost") return await start(false);
+      membership = entered;
+    } catch (error) {
+      if (going.signal.aborted && !signal.aborted) return;
+      throw error;
+    }
+    if (isInterrupted()) return;
     power = "on";
-    await writeNode(true, "KubeletReady", "the kubelet is ready");
-    for (const pod of pods.list()) syncPod(`${pod.metadata.namespace}/${pod.metadata.name}`);
+    const { kube, pods } = membership;
+    await writeNode(kube, true, "KubeletReady", "the kubelet is ready");
+    for (const pod of pods.list()) syncPod(membership, `${pod.metadata.namespace}/${pod.metadata.name}`);
+  }
+
+  /** Tries until it is a member: a server that is away is no reason to boot again. */
+  async function enter(until: AbortSignal): Promise<Membership | "lost"> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const kube = await options.enter(tell, until);
+        return kube === "lost" ? kube : become(kube);
+      } catch (error) {
+        until.throwIfAborted();
+        tell("waiting", error instanceof Error ? error.message : String(error));
+        log.warn({ error }, "not in the cluster, trying again");
+        await clock.sleep(backedOff(random, failures, apiRetry), until);
+      }
+    }
+  }
+
+  /** The machine goes down: what waits for something else waits no more. */
+  function leave(next: "goingDown" | "off"): void {
+    power = next;
+    going.abort(new Error("the machine goes down"));
   }
 
   /** Runs transitions one after the other; what comes in while one runs, waits. */
@@ -150,19 +221,19 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   }
 
   async function shutdown(): Promise<void> {
-    power = "goingDown";
-    await writeNode(false, "KubeletNotReady", "node is shutting down").catch(() => undefined);
+    leave("goingDown");
+    if (membership !== undefined) await writeNode(membership.kube, false, "KubeletNotReady", "node is shutting down").catch(() => undefined);
     await stopAll(shutdownGraceMs);
   }
 
   const control: ControlHandler = async (verb, because) => {
     switch (verb) {
       case "status":
-        return { power, bootId };
+        return { power, bootId, ...journey };
       case "reboot":
         if (power !== "on" && power !== "booting") return { accepted: false };
         log.info({ because }, "reboot requested");
-        power = "goingDown";
+        leave("goingDown");
         then(async () => {
           await shutdown();
           await start(true);
@@ -170,7 +241,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
         return { accepted: true };
       case "power-cut":
         log.info({ because }, "power cut");
-        power = "goingDown";
+        leave("goingDown");
         then(async () => {
           await stopAll(0);
           await start(false);
@@ -178,7 +249,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
         return { accepted: true };
       case "fail":
         log.info({ because }, "failing");
-        power = "off";
+        leave("off");
         then(() => stopAll(0));
         return { accepted: true };
       case "fail-to-finalise":
@@ -193,10 +264,10 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     }
   };
 
-  async function writeNode(ready: boolean, reason: string, message: string): Promise<void> {
+  async function writeNode(kube: KubeClient, ready: boolean, reason: string, message: string): Promise<void> {
     for (let failures = 1; ; failures += 1) {
       try {
-        await registerNode();
+        await registerNode(kube);
         await updateObject(kube, kubernetes.Node, { name: nodeName }, (node) => ({ status: statusOf(node, ready, reason, message) }), { subresource: "status", owner: "kubelet", signal });
         return;
       } catch (error) {
@@ -207,7 +278,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     }
   }
 
-  async function registerNode(): Promise<void> {
+  async function registerNode(kube: KubeClient): Promise<void> {
     const labels = { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", "kubernetes.io/arch": options.architecture, "node.openshift.io/os_id": "mco" };
     const existing = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
     if (existing !== undefined) {
@@ -216,7 +287,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
       return;
     }
     try {
-      await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: nodeName, labels } }, { owner: "kubelet", signal });
+      await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: nodeName, labels }, spec: options.taints.length === 0 ? {} : { taints: [...options.taints] } }, { owner: "kubelet", signal });
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
@@ -261,7 +332,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
 
   const timestamp = () => timestampOf(clock.now());
 
-  async function heartbeat(): Promise<void> {
+  async function heartbeat(kube: KubeClient): Promise<void> {
     const key = { name: nodeName, namespace: "kube-node-lease" };
     let statusAt = clock.monotonic();
     let failures = 0;
@@ -279,7 +350,7 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
           failures = 0;
           const takenForLost = node?.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
           if (power === "on" && (takenForLost || clock.monotonic() - statusAt > statusMs)) {
-            await writeNode(true, "KubeletReady", "the kubelet is ready");
+            await writeNode(kube, true, "KubeletReady", "the kubelet is ready");
             statusAt = clock.monotonic();
           }
         } catch (error) {
@@ -293,20 +364,33 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     }
   }
 
+  /** As soon as there is something to serve with, and never given up. */
+  async function serveLogs({ kube, pods }: Membership): Promise<void> {
+    for (let failures = 1; !signal.aborted; failures += 1) {
+      try {
+        await options.listen(
+          { host: options.address, port: ports.kubelet, tls: await options.serving(kube, signal) },
+          async (request, client, requestSignal) => {
+            if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
+            if (client.commonName !== kubeletClientName && !client.organizations.includes("system:masters")) return { status: 403, headers: {}, body: "Forbidden\n" };
+            return logResponse(request, { files: options.files, clock, podOf: (key) => pods.get(key), logFile: (pod, container) => `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log` }, requestSignal);
+          },
+          signal,
+        );
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.warn({ error }, "logs are not served, trying again");
+        await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
+      }
+    }
+  }
+
   await options.serveControl(control, signal);
-  await options.listen(
-    { host: options.address, port: ports.kubelet, tls: options.tls },
-    async (request, client, requestSignal) => {
-      if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
-      if (client.commonName !== kubeletClientName && !client.organizations.includes("system:masters")) return { status: 403, headers: {}, body: "Forbidden\n" };
-      return logResponse(request, { files: options.files, clock, podOf: (key) => pods.get(key), logFile: (pod, container) => `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log` }, requestSignal);
-    },
-    signal,
-  );
-  const watching = pods.run(signal);
   then(() => start(endedInOrder));
-  await Promise.all([heartbeat(), watching, transition]);
+  await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true })));
   await transition.catch(() => undefined);
+  await Promise.all(background);
   power = "off";
   await stopAll(shutdownGraceMs);
   const patience = clock.deadline(shutdownGraceMs);

@@ -2,7 +2,7 @@ import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
 import { applyAccounts } from "../../core/ignition-accounts.ts";
 import { type IgnitionStep, ignitionSteps, ownersNamed } from "../../core/ignition-steps.ts";
-import type { IgnitionConfig, Node, Resource } from "../../ignition/index.ts";
+import { type IgnitionConfig, type Node, type Resource, decodeContents } from "../../ignition/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { accountLine } from "../accounts.ts";
 import type { Ownership, PlainFile } from "../host.ts";
@@ -13,8 +13,6 @@ export interface ApplyOptions {
   readonly clock: Clock;
   /** The boot that does it, for the report that it leaves. */
   readonly bootId: string;
-  /** The bytes of a resource, fetched, verified and decompressed already. */
-  readonly bytesOf: (resource: Resource) => Uint8Array;
 }
 
 const resultPath = "/etc/.ignition-result.json";
@@ -23,10 +21,11 @@ const rootOwned = { uid: 0, gid: 0 } as const;
 const plainFolder: Ownership = { mode: 0o755, ...rootOwned };
 const fileMode = 0o644;
 const dayMs = 86_400_000;
+const maxBytes = 32 * 1024 * 1024;
 
 /**
  * Makes a root file system what a configuration says, as Ignition's stage `files` does (coreos/ignition
- * internal/exec/stages/files, main). Once: what is interrupted is begun anew on a root that is as it was before.
+ * internal/exec/stages/files, main). `config`: one that refers to nothing any more. Once: what is interrupted is begun anew on a root that is as it was before.
  *
  * @throws McoError `MCO_IGNITION_REFUSED` where the machine cannot be made so.
  */
@@ -43,6 +42,13 @@ export async function applyIgnition(config: IgnitionConfig, options: ApplyOption
   }
   if (presets.length > 0) await append(hostPaths.ignitionPreset, presets.map((line) => `${line}\n`).join(""), root, signal);
   await leaveReport(options, signal);
+}
+
+/** Of what was fetched everything is at hand, and was verified. */
+function bytesOf(resource: Resource): Uint8Array {
+  const contents = decodeContents(resource, { maxBytes });
+  if (contents.verdict === "refused") throw refusal(contents.reason);
+  return contents.bytes;
 }
 
 const refusal = (reason: string) => new McoError("MCO_IGNITION_REFUSED", { reason });
@@ -98,7 +104,7 @@ async function perform(step: IgnitionStep, options: ApplyOptions, signal: AbortS
   }
 }
 
-async function makeFile({ path, node }: IgnitionStep & { readonly do: "file" }, { root, bytesOf }: ApplyOptions, signal: AbortSignal): Promise<void> {
+async function makeFile({ path, node }: IgnitionStep & { readonly do: "file" }, { root }: ApplyOptions, signal: AbortSignal): Promise<void> {
   if (node.overwrite === true) await root.removeTree(path);
   const there = await root.files.read(path, signal);
   const hasContents = node.contents?.source !== undefined;

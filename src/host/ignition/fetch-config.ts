@@ -1,8 +1,7 @@
 import { sha256, sha512 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
-import { resourcesOf } from "../../core/ignition-steps.ts";
-import { type IgnitionConfig, type Resource, decodeContents, encodeDataUrl, ignitionVersion, mergeTwo, parseIgnition, sentenceOf } from "../../ignition/index.ts";
+import { type File, type IgnitionConfig, type Resource, decodeContents, encodeDataUrl, ignitionVersion, mergeTwo, parseIgnition, sentenceOf } from "../../ignition/index.ts";
 import { type Clock, DeadlineExceeded } from "../../ports/clock.ts";
 import type { Download, Downloaded, Fetch } from "../../ports/download.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -16,12 +15,6 @@ export interface FetchParts {
   readonly userAgent: string;
   /** Told why something could not be fetched, each time. */
   readonly onTrouble: (reason: string) => void;
-}
-
-/** A configuration with all that it referred to, and the bytes that its files need. */
-export interface FetchedConfig {
-  readonly config: IgnitionConfig;
-  bytesOf(resource: Resource): Uint8Array;
 }
 
 /** The reference's, coreos/ignition internal/resource/http.go (main). */
@@ -43,24 +36,29 @@ interface Manners {
 }
 
 /**
- * Follows a pointer to the configuration that a machine is to have, and fetches everything that this one needs. What a server
- * cannot answer now (5xx, no connection) is asked for again, for as long as the configuration that named it says.
+ * Follows a pointer to the configuration that a machine is to have, and fetches everything that this one needs: what comes
+ * back refers to nothing any more. What a server cannot answer now (5xx, no connection) is asked for again, for as long as the
+ * configuration that named it says.
  *
  * @throws McoError `MCO_IGNITION_FETCH_FAILED`, `MCO_IGNITION_REFUSED`
  */
-export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: AbortSignal): Promise<FetchedConfig> {
-  const bytes = new Map<string, Uint8Array>();
+export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: AbortSignal): Promise<IgnitionConfig> {
   const config = await rendered(parsed(pointer, "the pointer"), 0);
   const manners = await mannersOf(config);
-  for (const resource of resourcesOf(config)) bytes.set(keyOf(resource), await contentsOf(resource, manners));
-  return {
-    config,
-    bytesOf(resource) {
-      const found = bytes.get(keyOf(resource));
-      if (found === undefined) throw new Error("bug: a resource that the configuration does not have");
-      return found;
-    },
-  };
+  const { storage } = config;
+  if (storage?.files === undefined) return selfContained(config);
+  const files: File[] = [];
+  for (const { contents, append, ...file } of storage.files) {
+    const added: Resource[] = [];
+    for (const each of append ?? []) added.push(await inlined(each, manners));
+    files.push({ ...file, ...(contents === undefined ? {} : { contents: contents.source === undefined ? contents : await inlined(contents, manners) }), ...(append === undefined ? {} : { append: added }) });
+  }
+  return selfContained({ ...config, storage: { ...storage, files } });
+
+  async function inlined(resource: Resource, manners: Manners): Promise<Resource> {
+    const bytes = await contentsOf(resource, manners);
+    return (resource.source ?? "").startsWith("data:") ? resource : { source: encodeDataUrl(bytes) };
+  }
 
   async function rendered(config: IgnitionConfig, depth: number): Promise<IgnitionConfig> {
     if (depth > deepest) throw refused(`configurations refer to one another more than ${deepest} times`);
@@ -143,7 +141,9 @@ function parsed(value: unknown, where: string): IgnitionConfig {
   return reading.config;
 }
 
-const keyOf = (resource: Resource): string => JSON.stringify([resource.source, resource.compression, resource.verification?.hash, resource.httpHeaders]);
+/** Without what only fetching needs. */
+const selfContained = ({ ignition: { version }, ...config }: IgnitionConfig): IgnitionConfig => ({ ...config, ignition: { version } });
+
 /** Data URLs are their contents. */
 const named = ({ source = "" }: Resource): string => (source.startsWith("data:") ? "a data URL" : source);
 

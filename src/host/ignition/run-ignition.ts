@@ -1,4 +1,5 @@
 import { McoError } from "../../api/errors.ts";
+import { ignitionVersion } from "../../ignition/index.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Processes } from "../../ports/process.ts";
@@ -84,6 +85,17 @@ export async function applyWithIgnition(root: string, options: RunIgnitionOption
   if (!isLabelled) await files.write(`${policies}/config`, "SELINUX=disabled\nSELINUXTYPE=targeted\n");
   await run("files", root, options, signal);
   if (!isLabelled) await files.remove(policies);
+}
+
+/**
+ * What was fetched, for another applier where this one could not make a root of it; `undefined` where that is not to be read.
+ */
+export async function renderedByIgnition({ files, folder }: Pick<RunIgnitionOptions, "files" | "folder">): Promise<unknown> {
+  const text = await files.readText(`${folder}/ignition.json`);
+  if (text === undefined) return undefined;
+  const { ignition, ...config } = JSON.parse(text) as { readonly ignition?: object };
+  // It is kept in the version that the program is working on, which has all that the last one had.
+  return { ...config, ignition: { ...ignition, version: ignitionVersion, config: {} } };
 }
 
 async function run(stage: string, root: string, { program, folder, files, processes, log, onTrouble }: RunIgnitionOptions, signal: AbortSignal): Promise<void> {

@@ -1,0 +1,137 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { McoError } from "../../api/errors.ts";
+import { type CertificateSigningRequest, kubernetes } from "../../api/kubernetes.ts";
+import { hostPaths, nodeIdentity, signers } from "../../api/names.ts";
+import { conditionOf } from "../../api/object.ts";
+import { type RequestedKey, requestCertificate } from "../../kube/certificates.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { isAlreadyExists, isUnauthorized } from "../../kube/kube-error.ts";
+import { type Connection, readKubeconfig } from "../../kube/kubeconfig.ts";
+import type { Files } from "../../ports/files.ts";
+import type { Ports } from "../../ports/index.ts";
+import type { TlsFiles } from "../../ports/listener.ts";
+import { jittered } from "../../ports/random.ts";
+import type { Tell } from "./run-host.ts";
+
+export interface EnterOptions extends Ports {
+  readonly nodeName: string;
+  readonly address: string;
+  /** The files of the machine, by the machine's own paths. */
+  readonly files: Pick<Files, "readText" | "write" | "remove">;
+  readonly connect: (connection: Connection) => KubeClient;
+  /** PEM: who vouches for those who may read logs. */
+  readonly clientCa: string;
+}
+
+const pki = "/var/lib/kubelet/pki";
+const clientPath = `${pki}/kubelet-client-current.pem`;
+const servingPath = `${pki}/kubelet-server-current.pem`;
+/** How often somebody who waits for a certificate looks, and how long one waits who was refused. */
+const lookMs = 1_000;
+const refusedMs = 60_000;
+
+interface Pending extends RequestedKey {
+  /** Of the CertificateSigningRequest. */
+  readonly name: string;
+}
+
+/**
+ * What a kubelet does to become a member: with the kubeconfig that the machine was given it asks for a certificate of its own,
+ * keeps that where a kubelet keeps it, and speaks with it from then on. Every step is on the disk before the next one
+ * begins, so that a machine that was killed goes on with the same key and the same request.
+ *
+ * @returns `lost`: what it was given to join with has run out.
+ */
+export async function enterCluster(options: EnterOptions, tell: Tell, signal: AbortSignal): Promise<KubeClient | "lost"> {
+  const { files, connect } = options;
+  if ((await files.readText(clientPath)) === undefined) {
+    tell("joining", "waits for its certificate");
+    const bootstrap = await readKubeconfig(files, hostPaths.kubeconfig);
+    let pem: string;
+    try {
+      pem = await certificate({ ...options, kube: connect(bootstrap) }, "client", [], tell, signal);
+    } catch (error) {
+      if (isUnauthorized(error)) return "lost";
+      throw error;
+    }
+    await files.write(clientPath, pem, { mode: 0o600 });
+    await files.write(hostPaths.kubeletKubeconfig, kubeletConfig(bootstrap), { mode: 0o600 });
+    await files.remove(pendingPath("client"));
+  }
+  // A machine that was killed between the two has the certificate alone.
+  if ((await files.readText(hostPaths.kubeletKubeconfig)) === undefined) await files.write(hostPaths.kubeletKubeconfig, kubeletConfig(await readKubeconfig(files, hostPaths.kubeconfig)), { mode: 0o600 });
+  return connect(await readKubeconfig(files, hostPaths.kubeletKubeconfig));
+}
+
+/** The certificate that a kubelet serves logs with: its own name and address, which its Node has to say first. */
+export async function servingCertificate(options: EnterOptions & { readonly kube: KubeClient }, signal: AbortSignal): Promise<TlsFiles> {
+  const { files, nodeName, address } = options;
+  let pem = await files.readText(servingPath);
+  if (pem === undefined) {
+    pem = await certificate(options, "serving", [nodeName, address], () => undefined, signal);
+    await files.write(servingPath, pem, { mode: 0o600 });
+    await files.remove(pendingPath("serving"));
+  }
+  return { certificate: pem, key: pem, clientCa: options.clientCa };
+}
+
+const pendingPath = (purpose: "client" | "serving") => `${pki}/kubelet-${purpose}-pending.json`;
+
+/** Asks for a certificate until there is one. @returns PEM: certificate and key. */
+async function certificate(options: EnterOptions & { readonly kube: KubeClient }, purpose: "client" | "serving", hosts: readonly string[], tell: Tell, signal: AbortSignal): Promise<string> {
+  const { files, kube, clock, random, log, nodeName } = options;
+  const username = `${nodeIdentity.userPrefix}${nodeName}`;
+  for (;;) {
+    const pending = await pendingRequest();
+    const request = (await kube.get(kubernetes.CertificateSigningRequest, { name: pending.name }, { signal })) ?? (await file(pending));
+    const refusal = ["Denied", "Failed"].map((type) => conditionOf(request.status?.conditions, type)).find((condition) => condition?.status === "True");
+    if (refusal !== undefined) {
+      const { reason = "", message = "" } = refusal;
+      tell("refused", `${reason}: ${message}`);
+      log.warn({ request: pending.name, reason, message }, "certificate refused");
+      await clock.sleep(jittered(random, refusedMs, 0.1), signal);
+      // Another key, another request.
+      await files.remove(pendingPath(purpose));
+      continue;
+    }
+    const granted = request.status?.certificate ?? "";
+    if (granted !== "") return `${atob(granted)}${pending.key}`;
+    await clock.sleep(jittered(random, lookMs, 0.2), signal);
+  }
+
+  async function pendingRequest(): Promise<Pending> {
+    const kept = await files.readText(pendingPath(purpose));
+    if (kept !== undefined) return JSON.parse(kept) as Pending;
+    const asked = await requestCertificate({ commonName: username, organizations: [nodeIdentity.group], ...(hosts.length === 0 ? {} : { hosts }) });
+    const made = { ...asked, name: `node-csr-${bytesToHex(sha256(utf8ToBytes(asked.request))).slice(0, 32)}` };
+    await files.write(pendingPath(purpose), JSON.stringify(made), { mode: 0o600 });
+    return made;
+  }
+
+  async function file({ name, request }: Pending): Promise<CertificateSigningRequest> {
+    log.info({ request: name, purpose }, "asking for a certificate");
+    const spec = { request: btoa(request), signerName: purpose === "client" ? signers.kubeletClient : signers.kubeletServing, usages: ["digital signature", purpose === "client" ? "client auth" : "server auth"] };
+    const made = { apiVersion: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", metadata: { name }, spec } as unknown as CertificateSigningRequest;
+    try {
+      return await kube.create(kubernetes.CertificateSigningRequest, made, { signal });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      return made;
+    }
+  }
+}
+
+/** As a kubelet writes it. */
+function kubeletConfig({ server, ca }: Connection): string {
+  if (ca === undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path: hostPaths.kubeconfig, problem: "it names no authority of the API server" });
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "default-context",
+    clusters: [{ name: "default-cluster", cluster: { server, "certificate-authority-data": btoa(ca) } }],
+    users: [{ name: "default-auth", user: { "client-certificate": clientPath, "client-key": clientPath } }],
+    contexts: [{ name: "default-context", context: { cluster: "default-cluster", user: "default-auth", namespace: "default" } }],
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}

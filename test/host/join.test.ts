@@ -1,0 +1,110 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { request } from "node:https";
+import { describe, expect, test } from "vitest";
+import { kubernetes } from "../../src/api/kubernetes.ts";
+import { annotations, hostPaths } from "../../src/api/names.ts";
+import { conditionOf } from "../../src/api/object.ts";
+import { canRun, ignitions } from "../ignition/machine-pair.ts";
+import { type JoinScene, joinScene, requestsOf } from "./join-scene.ts";
+
+const node = { name: "worker-9" };
+const client = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+
+const joined = ({ kube, until }: JoinScene) =>
+  until(async () => {
+    const found = await kube.get(kubernetes.Node, node);
+    return conditionOf(found?.status?.conditions, "Ready")?.status === "True" && found?.metadata.annotations?.[annotations.joinedPool] !== undefined ? found : undefined;
+  });
+
+/** Whether somebody answers where the machine serves its logs, and with whose certificate. */
+const logCertificate = (host: string): Promise<X509Certificate | undefined> =>
+  new Promise((resolve) => {
+    const asking = request({ host, port: 10_250, path: "/", rejectUnauthorized: false, agent: false }, (answer) => {
+      const { raw } = (answer.socket as unknown as { getPeerCertificate(): { raw: Buffer } }).getPeerCertificate();
+      answer.resume();
+      resolve(new X509Certificate(raw));
+    });
+    asking.once("error", () => resolve(undefined));
+    asking.end();
+  });
+
+const hasReal = ignitions.some(({ path }) => canRun(path));
+
+describe("an empty machine", { timeout: 60_000 }, () => {
+  for (const ignition of ["ours", "real"] as const) {
+    test.skipIf(ignition === "real" && !hasReal)(`joins with ${ignition === "ours" ? "our own applier" : "the real Ignition"}, and is what its configuration says`, async () => {
+      const scene = await joinScene({ ignition });
+      const life = scene.live();
+      const found = await joined(scene);
+      expect(found.metadata.labels).toMatchObject({ "node-role.kubernetes.io/worker": "", "kubernetes.io/hostname": "worker-9" });
+      expect(scene.file("/etc/motd")).toBe("welcome\n");
+      // Kernel arguments were left to the first boot, which took one reboot for them.
+      const { deployments, booted } = JSON.parse(readFileSync(`${scene.directory}/state.json`, "utf8")) as { deployments: Record<string, { kernelArguments: string[] }>; booted: string };
+      expect(deployments[booted]?.kernelArguments).toEqual(["rw", "mitigations=auto"]);
+      expect(() => scene.file(hostPaths.encapsulated)).toThrow("ENOENT");
+      expect(life.told.map((line) => line.split(":")[0])).toEqual(expect.arrayContaining(["fetching", "installing", "joining"]));
+      expect(JSON.stringify(await life.ask("status"))).not.toContain("joining");
+      expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
+      expect(scene.file(hostPaths.kubeletKubeconfig)).toContain(client);
+      const served = await scene.until(() => logCertificate(scene.address));
+      expect(served.checkIP(scene.address)).toBe(scene.address);
+      expect(scene.server.served).toBe(1);
+      expect((await requestsOf(scene.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual(["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"]);
+      await life.end();
+    });
+  }
+
+  for (const state of ["fetching", "installing", "joining"]) {
+    test(`that is killed while it is ${state} goes on where it was, and does nothing twice`, async () => {
+      const scene = await joinScene({ ignition: "ours" });
+      const reached = Promise.withResolvers<void>();
+      const first = scene.live((now) => {
+        if (now !== state) return;
+        // At this very moment, not when somebody has heard of it.
+        void first.end();
+        reached.resolve();
+      });
+      await reached.promise;
+      await first.end();
+      const second = scene.live();
+      await joined(scene);
+      expect(scene.file("/etc/motd")).toBe("welcome\n");
+      // Whether the first life got its answer nobody knows: then, and only then, there is a second token.
+      expect(scene.pointers()).toBe(state === "fetching" ? 2 : 1);
+      expect((await requestsOf(scene.kube)).filter(({ spec }) => spec.signerName.endsWith("client-kubelet"))).toHaveLength(1);
+      await second.end();
+      // And as any other machine from now on.
+      const third = scene.live();
+      await scene.until(async () => ((await third.ask("status").catch(() => undefined)) as { power?: string } | undefined)?.power === "on" || undefined);
+      expect(scene.pointers()).toBe(state === "fetching" ? 2 : 1);
+      await third.end();
+    });
+  }
+
+  test("that gets no configuration says why, and joins when it gets one", async () => {
+    const scene = await joinScene({ ignition: "ours" });
+    scene.server.answers = "withAnError";
+    const life = scene.live();
+    const status = await scene.until(async () => {
+      const now = (await life.ask("status").catch(() => ({}))) as { state?: string; reason?: string; power?: string };
+      return (now.reason ?? "") === "" ? undefined : now;
+    });
+    expect(status).toMatchObject({ state: "fetching", reason: "HTTP 503: not ready", power: "booting" });
+    expect(await scene.kube.get(kubernetes.Node, node)).toBeUndefined();
+    scene.server.answers = "well";
+    await joined(scene);
+    await life.end();
+  });
+
+  test("goes down in the middle of it when somebody pulls the plug, and comes up again", async () => {
+    const scene = await joinScene({ ignition: "ours" });
+    scene.server.answers = "withAnError";
+    const life = scene.live();
+    await scene.until(() => Promise.resolve(life.told.some((line) => line.includes("503")) || undefined));
+    await life.ask("power-cut");
+    scene.server.answers = "well";
+    await joined(scene);
+    await life.end();
+  });
+});
