@@ -15,6 +15,7 @@ import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
 import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
 import { directoryHost, directoryMachine } from "../../src/host/directory/directory-host.ts";
+import { systemDisk } from "../../src/host/directory/disk.ts";
 import type { ControlHandler } from "../../src/host/host.ts";
 import { findIgnition } from "../../src/host/ignition/run-ignition.ts";
 import { encodeDataUrl } from "../../src/ignition/index.ts";
@@ -24,6 +25,7 @@ import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Connection } from "../../src/kube/kubeconfig.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
+import type { Files } from "../../src/ports/files.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { fetchDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
@@ -50,7 +52,8 @@ export interface JoinScene {
   readonly pointers: () => number;
   /** Reads a file of the machine. */
   file(path: string): string;
-  live(onTell?: (state: string) => void): HostLife;
+  /** `onTell`: told of each state; `onChange`: of each change of the disk, before it is made. */
+  live(hear?: { readonly onTell?: (state: string) => void; readonly onChange?: () => void }): HostLife;
   until<T>(look: () => Promise<T | undefined>): Promise<T>;
 }
 
@@ -133,18 +136,33 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
   const images = { treeOf: () => Promise.resolve(stock), fetch: () => Promise.resolve() };
   const programs = ignitions.filter(({ path }) => canRun(path)).map(({ path }) => path);
 
-  function live(onTell: (state: string) => void = () => undefined): HostLife {
+  function live({ onTell = () => undefined, onChange = () => undefined }: Parameters<JoinScene["live"]>[0] = {}): HostLife {
     const life = new AbortController();
     const told: string[] = [];
+    /** Changes of the disk, none of which a killed process makes any more. */
+    const mortal = <T extends object>(changer: T, verbs: readonly (keyof T)[]): T =>
+      new Proxy(changer, {
+        get(target, verb: string) {
+          const work = target[verb as keyof T];
+          if (!verbs.includes(verb as keyof T) || typeof work !== "function") return work;
+          return async (...words: readonly unknown[]): Promise<unknown> => {
+            onChange();
+            if (life.signal.aborted) throw new Error("killed");
+            return (work as (...given: readonly unknown[]) => unknown)(...words);
+          };
+        },
+      });
+    const ownFiles: Files = mortal(systemFiles, ["write", "remove", "makeDirectory", "append", "rename", "symlink"]);
+    const disk = mortal(systemDisk, ["create", "symlink", "mkdir", "rename", "unlink", "rmdir"]);
     let control: ControlHandler = () => Promise.reject(new Error("not yet"));
-    const machine = directoryMachine({ directory, images });
+    const machine = directoryMachine({ directory, images, disk });
     const noting = (tell: Tell): Tell => (state, reason) => {
       tell(state, reason);
       told.push(`${state}: ${reason}`);
       onTell(state);
     };
     const at = (path: string) => (path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`);
-    const files = { readText: (path: string) => systemFiles.readText(at(path)), write: (path: string, contents: string | Uint8Array, how?: { mode?: number }) => systemFiles.write(at(path), contents, how), remove: (path: string) => systemFiles.remove(at(path)) };
+    const files = { readText: (path: string) => systemFiles.readText(at(path)), write: (path: string, contents: string | Uint8Array, how?: { mode?: number }) => ownFiles.write(at(path), contents, how), remove: (path: string) => ownFiles.remove(at(path)) };
     const entering = { ...ports, nodeName: "worker-9", address: addresses.host(9), files, connect, clientCa: authority.certificate };
     const done = runHost(
       {
@@ -152,15 +170,15 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
         nodeName: "worker-9",
         address: addresses.host(9),
         directory,
-        files: systemFiles,
+        files: ownFiles,
         processes: systemProcesses,
         machine,
         install: async (tell, signal) => {
           const ignition = options.ignition === "real" ? await findIgnition(programs.toReversed(), { files: systemFiles, processes: systemProcesses }, signal) : undefined;
-          await installMachine({ ...ports, directory, machine, os: { image: stockOsImage, kernelArguments: ["rw"], packages: [], kernelType: "default" }, files: systemFiles, processes: systemProcesses, fetch: fetchDocument, ignition, version: "test", newPointer }, noting(tell), signal);
+          await installMachine({ ...ports, directory, machine, os: { image: stockOsImage, kernelArguments: ["rw"], packages: [], kernelType: "default" }, files: ownFiles, processes: systemProcesses, fetch: fetchDocument, ignition, version: "test", newPointer }, noting(tell), signal);
         },
         async beforeKubelet(signal) {
-          const host = directoryHost({ directory, images, requestReboot: async (because) => void (await control("reboot", because)) });
+          const host = directoryHost({ directory, images, disk, requestReboot: async (because) => void (await control("reboot", because)) });
           await completeFirstBoot({ ...ports, host, file: hostPaths.encapsulated }, signal);
         },
         async enter(tell, signal) {
