@@ -49,7 +49,6 @@ export const definedResources = [
   MachineStateJournal,
   MachineStateBook,
   MachineStateChapter,
-  ProvisioningToken,
   MachineConfiguration,
   ClusterOperator,
 ] as const;

@@ -3,7 +3,7 @@ import type { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations } from "../api/names.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { isRecord } from "../ignition/shape.ts";
-import { type IgnitionConfig, ignitionVersion } from "../ignition/types.ts";
+import type { IgnitionConfig } from "../ignition/types.ts";
 
 /** Where the config server listens: openshift/machine-config-operator cmd/machine-config-server (main). */
 export const configServerPort = 22623;
@@ -38,12 +38,15 @@ export function withPort(host: string): string {
   return `${bracketed}:${configServerPort}`;
 }
 
+/** Boot images are older than clusters: the version that every Ignition reads which sends headers (coreos/ignition config/v3_1 to v3_5). */
+const pointerVersion = "3.2.0";
+
 /** What a machine is started with: where it gets its configuration, whom it believes that of, and what it shows there. */
 export function pointerConfig({ server, pool, token, authorities }: { readonly server: string; readonly pool: string; readonly token: string | undefined; /** PEM. */ readonly authorities: string }): IgnitionConfig {
   const headers = token === undefined ? {} : { httpHeaders: [{ name: "Authorization", value: `Bearer ${token}` }] };
   return {
     ignition: {
-      version: ignitionVersion,
+      version: pointerVersion,
       config: { merge: [{ source: `https://${server}/config/${pool}`, ...headers }] },
       security: { tls: { certificateAuthorities: [{ source: encodeDataUrl(authorities) }] } },
     },
