@@ -97,6 +97,7 @@ export async function measureServer({ seconds, clients }: { readonly seconds: nu
 
     const measured = async (server: ChildProcess, port: number, count: number, encoding: ServerLoadFigures["encoding"]): Promise<ServerLoadFigures> => {
       const load = fork(join(import.meta.dirname, "load-configs.ts"), { stdio: ["pipe", "inherit", "inherit", "ipc"] });
+      const exited = new Promise((resolve) => load.once("exit", resolve));
       const warm = heard(load);
       load.stdin?.end(JSON.stringify({ port, ca: authority.certificate, clients: count, gzip: encoding === "gzip", milliseconds: seconds * 1000 }));
       await warm;
@@ -105,7 +106,7 @@ export async function measureServer({ seconds, clients }: { readonly seconds: nu
       load.send({ is: "go" });
       const { answers, answersPerSecond, milliseconds, p99, bytes } = await done;
       const after = await usageOf(server);
-      await new Promise((resolve) => load.once("exit", resolve));
+      await exited;
       tell(`${encoding}, ${count} clients: ${Math.round(answersPerSecond)} answers a second, ${rounded((after.cpuMs - before.cpuMs) / answers)} ms of processor time each`);
       return { clients: count, encoding, answerBytes: bytes, answersPerSecond: rounded(answersPerSecond), ms: { median: milliseconds.median, p99: rounded(p99) }, cpuMs: rounded((after.cpuMs - before.cpuMs) / answers), resident: Math.round(after.rssBytes / 2 ** 20) };
     };

@@ -105,8 +105,13 @@ export class ServerScene {
     onTestFinished(() => api.close());
     const transport = api.as({ name: "admin", groups: ["system:masters"] });
     const kube = createKubeClient({ transport, clock: systemClock, random: systemRandom, userAgent: "test" });
+    return ServerScene.over(kube, await testAuthority(), transport);
+  }
+
+  /** The same two pools on an API server that a test brings. */
+  static async over(kube: KubeClient, authority: TestAuthority, transport: HttpHandler = () => Promise.reject(new Error("no server runs in this process"))): Promise<ServerScene> {
     for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
-    const scene = new ServerScene(kube, transport, await testAuthority());
+    const scene = new ServerScene(kube, transport, authority);
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
     await kube.create(ControllerConfig, {
       apiVersion: ControllerConfig.apiVersion,
