@@ -41,8 +41,8 @@ await runServer(
     host: "127.0.0.1",
     port: 0,
     tls: { paths: { certificate: join(folder, "tls.crt"), key: join(folder, "tls.key") }, settings: decided.settings },
-    // All clients of a measurement have one address.
-    limits: { burst: 1e9, perSecond: 1e9 },
+    // All clients of a measurement have one address, and ask again before the answer before is known to have arrived.
+    limits: { burst: 1e9, perSecond: 1e9, answers: 1e9 },
     connections: { idleMs: 60_000, headersMs: 60_000 },
     keeps: keeping !== "renders",
     onListening: ({ port }) => process.send?.({ port }),
