@@ -66,7 +66,7 @@ describe("mco token", () => {
     await authority(kube);
     const { token, pointer } = await made(kube, { pointer: true, server: "127.9.9.3" });
     expect(pointer?.ignition).toEqual({
-      version: "3.5.0",
+      version: "3.2.0",
       config: { merge: [{ source: "https://127.9.9.3:22623/config/worker", httpHeaders: [{ name: "Authorization", value: `Bearer ${token}` }] }] },
       security: { tls: { certificateAuthorities: [{ source: "data:,PEM%0A" }] } },
     });

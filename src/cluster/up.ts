@@ -56,7 +56,11 @@ const stopGraceMs = 15_000;
 
 /** A process's start time, in clock ticks since boot: with the id, it names one process for good (proc(5)). */
 export async function startTimeOf(files: Files, pid: number): Promise<string | undefined> {
-  const stat = await files.readText(`/proc/${pid}/stat`);
+  const stat = await files.readText(`/proc/${pid}/stat`).catch((error: unknown) => {
+    // It ended between the opening of the file and the reading.
+    if (error instanceof Error && "code" in error && error.code === "ESRCH") return undefined;
+    throw error;
+  });
   // The second field is the program's name in parentheses, which may hold anything.
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
 }

@@ -18,4 +18,4 @@ export interface Downloaded {
 }
 
 /** Resolves with whatever the server answers; rejects when it cannot be reached, is not believed, or says too much. */
-export type Fetch = (what: Download, signal: AbortSignal) => Promise<Downloaded>;
+export type Downloader = (what: Download, signal: AbortSignal) => Promise<Downloaded>;

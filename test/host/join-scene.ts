@@ -27,7 +27,7 @@ import type { Connection } from "../../src/kube/kubeconfig.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
 import type { Files } from "../../src/ports/files.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { fetchDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import { downloadDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
 import { ignitions, canRun } from "../ignition/machine-pair.ts";
 
@@ -175,7 +175,7 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
         machine,
         install: async (tell, signal) => {
           const ignition = options.ignition === "real" ? await findIgnition(programs.toReversed(), { files: systemFiles, processes: systemProcesses }, signal) : undefined;
-          await installMachine({ ...ports, directory, machine, os: { image: stockOsImage, kernelArguments: ["rw"], packages: [], kernelType: "default" }, files: ownFiles, processes: systemProcesses, fetch: fetchDocument, ignition, version: "test", newPointer }, noting(tell), signal);
+          await installMachine({ ...ports, directory, machine, os: { image: stockOsImage, kernelArguments: ["rw"], packages: [], kernelType: "default" }, files: ownFiles, processes: systemProcesses, download: downloadDocument, ignition, version: "test", newPointer }, noting(tell), signal);
         },
         async beforeKubelet(signal) {
           const host = directoryHost({ directory, images, disk, requestReboot: async (because) => void (await control("reboot", because)) });

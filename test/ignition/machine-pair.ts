@@ -8,7 +8,7 @@ import { applyIgnition } from "../../src/host/ignition/apply-config.ts";
 import { fetchConfig } from "../../src/host/ignition/fetch-config.ts";
 import { type RunIgnitionOptions, applyWithIgnition, fetchWithIgnition } from "../../src/host/ignition/run-ignition.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { fetchDocument, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import { downloadDocument, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 
 /** Where `hack/ignition` puts them; each with the newest version of the format that it reads. */
 export const ignitions = [
@@ -67,7 +67,7 @@ export async function openWorkshop(): Promise<Workshop> {
       }),
     ours: (config, before) =>
       outcome(before, async (machine) => {
-        const fetched = await fetchConfig(config, { fetch: fetchDocument, clock: systemClock, random: systemRandom, log: silentLogger, userAgent: "test", onTrouble: () => undefined }, never);
+        const fetched = await fetchConfig(config, { download: downloadDocument, clock: systemClock, random: systemRandom, log: silentLogger, userAgent: "test", onTrouble: () => undefined }, never);
         await applyIgnition(fetched, { root: machine.newRoot(), clock: systemClock, bootId: await machine.bootId() }, never);
       }),
     close: () => rmSync(folder, { recursive: true, force: true }),

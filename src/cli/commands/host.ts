@@ -17,7 +17,7 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { type Connection, readKubeconfig } from "../../kube/kubeconfig.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { fetchDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
+import { downloadDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect, connectTo } from "../connect.ts";
 import { ignitionPrograms } from "../ignition-programs.ts";
@@ -175,7 +175,7 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
       async install(tell, until) {
         // Giving files away is what it does first.
         const ignition = process.geteuid?.() === 0 ? await findIgnition(ignitionPrograms(process.env), { files: systemFiles, processes: systemProcesses }, until) : undefined;
-        await installMachine({ ...ports, random: systemRandom, directory, machine, os, files: systemFiles, processes: systemProcesses, fetch: fetchDocument, ignition, version, newPointer: (limit) => askForPointer(layout, name, limit) }, tell, until);
+        await installMachine({ ...ports, random: systemRandom, directory, machine, os, files: systemFiles, processes: systemProcesses, download: downloadDocument, ignition, version, newPointer: (limit) => askForPointer(layout, name, limit) }, tell, until);
       },
       async enter(tell, until) {
         const entered = await enterCluster({ ...enterOptions, random: systemRandom }, tell, until);

@@ -5,7 +5,7 @@ import { fetchConfig } from "../../host/ignition/fetch-config.ts";
 import type { NewRoot } from "../../host/ignition/new-root.ts";
 import { type IgnitionProgram, type KernelArgumentWishes, type RunIgnitionOptions, applyWithIgnition, fetchWithIgnition, hasFetched, kernelArgumentsByIgnition, renderedByIgnition } from "../../host/ignition/run-ignition.ts";
 import { type IgnitionConfig, parseIgnition, sentenceOf } from "../../ignition/index.ts";
-import type { Fetch } from "../../ports/download.ts";
+import type { Downloader } from "../../ports/download.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Ports } from "../../ports/index.ts";
 import type { Processes } from "../../ports/process.ts";
@@ -29,7 +29,7 @@ export interface InstallOptions extends Ports {
   readonly os: Deployment;
   readonly files: Files;
   readonly processes: Processes;
-  readonly fetch: Fetch;
+  readonly download: Downloader;
   /** The real Ignition, where it is installed and may be used. */
   readonly ignition: IgnitionProgram | undefined;
   /** Has a pointer with a token that is good put into the machine's folder. */

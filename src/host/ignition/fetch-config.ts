@@ -3,12 +3,12 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
 import { type File, type IgnitionConfig, type Resource, decodeContents, encodeDataUrl, ignitionVersion, mergeTwo, parseIgnition, sentenceOf } from "../../ignition/index.ts";
 import { type Clock, DeadlineExceeded } from "../../ports/clock.ts";
-import type { Download, Downloaded, Fetch } from "../../ports/download.ts";
+import type { Download, Downloaded, Downloader } from "../../ports/download.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { type Random, backedOff } from "../../ports/random.ts";
 
 export interface FetchParts {
-  readonly fetch: Fetch;
+  readonly download: Downloader;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -92,14 +92,14 @@ export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: A
   async function contentsOf(resource: Resource, manners: Manners, headers: Readonly<Record<string, string>> = {}): Promise<Uint8Array> {
     const { source = "", compression, verification } = resource;
     const isRemote = /^https?:/.test(source);
-    const inline: Resource = isRemote ? { source: encodeDataUrl((await download(resource, manners, headers)).body), ...(compression === undefined ? {} : { compression }) } : resource;
+    const inline: Resource = isRemote ? { source: encodeDataUrl((await answered(resource, manners, headers)).body), ...(compression === undefined ? {} : { compression }) } : resource;
     const contents = decodeContents(source === "" ? undefined : inline, { maxBytes });
     if (contents.verdict === "refused") throw isRemote ? failed(source, contents.reason) : refused(contents.reason);
     if (verification?.hash !== undefined && !hasHash(contents.bytes, verification.hash)) throw failed(named(resource), `the contents have not the hash ${verification.hash}`);
     return contents.bytes;
   }
 
-  async function download({ source: url = "", httpHeaders = [] }: Resource, manners: Manners, headers: Readonly<Record<string, string>>): Promise<Downloaded> {
+  async function answered({ source: url = "", httpHeaders = [] }: Resource, manners: Manners, headers: Readonly<Record<string, string>>): Promise<Downloaded> {
     const own = Object.fromEntries(httpHeaders.map(({ name, value = "" }) => [name.toLowerCase(), value]));
     const what: Download = { url, headers: { "user-agent": parts.userAgent, "accept-encoding": "identity", ...headers, ...own }, authorities: manners.authorities, headersTimeoutMs: manners.headersTimeoutMs, maxBytes };
     const limit = manners.totalMs === 0 ? undefined : parts.clock.deadline(manners.totalMs, signal);
@@ -124,7 +124,7 @@ export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: A
   async function once(what: Download, until: AbortSignal): Promise<Downloaded | string> {
     let answer: Downloaded;
     try {
-      answer = await parts.fetch(what, until);
+      answer = await parts.download(what, until);
     } catch (error) {
       until.throwIfAborted();
       return error instanceof Error ? error.message : String(error);

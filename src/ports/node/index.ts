@@ -1,6 +1,6 @@
 export { configListen } from "./config-listener.ts";
+export { downloadDocument } from "./download-document.ts";
 export { forward } from "./tcp-forward.ts";
-export { fetchDocument } from "./fetch.ts";
 export { httpGet } from "./http-get.ts";
 export { httpListen, httpsListen } from "./https-listener.ts";
 export { errorText, jsonLogger } from "./json-logger.ts";

@@ -1,10 +1,10 @@
 import { request as plain } from "node:http";
 import { request as secure } from "node:https";
 import { rootCertificates } from "node:tls";
-import type { Downloaded, Fetch } from "../download.ts";
+import type { Downloaded, Downloader } from "../download.ts";
 
 /** Documents over Node.js; each on a connection of its own. */
-export const fetchDocument: Fetch = ({ url, headers, authorities, headersTimeoutMs, maxBytes }, signal) =>
+export const downloadDocument: Downloader = ({ url, headers, authorities, headersTimeoutMs, maxBytes }, signal) =>
   new Promise<Downloaded>((resolve, reject) => {
     const isSecure = url.startsWith("https:");
     const options = { method: "GET", headers: { ...headers }, agent: false, signal } as const;
