@@ -7,7 +7,7 @@ import { type CertificateSigningRequest, kubernetes } from "../../src/api/kubern
 import { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
 import { annotations, hostPaths, namespace, objects } from "../../src/api/names.ts";
 import { runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
-import { enterCluster, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
+import { enterCluster, renewCertificates, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, pointerPath } from "../../src/cluster/host/install-machine.ts";
 import { type Tell, runHost } from "../../src/cluster/host/run-host.ts";
 import { addressesOf, networkFor } from "../../src/cluster/layout.ts";
@@ -39,6 +39,8 @@ const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scr
 export interface HostLife {
   readonly told: readonly string[];
   ask(verb: string): Promise<unknown>;
+  /** Looks for certificates to renew, as if so much time had passed. */
+  renew(afterMs: number): Promise<void>;
   /** As if its process were gone from this moment: nothing that it does is waited for. */
   end(): Promise<void>;
 }
@@ -154,6 +156,7 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
       });
     const ownFiles: Files = mortal(systemFiles, ["write", "remove", "makeDirectory", "append", "rename", "symlink"]);
     const disk = mortal(systemDisk, ["create", "symlink", "mkdir", "rename", "unlink", "rmdir"]);
+    let own: KubeClient | undefined;
     let control: ControlHandler = () => Promise.reject(new Error("not yet"));
     const machine = directoryMachine({ directory, images, disk });
     const noting = (tell: Tell): Tell => (state, reason) => {
@@ -184,6 +187,7 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
         async enter(tell, signal) {
           const entered = await enterCluster(entering, noting(tell), signal);
           if (entered === "lost") await forgetInstallation(systemFiles, directory);
+          else own = entered;
           return entered;
         },
         serving: (client, signal) => servingCertificate({ ...entering, kube: client }, signal),
@@ -200,6 +204,7 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
       },
       life.signal,
     );
+    const renew = (afterMs: number): Promise<void> => (own === undefined ? Promise.reject(new Error("no member yet")) : renewCertificates({ ...entering, kube: own, clock: { ...systemClock, now: () => systemClock.now() + afterMs } }, life.signal));
     let ended: Promise<void> | undefined;
     const end = () => {
       life.abort(new Error("killed"));
@@ -207,7 +212,7 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
       return ended;
     };
     closers.push(() => void end());
-    return { told, ask: (verb) => control(verb, "test"), end };
+    return { told, ask: (verb) => control(verb, "test"), renew, end };
   }
 
   onTestFinished(async () => {

@@ -111,6 +111,24 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     expect(scene.server.served).toBeLessThanOrEqual(scene.pointers());
   });
 
+  test("that has become a member renews its certificates when their time comes, and not before", async () => {
+    const scene = await joinScene({ ignition: "ours" });
+    const life = scene.live();
+    await joined(scene);
+    await scene.until(() => logCertificate(scene.address));
+    const pem = () => [client, "/var/lib/kubelet/pki/kubelet-server-current.pem"].map((path) => scene.file(path));
+    const [first, firstServing] = pem();
+    const day = 86_400_000;
+    await life.renew(200 * day);
+    expect(pem()).toEqual([first, firstServing]);
+    await life.renew(300 * day);
+    const [second, secondServing] = pem();
+    expect(second).not.toBe(first);
+    expect(secondServing).not.toBe(firstServing);
+    expect(new X509Certificate(second ?? "").subject).toBe(new X509Certificate(first ?? "").subject);
+    await life.end();
+  });
+
   test("that gets no configuration says why, and joins when it gets one", async () => {
     const scene = await joinScene({ ignition: "ours" });
     scene.server.answers = "withAnError";

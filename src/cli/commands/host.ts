@@ -5,7 +5,7 @@ import { hostPaths, labels } from "../../api/names.ts";
 import { type Layout, addressesOf, layoutOf, ports as clusterPorts, readRecord } from "../../cluster/layout.ts";
 import { registryHost } from "../../cluster/cluster-registry.ts";
 import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../../cluster/stock-os.ts";
-import { type EnterOptions, enterCluster, servingCertificate } from "../../cluster/host/enter-cluster.ts";
+import { type EnterOptions, enterCluster, keepCertificates, servingCertificate } from "../../cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, installedBy } from "../../cluster/host/install-machine.ts";
 import { type HostOptions, runHost } from "../../cluster/host/run-host.ts";
 import { runningCluster } from "../../cluster/up.ts";
@@ -157,8 +157,9 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
     const os = { image: record.imageMode === true ? stockOsImageAt(registryHost(addresses)) : stockOsImage, kernelArguments: stockKernelArguments, packages: [], kernelType: "default" } as const;
     const clientCa = (await systemFiles.readText(`${layout.pki}/cluster-ca.crt`)) ?? "";
     const open: (() => void)[] = [];
-    const connected = (connection: Connection): KubeClient => {
-      const { kube, close } = connectTo(connection, { component: "kubelet" });
+    let keeping: Promise<void> | undefined;
+    const connected = (connection: Connection, reread?: () => Promise<Connection>): KubeClient => {
+      const { kube, close } = connectTo(connection, { component: "kubelet", ...(reread === undefined ? {} : { reread }) });
       open.push(close);
       return kube;
     };
@@ -180,6 +181,7 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
       async enter(tell, until) {
         const entered = await enterCluster({ ...enterOptions, random: systemRandom }, tell, until);
         if (entered === "lost") await forgetInstallation(systemFiles, directory);
+        else keeping = keepCertificates({ ...enterOptions, random: systemRandom, kube: entered }, signal);
         return entered;
       },
       serving: (kube, until) => servingCertificate({ ...enterOptions, random: systemRandom, kube }, until),
@@ -208,6 +210,7 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
         signal,
       );
     } finally {
+      await keeping;
       for (const close of open) close();
     }
   });

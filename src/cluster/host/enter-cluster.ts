@@ -4,6 +4,7 @@ import { McoError } from "../../api/errors.ts";
 import { type CertificateSigningRequest, kubernetes } from "../../api/kubernetes.ts";
 import { hostPaths, nodeIdentity, signers } from "../../api/names.ts";
 import { conditionOf } from "../../api/object.ts";
+import { certificatesOf } from "../../core/certificate-facts.ts";
 import { type RequestedKey, requestCertificate } from "../../kube/certificates.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { isAlreadyExists, isUnauthorized } from "../../kube/kube-error.ts";
@@ -19,7 +20,8 @@ export interface EnterOptions extends Ports {
   readonly address: string;
   /** The files of the machine, by the machine's own paths. */
   readonly files: Pick<Files, "readText" | "write" | "remove">;
-  readonly connect: (connection: Connection) => KubeClient;
+  /** `reread`: gives what is to be shown from now on. */
+  readonly connect: (connection: Connection, reread?: () => Promise<Connection>) => KubeClient;
   /** PEM: who vouches for those who may read logs. */
   readonly clientCa: string;
 }
@@ -61,7 +63,8 @@ export async function enterCluster(options: EnterOptions, tell: Tell, signal: Ab
   }
   // A machine that was killed between the two has the certificate alone.
   if ((await files.readText(hostPaths.kubeletKubeconfig)) === undefined) await files.write(hostPaths.kubeletKubeconfig, kubeletConfig(await readKubeconfig(files, hostPaths.kubeconfig)), { mode: 0o600 });
-  return connect(await readKubeconfig(files, hostPaths.kubeletKubeconfig));
+  const own = () => readKubeconfig(files, hostPaths.kubeletKubeconfig);
+  return connect(await own(), own);
 }
 
 /** The certificate that a kubelet serves logs with: its own name and address, which its Node has to say first. */
@@ -74,6 +77,37 @@ export async function servingCertificate(options: EnterOptions & { readonly kube
     await files.remove(pendingPath("serving"));
   }
   return { certificate: pem, key: pem, clientCa: options.clientCa };
+}
+
+/** Once this much of its life is over, a certificate is replaced. */
+const renewAfter = 0.8;
+const renewLookMs = 6 * 3_600_000;
+
+/**
+ * Replaces certificates of the machine whose life is mostly over. The next connection shows the new one; logs are served with
+ * theirs from the next start of the host process on.
+ */
+export async function renewCertificates(options: EnterOptions & { readonly kube: KubeClient }, signal: AbortSignal): Promise<void> {
+  const { files, clock, log, nodeName, address } = options;
+  for (const [purpose, path, hosts] of [["client", clientPath, []], ["serving", servingPath, [nodeName, address]]] as const) {
+    const [current] = certificatesOf((await files.readText(path)) ?? "");
+    if (current === undefined) continue;
+    const [from, until] = [Date.parse(current.notBefore), Date.parse(current.notAfter)];
+    if (clock.now() < from + (until - from) * renewAfter) continue;
+    await files.write(path, await certificate(options, purpose, hosts, () => undefined, signal), { mode: 0o600 });
+    await files.remove(pendingPath(purpose));
+    log.info({ purpose, before: current.notAfter }, "certificate renewed");
+  }
+}
+
+/** Looks for what has to be renewed until `signal` aborts. */
+export async function keepCertificates(options: EnterOptions & { readonly kube: KubeClient }, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await renewCertificates(options, signal).catch((error: unknown) => {
+      if (!signal.aborted) options.log.warn({ error }, "certificates not renewed, trying again");
+    });
+    await options.clock.sleep(jittered(options.random, renewLookMs, 0.2), signal).catch(() => undefined);
+  }
 }
 
 const pendingPath = (purpose: "client" | "serving") => `${pki}/kubelet-${purpose}-pending.json`;
