@@ -32,6 +32,8 @@ export interface AnswerRequestOptions {
   readonly log: Logger;
   /** What keeps it from serving; empty: nothing. Shown to anybody. */
   readonly unready: () => readonly string[];
+  /** What keeps single pools from being served, by how many of them: they make nobody unready but all together. */
+  readonly troubles: () => readonly string[];
   readonly onOutcome: (outcome: RequestOutcome) => void;
 }
 
@@ -106,7 +108,7 @@ const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused
 
 /** Answers requests for configurations: who asks, for what, in which form, and why not. */
 export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
-  const { answers, credentials, limits, clock, log, unready, onOutcome } = options;
+  const { answers, credentials, limits, clock, log, unready, troubles, onOutcome } = options;
 
   async function find(request: ConfigRequest, pool: string): Promise<Refused | Found> {
     const { headers, from, client } = request;
@@ -208,7 +210,7 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         const missing = unready();
         const status = missing.length === 0 ? 200 : 503;
         tell({ is: "health", status, reason: status === 200 ? "Ready" : "NotReady" });
-        const body = Buffer.from(`${JSON.stringify({ ready: status === 200, access: credentials.mode, missing })}\n`);
+        const body = Buffer.from(`${JSON.stringify({ ready: status === 200, access: credentials.mode, missing, pools: troubles() })}\n`);
         const answer = { status, headers: { "content-type": "application/json", "cache-control": "no-store", ...(status === 200 ? {} : withRetry.headers) }, body };
         return request.method === "HEAD" ? withoutBody(answer) : answer;
       }

@@ -70,11 +70,10 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     const validity = shown === undefined ? undefined : validityOf(shown);
     const now = clock.now();
     const certificate = validity === undefined ? ["no certificate"] : now < validity.from ? ["the certificate is not valid yet"] : now >= validity.until ? ["the certificate has ended"] : [];
-    if (missing.length > 0) return [...missing, ...certificate];
-    // Which pools there are is nobody's business who only asks whether it is ready.
-    const reasons = new Map<string, number>();
-    for (const reason of answers.unready().values()) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
-    return [...certificate, ...[...reasons].map(([reason, count]) => `${reason}: ${count} of ${source.pools().length} pools`)];
+    const poolsInTrouble = answers.unready();
+    const all = source.pools().length;
+    // One pool that cannot be served is no reason to send the machines of the others away.
+    return [...missing, ...certificate, ...(missing.length === 0 && poolsInTrouble.size >= all ? troubles(poolsInTrouble, all) : [])];
   };
   const requests: AnswerRequestOptions = {
     answers,
@@ -83,6 +82,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     clock,
     log,
     unready,
+    troubles: () => troubles(answers.unready(), source.pools().length),
     onOutcome(outcome) {
       meter.request(outcome);
       teller.tell(outcome);
@@ -166,6 +166,13 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       }
     }
   }
+}
+
+/** Which pools there are is nobody's business who only asks whether the server is ready. */
+function troubles(pools: ReadonlyMap<string, string>, all: number): readonly string[] {
+  const reasons = new Map<string, number>();
+  for (const reason of pools.values()) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  return [...reasons].map(([reason, count]) => `${reason}: ${count} of ${all} pools`);
 }
 
 const ended = (signal: AbortSignal) =>

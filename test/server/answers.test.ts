@@ -71,7 +71,7 @@ describe("what is answered", () => {
     const early = await server.until({ token }, ({ status }) => status === 503);
     expect([problemOf(early).reason, early.headers["retry-after"]]).toEqual(["NoControllerConfig", "5"]);
     const ready = await server.until({ path: "/readyz" }, ({ status }) => status === 503);
-    expect(JSON.parse(ready.text)).toEqual({ ready: false, access: "required", missing: ["NoControllerConfig: 2 of 2 pools"] });
+    expect(JSON.parse(ready.text)).toEqual({ ready: false, access: "required", missing: ["NoControllerConfig: 2 of 2 pools"], pools: ["NoControllerConfig: 2 of 2 pools"] });
     expect((await server.get({ path: "/healthz" })).status).toBe(200);
   });
 
