@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Api } from "./api-target.ts";
 import { editorScript, type Kubectl, kubectlFor, kubectlPath } from "./kubectl.ts";
 import { tlsTarget, type TlsTarget } from "./tls-target.ts";
+import { requestCertificate } from "../../src/kube/certificates.ts";
 
 const yaml = {
   deployment: (name: string, image = "example.com/app:1") => `apiVersion: apps/v1
@@ -191,8 +192,9 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
   });
 
   test("certificate approve and deny", async () => {
+    const { request } = await requestCertificate({ commonName: "somebody", organizations: [] });
     for (const name of ["yes", "no"]) {
-      await api.post("/apis/certificates.k8s.io/v1/certificatesigningrequests", { apiVersion: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", metadata: { name }, spec: { request: "eA==", signerName: "example.com/signer", usages: ["client auth"] } });
+      await api.post("/apis/certificates.k8s.io/v1/certificatesigningrequests", { apiVersion: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", metadata: { name }, spec: { request: btoa(request), signerName: "example.com/signer", usages: ["client auth"] } });
     }
     expect(await ok(["certificate", "approve", "yes"])).toBe("certificatesigningrequest.certificates.k8s.io/yes approved\n");
     expect(await ok(["certificate", "deny", "no"])).toBe("certificatesigningrequest.certificates.k8s.io/no denied\n");

@@ -19,7 +19,7 @@ describe("what the Containerfile puts into the image", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test("is the program, by its own name and by those of its processes", () => {
-    expect(readdirSync(join(folder, "bin")).sort()).toEqual(["machine-config-controller", "machine-config-daemon", "machine-config-operator", "machine-os-builder", "machine-state-controller", "mco"]);
+    expect(readdirSync(join(folder, "bin")).sort()).toEqual(["machine-config-controller", "machine-config-daemon", "machine-config-operator", "machine-config-server", "machine-os-builder", "machine-state-controller", "mco"]);
     const { status, stdout } = run("mco", "version", "--json");
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "cli.mco/v1", drivers: expect.arrayContaining([{ name: "rpm-ostree", proven: false, note: expect.stringContaining("not proven on hardware") as unknown }]) as unknown });
@@ -29,6 +29,7 @@ describe("what the Containerfile puts into the image", () => {
     ["machine-config-operator", "mco operator: the operator knows two verbs: start and bootstrap"],
     ["machine-config-controller", "mco controller: the controller knows two verbs: start and bootstrap"],
     ["machine-config-daemon", "mco daemon:"],
+    ["machine-config-server", "mco server: the config server knows two verbs: start and bootstrap"],
     ["machine-state-controller", "mco state:"],
   ] as const)("%s is that process", ([name, says]) => {
     const { status, stderr } = run(name, "stop");
