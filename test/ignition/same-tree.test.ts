@@ -82,7 +82,7 @@ for (const { name, path, reads } of ignitions) {
     test.for(cases.filter(({ since }) => since === undefined || !isBefore(reads, since)))("$title", async ({ config, before, is, asksSystemd }, { skip }) => {
       skip(asksSystemd === true && !hasSystemd, "systemd does not run here");
       const whole = versioned(reads, config);
-      const [real, ours] = [await workshop.real(path, whole, before), await workshop.ours(whole, before)];
+      const [real, ours] = await Promise.all([workshop.real(path, whole, before), workshop.ours(whole, before)]);
       expect([real.verdict, ours.verdict], JSON.stringify([real, ours]).slice(0, 2000)).toEqual([is ?? "applied", is ?? "applied"]);
       if (real.verdict === "applied" && ours.verdict === "applied") expect(comparable(ours.tree)).toEqual(comparable(real.tree));
     });
@@ -102,7 +102,7 @@ for (const { name, path, reads } of ignitions) {
       await fc.assert(
         fc.asyncProperty(files, directories, links, units, async (...[some, folders, named, services]) => {
           const config = JSON.parse(JSON.stringify(versioned(reads, { storage: { files: some, directories: folders, links: named }, systemd: { units: services } }))) as object;
-          const [real, ours] = [await workshop.real(path, config), await workshop.ours(config)];
+          const [real, ours] = await Promise.all([workshop.real(path, config), workshop.ours(config)]);
           if (real.verdict !== "applied" || ours.verdict !== "applied") return;
           applied += 1;
           expect(comparable(ours.tree)).toEqual(comparable(real.tree));
