@@ -30,8 +30,9 @@ import { metricsHandler, metricsPath } from "../kube/metrics-handler.ts";
 import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
+import { tokenController } from "./token-controller.ts";
 
-export const controllerNames = ["template", "render", "node", "drain", "collect", "join"] as const;
+export const controllerNames = ["template", "render", "node", "drain", "collect", "join", "token"] as const;
 export type ControllerName = (typeof controllerNames)[number];
 
 /** Lease that this process leads by; the name is the reference's. */
@@ -159,6 +160,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     drain: drainController,
     collect: collectController,
     join: joinController,
+    token: tokenController,
   };
 
   /** Those of this term; a process that does not lead reads nothing and answers without a plan. */

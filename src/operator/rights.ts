@@ -99,6 +99,8 @@ const controller: Rights = {
     rule(group, ["machineconfigpools/status", "controllerconfigs/status"], ["patch"]),
     rule(group, ["machineconfignodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
+    // Those that have ended go.
+    rule(group, ["provisioningtokens"], ["list", "watch", "delete"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.controller]),
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),

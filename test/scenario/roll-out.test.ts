@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Node, kubernetes, names } from "../../src/api/index.ts";
-import { conditionOf } from "../../src/api/object.ts";
+import { MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Node, ProvisioningToken, kubernetes, names } from "../../src/api/index.ts";
+import { conditionOf, timestampOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
@@ -138,6 +138,15 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     await annotate({ [annotations.retainedConfigs]: "0", [annotations.retentionQuietSeconds]: "0" });
     await expect.poll(stored, { timeout: 30_000 }).toEqual([current]);
     await annotate({ [annotations.retainedConfigs]: null, [annotations.retentionQuietSeconds]: null });
+  });
+
+  test("a token that ended two days ago goes, and one that is good stays", async () => {
+    const token = (name: string, days: number) => cluster.kube.create(ProvisioningToken, { apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name }, spec: { pool: "worker", tokenHash: "0".repeat(64), expiresAt: timestampOf(Date.now() + days * 86_400_000) } });
+    await token("isgoodyet0", 1);
+    await token("endedlong0", -2);
+    const stored = async () => (await cluster.kube.list(ProvisioningToken)).items.map(({ metadata }) => metadata.name);
+    await expect.poll(stored, { timeout: 30_000 }).toEqual(["isgoodyet0"]);
+    expect((await cluster.mco(["token", "revoke", "isgoodyet0"])).code).toBe(0);
   });
 
   test("a disruption budget that forbids eviction holds the update, says so, and lets go when it is lifted", async () => {

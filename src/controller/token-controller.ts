@@ -1,0 +1,33 @@
+import { timestampOf } from "../api/object.ts";
+import { ProvisioningToken } from "../api/provisioning-token.ts";
+import { tokenStay } from "../core/ended-tokens.ts";
+import { type Controller, watching } from "../kube/controller.ts";
+import { isConflict } from "../kube/kube-error.ts";
+import { settled } from "../kube/outcome.ts";
+
+/** Removes ProvisioningTokens that have given nothing for a day. Nobody looks before the next one is due. */
+export function tokenController(): Controller {
+  return {
+    name: "token",
+    watches: [watching({ resource: ProvisioningToken })],
+    owns: ["ProvisioningToken.deletion"],
+
+    async reconcile(name, { kube, caches, clock, log, signal }) {
+      const token = caches.of(ProvisioningToken).get(name);
+      if (token === undefined) return settled();
+      const now = clock.now();
+      const stay = tokenStay(token, now);
+      if (stay.verdict === "stays") return settled(stay.until === undefined ? undefined : (stay.until - now) / 1000);
+      const { uid, resourceVersion } = token.metadata;
+      try {
+        await kube.delete(ProvisioningToken, { name }, { signal, ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) });
+      } catch (error) {
+        // Somebody wrote in between, such as that a use was given back: the news of it brings the next look.
+        if (!isConflict(error)) throw error;
+        return settled();
+      }
+      log.info({ token: name, pool: token.spec.pool, because: stay.because, endedAt: timestampOf(stay.endedAt), uses: token.status?.uses ?? 0 }, "provisioning token removed");
+      return settled();
+    },
+  };
+}
