@@ -236,6 +236,11 @@ export const machineConfigNodeConditions = {
   nodeDegraded: "NodeDegraded",
 } as const;
 
+export const machineConfigurationConditions = {
+  /** Ours: everybody who asks is given a configuration, secrets included. */
+  configServerInsecure: "ConfigServerInsecure",
+} as const;
+
 export const controllerConfigConditions = {
   running: "TemplateControllerRunning",
   completed: "TemplateControllerCompleted",

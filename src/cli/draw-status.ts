@@ -49,6 +49,10 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
   const troubled = parts.filter(({ is }) => is !== "True");
   if (parts.length > 0 && troubled.length === 0) lines.push(`suite     ${paint("well", "green")}       ${paint(parts.map(({ part }) => part).join(", "), "dim")}`);
   for (const { part, is, reason, message } of troubled) lines.push(`suite     ${paint(`${part}: ${reason}`, is === "False" ? "red" : "yellow")}  ${paint(clip(message, Math.max(20, options.width - part.length - reason.length - 16)), "dim")}`);
+  const { url, access } = status.configServer;
+  const joining = { required: "machines show a token or a certificate", insecure: "whoever asks is given configurations with their secrets" } as const;
+  if (access === "insecure") lines.push(`joining   ${paint("insecure", "red")}   ${paint(clip(url === "" ? joining[access] : `${url}  ${joining[access]}`, Math.max(20, options.width - 22)), "dim")}`);
+  else if (url !== "") lines.push(`joining   ${url}  ${paint(clip(joining[access], Math.max(20, options.width - url.length - 14)), "dim")}`);
   for (const pool of status.pools) {
     const word = pool.degraded ? paint("degraded", "red") : pool.paused ? paint("paused", "cyan") : pool.updated ? paint("updated", "green") : pool.updating ? paint("updating", "yellow") : paint("waiting", "cyan");
     const done = pool.machines === 0 ? 0 : Math.round((10 * pool.updatedMachines) / pool.machines);

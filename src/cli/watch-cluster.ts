@@ -1,9 +1,12 @@
-import { ClusterOperator, MachineConfigNode, MachineConfigPool, MachineConfiguration, kubernetes } from "../api/index.ts";
-import { type ClusterStatus, clusterStatus } from "../core/cluster-status.ts";
+import { ClusterOperator, ControllerConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, kubernetes } from "../api/index.ts";
+import { type ClusterFacts, type ClusterStatus, clusterStatus } from "../core/cluster-status.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
+
+/** What is known of a cluster's place beside its objects. */
+export type ClusterPlace = Pick<ClusterFacts, "configServerAddress">;
 
 /** Changes within this time become one look. */
 const settleMs = 150;
@@ -12,7 +15,7 @@ const settleMs = 150;
  * Watches pools, nodes and their progress, and calls `onChange` with the whole picture whenever some of it changed,
  * until `signal` aborts or `onChange` returns "stop". Kinds that are not installed yet count as having no objects.
  */
-export async function watchCluster(kube: KubeClient, onChange: (status: ClusterStatus) => "stop" | undefined, signal: AbortSignal): Promise<void> {
+export async function watchCluster(kube: KubeClient, onChange: (status: ClusterStatus) => "stop" | undefined, signal: AbortSignal, place: ClusterPlace = {}): Promise<void> {
   const stopping = new AbortController();
   const onAbort = () => stopping.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -23,6 +26,7 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
     machineConfigNodes: new WatchCache({ ...options, resource: MachineConfigNode }),
     clusterOperators: new WatchCache({ ...options, resource: ClusterOperator }),
     machineConfigurations: new WatchCache({ ...options, resource: MachineConfiguration, optional: true }),
+    controllerConfigs: new WatchCache({ ...options, resource: ControllerConfig, optional: true }),
   };
   let pending = false;
   const look = () => {
@@ -31,7 +35,7 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
     systemClock.after(settleMs, () => {
       pending = false;
       if (stopping.signal.aborted) return;
-      const status = clusterStatus({ pools: caches.pools.list(), nodes: caches.nodes.list(), machineConfigNodes: caches.machineConfigNodes.list(), clusterOperators: caches.clusterOperators.list(), machineConfigurations: caches.machineConfigurations.list() });
+      const status = clusterStatus({ pools: caches.pools.list(), nodes: caches.nodes.list(), machineConfigNodes: caches.machineConfigNodes.list(), clusterOperators: caches.clusterOperators.list(), machineConfigurations: caches.machineConfigurations.list(), controllerConfigs: caches.controllerConfigs.list(), ...place });
       if (onChange(status) === "stop") stopping.abort(new Error("seen enough"));
     });
   };
@@ -44,16 +48,17 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
 }
 
 /** One look at the cluster. */
-export async function lookAtCluster(kube: KubeClient): Promise<ClusterStatus> {
+export async function lookAtCluster(kube: KubeClient, place: ClusterPlace = {}): Promise<ClusterStatus> {
   const none = { items: [] };
-  const [pools, nodes, machineConfigNodes, clusterOperators, machineConfigurations] = await Promise.all([
+  const [pools, nodes, machineConfigNodes, clusterOperators, machineConfigurations, controllerConfigs] = await Promise.all([
     kube.list(MachineConfigPool).catch(notServed),
     kube.list(kubernetes.Node),
     kube.list(MachineConfigNode).catch(notServed),
     kube.list(ClusterOperator).catch(notServed),
     kube.list(MachineConfiguration).catch(notServed),
+    kube.list(ControllerConfig).catch(notServed),
   ]);
-  return clusterStatus({ pools: pools.items, nodes: nodes.items, machineConfigNodes: machineConfigNodes.items, clusterOperators: clusterOperators.items, machineConfigurations: machineConfigurations.items });
+  return clusterStatus({ pools: pools.items, nodes: nodes.items, machineConfigNodes: machineConfigNodes.items, clusterOperators: clusterOperators.items, machineConfigurations: machineConfigurations.items, controllerConfigs: controllerConfigs.items, ...place });
 
   function notServed(error: unknown): { items: [] } {
     if ((error as { httpStatus?: number }).httpStatus === 404) return none as { items: [] };

@@ -1,4 +1,5 @@
 import type { ClusterOperator } from "../api/cluster-operator.ts";
+import type { ControllerConfig } from "../api/controller-config.ts";
 import type { Node } from "../api/kubernetes.ts";
 import type { MachineConfigNode } from "../api/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
@@ -6,7 +7,9 @@ import type { MachineConfiguration } from "../api/machine-configuration.ts";
 import { annotations, machineConfigNodeConditions as types, objects } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { healthReasons } from "../api/stories.ts";
+import { type ConfigServerAccess, configServerAccess } from "./config-server.ts";
 import { type Phase, isReady, phaseOf } from "./phase.ts";
+import { configServerAuthority, withPort } from "./pointer-config.ts";
 import { poolOfNode } from "./pool-of-node.ts";
 
 export interface NodeStatus {
@@ -47,7 +50,15 @@ export interface PartStatus {
   readonly message: string;
 }
 
+/** Where machines join. */
+export interface ConfigServerStatus {
+  /** Empty where nobody says. */
+  readonly url: string;
+  readonly access: ConfigServerAccess;
+}
+
 export interface ClusterStatus {
+  readonly configServer: ConfigServerStatus;
   /** Empty where nobody looks after them. */
   readonly parts: readonly PartStatus[];
   readonly operator: { readonly version: string; readonly available: boolean; readonly progressing: boolean; readonly degraded: boolean; readonly message: string } | undefined;
@@ -61,6 +72,16 @@ export interface ClusterFacts {
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly clusterOperators: readonly ClusterOperator[];
   readonly machineConfigurations?: readonly MachineConfiguration[];
+  readonly controllerConfigs?: readonly ControllerConfig[];
+  /** `host` or `host:port` of the config server where the cluster's objects do not say. */
+  readonly configServerAddress?: string | undefined;
+}
+
+function configServerOf({ machineConfigurations = [], controllerConfigs = [], configServerAddress }: ClusterFacts): ConfigServerStatus {
+  const machineConfiguration = machineConfigurations.find(({ metadata }) => metadata.name === objects.machineConfiguration);
+  const controllerConfig = controllerConfigs.find(({ metadata }) => metadata.name === objects.controllerConfig);
+  const authority = configServerAuthority({ controllerConfig, machineConfiguration }) ?? (configServerAddress === undefined ? undefined : withPort(configServerAddress));
+  return { url: authority === undefined ? "" : `https://${authority}`, access: configServerAccess(machineConfiguration).access };
 }
 
 function partsOf(machineConfigurations: readonly MachineConfiguration[]): readonly PartStatus[] {
@@ -132,6 +153,7 @@ export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const operator = facts.clusterOperators.find(({ metadata }) => metadata.name === objects.clusterOperator);
   const operatorIs = (type: string) => operator?.status?.conditions?.find((condition) => condition.type === type);
   return {
+    configServer: configServerOf(facts),
     parts: partsOf(facts.machineConfigurations ?? []),
     operator:
       operator === undefined

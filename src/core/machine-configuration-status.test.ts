@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { MachineConfiguration } from "../api/machine-configuration.ts";
+import { annotations } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
 import { machineConfigurationStatus } from "./machine-configuration-status.ts";
 
@@ -24,6 +25,7 @@ describe("the settings in force", () => {
     expect(status.conditions).toEqual([
       { type: "BootImageUpdateProgressing", status: "False", reason: "NA", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
       { type: "BootImageUpdateDegraded", status: "False", reason: "NA", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
+      { type: "ConfigServerInsecure", status: "False", reason: "CredentialsRequired", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
     ]);
   });
 
@@ -45,6 +47,21 @@ describe("the settings in force", () => {
     expect(status.managedBootImagesStatus).toEqual({ machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }] });
   });
 
+  test.for([
+    { title: "nothing that is said", annotation: undefined, status: "False", reason: "CredentialsRequired", says: [] },
+    { title: "required", annotation: "required", status: "False", reason: "CredentialsRequired", says: [] },
+    { title: "insecure", annotation: "insecure", status: "True", reason: "CompatibilityMode", says: ["secrets", "mco token create", annotations.configServerAccess] },
+    { title: "a word that nobody knows", annotation: "open", status: "False", reason: "NotUnderstood", says: ['"open"', "write required or insecure", "has to show a credential"] },
+  ])("whom the config server answers: $title", ({ annotation, status, reason, says }) => {
+    const metadata = { name: "cluster", generation: 3, ...(annotation === undefined ? {} : { annotations: { [annotations.configServerAccess]: annotation } }) };
+    const first = machineConfigurationStatus(settings({}, { metadata }), now);
+    const told = conditionOf(first.conditions, "ConfigServerInsecure");
+    expect(told).toMatchObject({ status, reason });
+    if (says.length === 0) expect(told?.message).toBe("");
+    for (const words of says) expect(told?.message).toContain(words);
+    expect(machineConfigurationStatus(settings({}, { metadata, status: first }), now + 60_000)).toEqual(first);
+  });
+
   test("leave conditions of others alone, wherever they stand in the list", () => {
     const health = { type: "DaemonsHealthy", status: "True" as const, reason: "AsExpected", message: "3 of 3", lastTransitionTime: "2029-01-01T00:00:00Z" };
     const [progressing, degraded] = machineConfigurationStatus(settings(), now).conditions ?? [];
@@ -52,7 +69,7 @@ describe("the settings in force", () => {
     for (const conditions of [[health], [progressing, health, degraded], [degraded, health]]) {
       const after = machineConfigurationStatus(settings({}, { status: { conditions } }), now + 60_000);
       expect(after.conditions?.filter(({ type }) => type === health.type)).toEqual([health]);
-      expect(after.conditions).toHaveLength(3);
+      expect(after.conditions).toHaveLength(4);
       expect(machineConfigurationStatus(settings({}, { status: after }), now + 120_000)).toEqual(after);
     }
   });

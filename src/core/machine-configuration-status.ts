@@ -1,5 +1,7 @@
 import type { MachineConfiguration } from "../api/machine-configuration.ts";
+import { annotations, machineConfigurationConditions } from "../api/names.ts";
 import { type Condition, timestampOf } from "../api/object.ts";
+import { configServerAccess } from "./config-server.ts";
 import { mergePolicies } from "./disruption-policy.ts";
 
 type Status = NonNullable<MachineConfiguration["status"]>;
@@ -14,6 +16,22 @@ interface Manager {
 interface SkewEnforcement {
   readonly mode?: string;
   readonly manual?: Readonly<Record<string, unknown>>;
+}
+
+interface Said {
+  readonly type: string;
+  readonly is: boolean;
+  readonly reason: string;
+  /** Empty where there is nothing to say. */
+  readonly says: string;
+}
+
+/** Whom the config server gives configurations, as a condition says it. */
+function accessSaid(metadata: MachineConfiguration["metadata"]): Omit<Said, "type"> {
+  const { access, problem } = configServerAccess({ metadata });
+  if (problem !== undefined) return { is: false, reason: "NotUnderstood", says: `${problem}; until then a machine that joins has to show a credential` };
+  if (access === "required") return { is: false, reason: "CredentialsRequired", says: "" };
+  return { is: true, reason: "CompatibilityMode", says: `whoever reaches the config server is given configurations with all their secrets, without showing a credential; give machines tokens (mco token create), then remove the annotation ${annotations.configServerAccess}` };
 }
 
 const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } } as const;
@@ -31,12 +49,16 @@ export function machineConfigurationStatus({ spec, status, metadata }: MachineCo
   const message = asked.length === 0 ? "" : `boot images of ${asked.map(({ resource, apiGroup }) => `${resource}.${apiGroup}`).join(", ")} are not managed on this cluster; set their selection mode to None`;
   const before = (status?.conditions ?? []) as readonly Condition[];
   const stamp = timestampOf(now);
-  const condition = (type: string, is: boolean, says: string): Condition => {
+  const condition = ({ type, is, reason, says }: Said): Condition => {
     const value = is ? "True" : "False";
     const old = before.find((other) => other.type === type);
-    return { type, status: value, reason: is ? "NotSupported" : "NA", message: says, lastTransitionTime: old?.status === value ? old.lastTransitionTime : stamp };
+    return { type, status: value, reason, message: says, lastTransitionTime: old?.status === value ? old.lastTransitionTime : stamp };
   };
-  const own = [condition("BootImageUpdateProgressing", false, ""), condition("BootImageUpdateDegraded", asked.length > 0, message)];
+  const own = [
+    condition({ type: "BootImageUpdateProgressing", is: false, reason: "NA", says: "" }),
+    condition({ type: "BootImageUpdateDegraded", is: asked.length > 0, reason: asked.length > 0 ? "NotSupported" : "NA", says: message }),
+    condition({ type: machineConfigurationConditions.configServerInsecure, ...accessSaid(metadata) }),
+  ];
   return {
     ...status,
     observedGeneration: metadata.generation ?? 1,

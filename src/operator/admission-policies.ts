@@ -1,4 +1,4 @@
-import { configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 
 /** Kinds and objects that some policies need; a policy over a kind that is not there, or with parameters that are not, would only stand in the way. */
@@ -30,6 +30,9 @@ const platform = "params.status.platformStatus.type";
 /** A pool that was there before the policy goes on being rendered and rolled out. */
 const asBefore = (field: string) => `(oldObject != null && has(oldObject.spec.${field}) && has(object.spec.${field}) && oldObject.spec.${field} == object.spec.${field})`;
 
+/** Whom the config server gives configurations, as an object says it. */
+const accessIn = (object: string) => `has(${object}.metadata.annotations) && '${annotations.configServerAccess}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.configServerAccess}'] : 'required'`;
+
 const guards: readonly Guard[] = [
   {
     name: "custom-machine-config-pool-selector",
@@ -59,7 +62,15 @@ const guards: readonly Guard[] = [
   {
     name: "machine-configuration-guards",
     rule: { apiGroup: operatorGroup, resource: "machineconfigurations", operations: ["CREATE", "UPDATE"] },
-    validations: [{ expression: `object.metadata.name == '${objects.machineConfiguration}'`, message: `there is one MachineConfiguration, and it is called ${objects.machineConfiguration}` }],
+    variables: {
+      access: accessIn("object"),
+      accessBefore: `oldObject == null ? 'required' : ${accessIn("oldObject")}`,
+    },
+    validations: [
+      { expression: `object.metadata.name == '${objects.machineConfiguration}'`, message: `there is one MachineConfiguration, and it is called ${objects.machineConfiguration}` },
+      // What was stored while nobody was asked does not keep people from changing other things.
+      { expression: "variables.access in ['required', 'insecure'] || variables.access == variables.accessBefore", message: `the annotation ${annotations.configServerAccess} is required or insecure` },
+    ],
   },
   {
     name: "managed-bootimages-platform-check",

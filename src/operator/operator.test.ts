@@ -423,3 +423,30 @@ describe("the operator", () => {
     expect(await refused(state.patch(MachineConfigNode, { name: "worker-0" }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" }))).toBe("forbidden");
   });
 });
+
+describe("the operator's config server", () => {
+  const annotate = (kube: KubeClient, access: string | null) => kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { metadata: { annotations: { [annotations.configServerAccess]: access } } } });
+
+  test("insecure access is named in the settings' status for as long as it lasts, and a word that is neither is refused", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const condition = (is: string, reason: string) => until(kube, MachineConfiguration, { name: "cluster" }, ({ status }) => conditionOf(status?.conditions, "ConfigServerInsecure")?.status === is && conditionOf(status?.conditions, "ConfigServerInsecure")?.reason === reason);
+    await condition("False", "CredentialsRequired");
+    await annotate(kube, "insecure");
+    await condition("True", "CompatibilityMode");
+    await annotate(kube, null);
+    await condition("False", "CredentialsRequired");
+    const policy = await until(kube, kubernetes.ValidatingAdmissionPolicyBinding, { name: "machine-configuration-guards-binding" }, () => true);
+    await expect(annotate(kube, "Insecure")).rejects.toThrow("is required or insecure");
+    await annotate(kube, "required");
+
+    // What was stored while nobody was asked counts as required, and is told of.
+    await kube.delete(kubernetes.ValidatingAdmissionPolicyBinding, policy.metadata);
+    await annotate(kube, "Insecure");
+    await condition("False", "NotUnderstood");
+    const { resourceVersion: _, uid: __, managedFields: ___, creationTimestamp: ____, ...metadata } = policy.metadata;
+    await kube.create(kubernetes.ValidatingAdmissionPolicyBinding, { ...policy, metadata });
+    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } });
+    await expect(annotate(kube, "open")).rejects.toThrow("is required or insecure");
+  });
+});

@@ -12,14 +12,16 @@ export async function run(args: readonly string[]): Promise<number> {
   const { kube, connection, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "status" });
   const layout = layoutOf(resolve(values.dir ?? ".mco"));
   const record = await readRecord(systemFiles, layout);
-  const addresses = record === undefined ? undefined : addressesOf(record.network);
+  const inFolder = record === undefined ? undefined : addressesOf(record.network);
+  // The folder's cluster may be another one than the kubeconfig's.
+  const addresses = inFolder?.apiServer === new URL(connection.server).hostname ? inFolder : undefined;
+  const place = { configServerAddress: addresses?.configServer };
 
   const asJson = (status: ClusterStatus) => ({
     apiVersion: "cli.mco/v1",
     kind: "Status",
     apiServer: { url: connection.server },
-    // Where they will listen; the field is there from the first version so that scripts can rely on it.
-    configServer: { url: addresses === undefined ? "" : `https://${addresses.configServer}:${ports.configServer}` },
+    configServer: status.configServer,
     registry: { url: addresses === undefined ? "" : `https://${addresses.registry}:${ports.registry}` },
     operator: status.operator,
     parts: status.parts,
@@ -33,7 +35,7 @@ export async function run(args: readonly string[]): Promise<number> {
   };
   try {
     if (values.watch !== true) {
-      show(await lookAtCluster(kube));
+      show(await lookAtCluster(kube, place));
       return 0;
     }
     const stopping = new AbortController();
@@ -42,7 +44,7 @@ export async function run(args: readonly string[]): Promise<number> {
     await watchCluster(kube, (status) => {
       show(status);
       return undefined;
-    }, stopping.signal);
+    }, stopping.signal, place);
     return 0;
   } finally {
     close();
