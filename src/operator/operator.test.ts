@@ -1,9 +1,7 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
-import { memoryStore } from "../apiserver/memory-store.ts";
-import { createApiServer } from "../apiserver/server.ts";
+import { describe, expect, test, vi } from "vitest";
+import { installed, startOperator as start, until } from "../../test/operator/operator-scene.ts";
 import { ClusterOperator } from "../api/cluster-operator.ts";
 import { ControllerConfig } from "../api/controller-config.ts";
-import { definedResources } from "../api/index.ts";
 import { kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
@@ -11,83 +9,10 @@ import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
 import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { annotations, finalizers, labels, namespace, objects } from "../api/names.ts";
-import { type KubeObject, type Resource, conditionOf, keyOf } from "../api/object.ts";
-import { createEventRecorder } from "../kube/event-recorder.ts";
-import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
+import { conditionOf } from "../api/object.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
-import { systemClock, systemRandom } from "../ports/node/index.ts";
-import { silentLogger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
-import { runOperator } from "./run-operator.ts";
-
-const ends: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end();
-});
-
-interface User {
-  readonly name: string;
-  readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
-
-/** An operator that runs against a server in this process, with a certificate made for real. */
-async function start(prepare: (kube: KubeClient) => Promise<unknown> = () => Promise.resolve()) {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" } });
-  const as = (user: User) => createKubeClient({ transport: server.as(user), clock: systemClock, random: systemRandom, userAgent: "test" });
-  const kube = as({ name: "admin", groups: ["system:masters"] });
-  await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.osImageConfigMap, namespace }, data: { baseOSContainerImage: "os@sha256:0" } });
-  for (const [name, role] of [["master-0", "master"], ["worker-0", "worker"]] as const) {
-    await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" } } });
-    await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "127.9.9.10" }] } } }, { subresource: "status" });
-  }
-  await prepare(kube);
-  const scribe = memoryScribe();
-  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe };
-  let logLevel = "";
-  /** Runs an operator of a version, and returns the way to end it. */
-  const operator = (version: string, image: string) => {
-    const stopping = new AbortController();
-    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, apiServer: "https://127.9.9.1:6443", authoritiesSettleMs: 1000, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
-    return async () => {
-      stopping.abort(new Error("the test is over"));
-      await running;
-    };
-  };
-  let end = operator("1.0.0", "suite:1");
-  ends.push(async () => {
-    await end();
-    server.close();
-  });
-  const replaceOperator = async (version: string, image: string) => {
-    await end();
-    end = operator(version, image);
-  };
-  return { kube, as, replaceOperator, logLevel: () => logLevel, lines: () => scribe.lines };
-}
-
-/** Waits by watching until an object is as wanted. */
-async function until<T extends KubeObject>(kube: KubeClient, resource: Resource<T>, key: { name: string; namespace?: string }, isWanted: (object: T) => boolean): Promise<T> {
-  const deadline = systemClock.deadline(20_000);
-  try {
-    const { items, resourceVersion } = await kube.list(resource, key.namespace === undefined ? {} : { namespace: key.namespace });
-    const already = items.find((item) => keyOf(item) === keyOf({ metadata: key }) && isWanted(item));
-    if (already !== undefined) return already;
-    for await (const event of kube.watch(resource, key.namespace === undefined ? {} : { namespace: key.namespace }, { resourceVersion, timeoutSeconds: 60 }, deadline.signal)) {
-      if (event.type === "ADDED" || event.type === "MODIFIED") if (keyOf(event.object) === keyOf({ metadata: key }) && isWanted(event.object)) return event.object;
-    }
-    throw new Error(`${resource.kind}/${key.name} never came to be as wanted`);
-  } finally {
-    deadline.cancel();
-  }
-}
-
-/** Waits for the operator's kinds, without which nothing else can be asked for. */
-async function installed(kube: KubeClient): Promise<void> {
-  const last = definedResources.at(-1);
-  if (last !== undefined) await until(kube, kubernetes.CustomResourceDefinition, last.crd().metadata, () => true);
-}
+import { systemClock } from "../ports/node/index.ts";
 
 describe("the operator", () => {
   test("installs kinds, rights, settings, pools and components, and says how far it is", async () => {
