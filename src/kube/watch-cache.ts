@@ -153,6 +153,8 @@ export class WatchCache<T extends KubeObject> {
   }
 
   async *#follow(resourceVersion: string, signal: AbortSignal): AsyncIterable<string> {
+    // A signal that aborted during the list tells nobody a second time.
+    if (signal.aborted) return;
     const { kube, clock, random } = this.#options;
     const stall = new AbortController();
     const onAbort = () => stall.abort(signal.reason);
