@@ -11,6 +11,8 @@ describe("an authority", () => {
     { title: "gets a successor in the middle of its life", current: lives(0, 100), next: undefined, day: 50, step: "prepare" },
     { title: "signs on while its successor becomes known", current: lives(0, 100), next: lives(50, 150), day: 74, step: "keep" },
     { title: "gives way when its successor is known", current: lives(0, 100), next: lives(50, 150), day: 75, step: "switch" },
+    { title: "is not followed by a successor that came late before there was time to learn of it", current: lives(0, 100), next: lives(80, 180), day: 89, step: "keep" },
+    { title: "is followed by a successor that came late in the middle of what is left", current: lives(0, 100), next: lives(80, 180), day: 90, step: "switch" },
     { title: "that has ended gives way to a successor that is good", current: lives(0, 100), next: lives(50, 150), day: 120, step: "switch" },
     { title: "that has ended is made anew where nobody was prepared", current: lives(0, 100), next: undefined, day: 120, step: "make" },
     { title: "is made anew where both have ended", current: lives(0, 100), next: lives(0, 110), day: 120, step: "make" },

@@ -12,21 +12,21 @@ export interface Validity {
  */
 export type AuthorityStep = "make" | "keep" | "prepare" | "switch";
 
-/** Parts of an authority's life after which the next one is handed out, and after which that one signs: who starts a machine has the time between to learn of it. */
+/** Part of an authority's life after which the next one is handed out. */
 const preparedAfter = 0.5;
-const switchedAfter = 0.75;
 
 /**
- * What is to be done about an authority that has others believe in it before it signs.
+ * What is to be done about an authority that has others believe in it before it signs. The next one signs from the middle of the
+ * time that both are good: who starts a machine has learned of it by then, also where nobody looked for long and it came late,
+ * and what the old one signed is good for as long again.
  *
  * @param now milliseconds since the epoch.
  */
 export function authorityStep({ current, next }: { readonly current: Validity | undefined; readonly next: Validity | undefined }, now: number): AuthorityStep {
   const isGood = (one: Validity | undefined) => one !== undefined && one.from <= now && now < one.until;
   if (current === undefined || !isGood(current)) return isGood(next) ? "switch" : "make";
-  const lived = (now - current.from) / (current.until - current.from);
-  if (!isGood(next)) return lived >= preparedAfter ? "prepare" : "keep";
-  return lived >= switchedAfter ? "switch" : "keep";
+  if (next === undefined || !isGood(next)) return now - current.from >= (current.until - current.from) * preparedAfter ? "prepare" : "keep";
+  return now >= (next.from + current.until) / 2 ? "switch" : "keep";
 }
 
 /** The first certificate of a PEM text; `undefined`: there is none that can be read. */

@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { type Secret, kubernetes } from "../api/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
-import { type Validity, authorityStep, bundleOf, validityOfPem } from "../core/authority-rotation.ts";
+import { type AuthorityStep, type Validity, authorityStep, bundleOf, validityOfPem } from "../core/authority-rotation.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
 import { type KeyPair, certificateAuthority } from "../kube/certificates.ts";
 import type { Context } from "../kube/controller.ts";
@@ -34,9 +34,13 @@ const text = (secret: Secret | undefined, key: string) => {
   return value === undefined ? undefined : textOfBase64(value);
 };
 
-async function readSecret(name: string, context: Context): Promise<Secret | undefined> {
-  return context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`) ?? context.kube.get(kubernetes.Secret, { name, namespace }, context);
-}
+/** A Secret of the suite, as the API server has it at this moment. */
+const liveSecret = (name: string, context: Context): Promise<Secret | undefined> => context.kube.get(kubernetes.Secret, { name, namespace }, context);
+
+const knownSecret = (name: string, context: Context): Secret | undefined => context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
+
+/** A pair for a Secret that may be there already, as an installer left it: the type of one never changes. */
+const tlsSecret = (existing: Secret | undefined, { metadata, data }: Pick<Secret, "metadata"> & { readonly data: Readonly<Record<string, string>> }) => ({ apiVersion: "v1", kind: "Secret", metadata: { ...metadata, namespace }, type: existing?.type ?? "kubernetes.io/tls", data }) as KubeObject;
 
 function heldIn(secret: Secret | undefined): Held {
   const pair = (certificate: string | undefined, key: string | undefined) => (certificate === undefined || key === undefined || certificate === "" ? undefined : { certificate, key });
@@ -48,19 +52,15 @@ function heldIn(secret: Secret | undefined): Held {
  * signs, and a certificate for all names and addresses that machines reach the server by. Both are replaced by themselves.
  *
  * @param hosts names and addresses.
- * @returns `undefined` while there is nothing to vouch for.
+ * @returns what has changed, for people; `undefined` while there is nothing to vouch for.
  */
 export async function keepConfigServerCertificates(hosts: readonly string[], keep: Keep, context: Context): Promise<{ readonly rotated: string | undefined } | undefined> {
   if (hosts.length === 0) return undefined;
   const now = context.clock.now();
-  const before = heldIn(await readSecret(objects.configServerCa, context));
+  const known = await observeAuthority(knownSecret(objects.configServerCa, context), context);
+  // What is known may be older than what was last done: nothing is made of it, and nothing replaced, unless it is so at this moment.
+  const { secret, before, current, retiring, step } = known.step === "keep" ? known : await observeAuthority(await liveSecret(objects.configServerCa, context), context);
   const made = () => certificateAuthority({ name: authorityName, ...context });
-  const isUsable = before.current === undefined ? false : await canSign(before.current, context);
-  // An authority whose key is of a kind that is not read here signs no more, and is believed on.
-  const current = isUsable ? before.current : undefined;
-  const retiring = [before.retired, isUsable ? undefined : before.current?.certificate];
-  const validity = (pair: KeyPair | undefined): Validity | undefined => validityOfPem(pair?.certificate);
-  const step = authorityStep({ current: validity(current), next: validity(before.next) }, now);
   const after = await (async (): Promise<Held & { readonly current: KeyPair }> => {
     switch (step) {
       case "make": {
@@ -83,36 +83,69 @@ export async function keepConfigServerCertificates(hosts: readonly string[], kee
     ...(after.next === undefined ? {} : { [keys.nextCertificate]: btoa(after.next.certificate), [keys.nextKey]: btoa(after.next.key) }),
     ...(after.retired === "" ? {} : { [keys.retired]: btoa(after.retired) }),
   };
-  if (step !== "keep" || after.retired !== before.retired) await keep(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name: objects.configServerCa, namespace }, type: "kubernetes.io/tls", data } as KubeObject);
+  if (step !== "keep" || after.retired !== before.retired) await keep(kubernetes.Secret, tlsSecret(secret, { metadata: { name: objects.configServerCa }, data }));
   // Whoever starts a machine believes in what is here: it comes before anything that is signed by it.
   await keep(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.configServerCa, namespace }, data: { [bundleKey]: bundleOf([after.current.certificate, after.next?.certificate, after.retired], now) } } as KubeObject);
   const issued = await keepServing(after.current, hosts, keep, context);
-  return { rotated: step === "make" && before.current === undefined ? undefined : step === "keep" ? issued : step };
+  return { rotated: told(step, before, issued) };
+}
+
+/** What has changed, for people; `undefined`: nothing, or there was nothing before. */
+function told(step: AuthorityStep, before: Held, issued: string | undefined): string | undefined {
+  switch (step) {
+    case "make":
+      return before.current === undefined ? undefined : "another authority took the place of one that could not sign any more";
+    case "prepare":
+      return "the authority that signs next is made known";
+    case "switch":
+      return "the authority that was made known signs now";
+    case "keep":
+      return issued === undefined ? undefined : `another certificate was made, since ${issued}`;
+  }
+}
+
+interface Authorities {
+  readonly secret: Secret | undefined;
+  readonly before: Held;
+  /** What signs, if it can. */
+  readonly current: KeyPair | undefined;
+  /** PEM of what signs no more, or cannot. */
+  readonly retiring: readonly (string | undefined)[];
+  readonly step: AuthorityStep;
+}
+
+async function observeAuthority(secret: Secret | undefined, context: Context): Promise<Authorities> {
+  const before = heldIn(secret);
+  const isUsable = before.current === undefined ? false : await canSign(before.current, context);
+  // An authority whose key is of a kind that is not read here signs no more, and is believed on.
+  const current = isUsable ? before.current : undefined;
+  const retiring = [before.retired, isUsable ? undefined : before.current?.certificate];
+  const validity = (pair: KeyPair | undefined): Validity | undefined => validityOfPem(pair?.certificate);
+  return { secret, before, current, retiring, step: authorityStep({ current: validity(current), next: validity(before.next) }, context.clock.now()) };
+}
+
+/** Why the config server needs another certificate; `undefined`: it does not. */
+function whyReplaced(serving: Secret | undefined, { issuer, hosts, now }: { readonly issuer: string; readonly hosts: readonly string[]; readonly now: number }): string | undefined {
+  const validity = validityOfPem(text(serving, "tls.crt"));
+  const covered = new Set((serving?.metadata.annotations?.[hostsAnnotation] ?? "").split(","));
+  if (validity === undefined || text(serving, "tls.key") === undefined) return "there was none";
+  if (serving?.metadata.annotations?.[issuerAnnotation] !== issuer) return "its authority was replaced";
+  if (now - validity.from > (validity.until - validity.from) * replacedAfter) return "half of its time was over";
+  return hosts.some((host) => !covered.has(host)) ? "machines reach the server by another name or address" : undefined;
 }
 
 /** @returns why another certificate was made; `undefined`: the one that is there stays. */
 async function keepServing(authority: KeyPair, hosts: readonly string[], keep: Keep, context: Context): Promise<string | undefined> {
-  const { clock } = context;
-  const serving = await readSecret(objects.configServerTls, context);
-  const certificate = text(serving, "tls.crt");
-  const validity = validityOfPem(certificate);
-  const covered = new Set((serving?.metadata.annotations?.[hostsAnnotation] ?? "").split(","));
   const issuer = digestOf(authority.certificate);
-  const why =
-    certificate === undefined || text(serving, "tls.key") === undefined || validity === undefined
-      ? "there was none"
-      : serving?.metadata.annotations?.[issuerAnnotation] !== issuer
-        ? "its authority was replaced"
-        : clock.now() - validity.from > (validity.until - validity.from) * replacedAfter
-          ? "half of its time was over"
-          : hosts.some((host) => !covered.has(host))
-            ? "machines reach the server by another name or address"
-            : undefined;
+  const wanted = { issuer, hosts, now: context.clock.now() };
+  if (whyReplaced(knownSecret(objects.configServerTls, context), wanted) === undefined) return undefined;
+  const serving = await liveSecret(objects.configServerTls, context);
+  const why = whyReplaced(serving, wanted);
   if (why === undefined) return undefined;
   const signer = await certificateAuthority({ name: authorityName, ...context, existing: authority });
   const pair = await signer.issue({ commonName: objects.configServer, usage: "server", hosts });
   const notes = { [hostsAnnotation]: hosts.join(","), [issuerAnnotation]: issuer };
-  await keep(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name: objects.configServerTls, namespace, annotations: notes }, type: "kubernetes.io/tls", data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key) } } as KubeObject);
+  await keep(kubernetes.Secret, tlsSecret(serving, { metadata: { name: objects.configServerTls, annotations: notes }, data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key) } }));
   context.log.info({ why, hosts }, "the config server has another certificate");
   return why;
 }

@@ -77,8 +77,12 @@ const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "Control
 /** Field managers whose fields an apply would take: no later try helps there. None where somebody only wrote in between. */
 const managersInConflict = (error: unknown): readonly string[] => (isConflict(error) && error instanceof Error ? [...error.message.matchAll(/conflicts? with "([^"]+)"/g)].flatMap(([, manager]) => manager ?? []) : []);
 
-/** The reference's operator writes under the name of its process: openshift/machine-config-operator cmd/machine-config-operator (main). */
-const isOfReference = (error: unknown): boolean => managersInConflict(error).length > 0 && managersInConflict(error).every((manager) => manager === "machine-config-operator");
+/**
+ * The reference's operator, and what lays down its first manifests on a new cluster, write under the names of their processes:
+ * openshift/machine-config-operator cmd/machine-config-operator (main), openshift/cluster-bootstrap cmd/cluster-bootstrap (main).
+ */
+const managersOfReference: ReadonlySet<string> = new Set(["machine-config-operator", "cluster-bootstrap"]);
+const isOfReference = (error: unknown): boolean => managersInConflict(error).length > 0 && managersInConflict(error).every((manager) => managersOfReference.has(manager));
 
 /** The version that everything was last seen at. */
 const reachedVersion = (operator: ClusterOperator | undefined) => operator?.status?.versions?.find(({ name }) => name === "operator")?.version;
@@ -415,7 +419,7 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     if (addresses.length === 0) return progressing(task, "waiting for a control-plane machine to run on");
     const hosts = [...new Set([...configServerHosts(facts), ...addresses, `${objects.configServer}.${namespace}.svc`])];
     const kept = await keepConfigServerCertificates(hosts, (resource, manifest) => keep(resource, manifest, context, true), context);
-    if (kept?.rotated !== undefined) scribe.line({ book: "cluster", chapter: "Server", ...run, path: "Certificate", mark: "note", level: "boundary", reason: "CertificateRotated", message: `the config server has another certificate: ${kept.rotated}` });
+    if (kept?.rotated !== undefined) scribe.line({ book: "cluster", chapter: "Server", ...run, path: "Certificate", mark: "note", level: "boundary", reason: "CertificateRotated", message: `of the config server: ${kept.rotated}` });
     const pools = caches.of(MachineConfigPool).list().filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name).sort();
     const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding } = kubernetes;
     const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding];
