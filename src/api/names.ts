@@ -153,6 +153,8 @@ export const labels = {
   os: "kubernetes.io/os",
   hostname: "kubernetes.io/hostname",
   arch: "kubernetes.io/arch",
+  /** Ours: on the ServiceAccounts that machines which join ask for their certificates as. */
+  nodeBootstrapper: `${prefix}node-bootstrapper`,
   // on what belongs to a build
   ephemeralBuildObject: `${prefix}ephemeral-build-object`,
   onClusterLayering: `${prefix}on-cluster-layering`,

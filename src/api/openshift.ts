@@ -3,7 +3,7 @@ import { type KubeObject, resource } from "./object.ts";
 
 /**
  * Kinds of OpenShift that the suite reads where a cluster has them, as far as it reads them: openshift/api config/v1
- * types_{infrastructure,network,dns,proxy,image,scheduling,cluster_operator}.go (master).
+ * types_{infrastructure,network,dns,proxy,image,scheduling,cluster_operator,apiserver,tlssecurityprofile}.go (master).
  */
 export interface Infrastructure extends KubeObject {
   readonly spec?: { readonly cloudConfig?: { readonly name?: string; readonly key?: string } };
@@ -47,6 +47,10 @@ export interface SchedulerConfig extends KubeObject {
   readonly spec?: { readonly mastersSchedulable?: boolean };
 }
 
+export interface ApiServerConfig extends KubeObject {
+  readonly spec?: { readonly tlsSecurityProfile?: { readonly type?: string; readonly custom?: { readonly ciphers?: readonly string[]; readonly minTLSVersion?: string } } | null };
+}
+
 /** Everything of group config.openshift.io that there is one of is called `cluster`. */
 export const openshift = {
   Infrastructure: resource<Infrastructure>(`${configGroup}/v1`, "Infrastructure", "infrastructures", "Cluster"),
@@ -55,6 +59,7 @@ export const openshift = {
   Proxy: resource<Proxy>(`${configGroup}/v1`, "Proxy", "proxies", "Cluster"),
   Image: resource<ImageConfig>(`${configGroup}/v1`, "Image", "images", "Cluster"),
   Scheduler: resource<SchedulerConfig>(`${configGroup}/v1`, "Scheduler", "schedulers", "Cluster"),
+  APIServer: resource<ApiServerConfig>(`${configGroup}/v1`, "APIServer", "apiservers", "Cluster"),
   /** Its own name is `version`. */
   ClusterVersion: resource(`${configGroup}/v1`, "ClusterVersion", "clusterversions", "Cluster"),
   OSImageStream: resource(`${group}/v1`, "OSImageStream", "osimagestreams", "Cluster"),

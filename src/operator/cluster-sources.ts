@@ -1,10 +1,11 @@
 import { ClusterOperator } from "../api/cluster-operator.ts";
 import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes } from "../api/kubernetes.ts";
-import { configGroup, namespace, objects } from "../api/names.ts";
+import { configGroup, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
 import { openshift } from "../api/openshift.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
 import { type ClusterSources, type SourceKind, mergedRegistryCa, sourceMaps } from "../core/controller-config-of.ts";
+import type { TlsSecurityProfile } from "../core/tls-profile.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/internal-pull-secret.ts";
 import { type Context, type Watch, watching } from "../kube/controller.ts";
 import type { GuardNeeds } from "./admission-policies.ts";
@@ -18,6 +19,8 @@ export const ours = { namespace } as const;
 const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
 const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
+/** Accounts that machines which join ask for their certificates as. */
+export const nodeBootstrappers = { namespace, labelSelector: labels.nodeBootstrapper } as const;
 /** Where kubeadm says how its cluster is reached: kubernetes/kubernetes cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34). */
 const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
 /** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
@@ -41,7 +44,7 @@ const keepName = ({ apiVersion, kind, metadata: { name, uid = "", resourceVersio
 export function sourceWatches(everything: () => readonly string[]): readonly Watch[] {
   return [
     watching({ resource: kubernetes.CustomResourceDefinition, keep: keepDefinition, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) }),
-    ...Object.values(sources).map((resource) => watching({ resource, optional: true, concerns: everything })),
+    ...[...Object.values(sources), openshift.APIServer].map((resource) => watching({ resource, optional: true, concerns: everything })),
     // Of these only what there is counts, and of these few.
     ...[openshift.OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) => watching({ resource, optional: true, keep: keepName, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) })),
     watching({ resource: kubernetes.ConfigMap, selection: ours, concerns: everything }),
@@ -56,6 +59,7 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
     watching({ resource: kubernetes.Service, selection: dnsService, concerns: everything }),
     watching({ resource: kubernetes.Secret, selection: pullSecret, concerns: everything }),
     watching({ resource: kubernetes.ServiceAccount, selection: puller, concerns: everything }),
+    watching({ resource: kubernetes.ServiceAccount, selection: nodeBootstrappers, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) }),
   ];
 }
 
@@ -95,6 +99,16 @@ export async function observeSources(context: Context): Promise<Omit<ClusterSour
     dnsServiceAddresses: spec?.clusterIPs ?? (spec?.clusterIP === undefined ? [] : [spec.clusterIP]),
     configMaps: new Map(maps.map((map) => [keyOf(map), map])),
   };
+}
+
+/** How the cluster wants TLS spoken; `undefined` where it does not say. */
+export async function observeTlsProfile(context: Context): Promise<TlsSecurityProfile | undefined> {
+  const { caches, kube } = context;
+  const { plural, group } = openshift.APIServer;
+  const cached = caches.of(openshift.APIServer).get(one);
+  if (cached === undefined && caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) === undefined) return undefined;
+  // A kind that has just come is not watched yet.
+  return (cached ?? (await kube.get(openshift.APIServer, { name: one }, context)))?.spec?.tlsSecurityProfile ?? undefined;
 }
 
 /** How kubeadm's cluster is reached; `undefined` elsewhere. */

@@ -1,6 +1,7 @@
 import type { KubeObject } from "../api/object.ts";
 import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { ConfigServerAccess } from "../core/config-server.ts";
+import type { TlsSettings } from "../core/tls-profile.ts";
 import { made } from "./rights.ts";
 
 export interface ManifestInputs {
@@ -220,6 +221,16 @@ export interface ConfigServerInputs extends ManifestInputs {
   readonly hasClientCa: boolean;
 }
 
+const tlsFlagNames = { minVersion: "--tls-min-version", ciphers: "--tls-cipher-suites" } as const;
+
+/** How TLS is spoken, as flags of the config server. */
+export const tlsFlags = (minVersion: TlsSettings["minVersion"], ciphers: readonly string[]): readonly string[] => [tlsFlagNames.minVersion, minVersion === "TLSv1.3" ? "VersionTLS13" : "VersionTLS12", tlsFlagNames.ciphers, ciphers.join(",")];
+
+/** The same, as a config server has them that runs already. */
+export function tlsFlagsIn(args: readonly string[]): readonly string[] {
+  return args.flatMap((arg, index) => (arg === tlsFlagNames.minVersion || arg === tlsFlagNames.ciphers ? [arg, args[index + 1] ?? ""] : []));
+}
+
 /** Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it shows its figures. */
 export const configServerPorts = { config: 22623, metrics: 9447 } as const;
 
@@ -276,7 +287,7 @@ export function bootstrapRights(pools: readonly string[]): readonly KubeObject[]
   const name = made.nodeBootstrapper;
   const accounts = pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`);
   const manifests = [
-    ...accounts.map((account) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace } })),
+    ...accounts.map((account) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace, labels: { [labels.nodeBootstrapper]: "" } } })),
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules: [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", "get", "list", "watch"] }] },
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name }, subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })) },
     // The config server hands them out for a while; of accounts with other names it gets no token.

@@ -26,14 +26,15 @@ import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/slim.ts";
 import { stateSettings } from "../core/state-settings.ts";
+import { tlsOfProfile } from "../core/tls-profile.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { pathOf, updateObject } from "../kube/kube-client.ts";
 import { isAlreadyExists, isConflict, isNotFound, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
-import { observeClusterInfo, observeGuardNeeds, observePullSecret, pullSecretOf, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { type ManifestInputs, admission, admissionService, admissionWebhook, builderDeployment, bootstrapRights, builtInPools, clientCaKey, configServerDaemonSet, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService } from "./manifests.ts";
+import { observeClusterInfo, nodeBootstrappers, observeGuardNeeds, observePullSecret, observeTlsProfile, pullSecretOf, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
+import { type ManifestInputs, admission, admissionService, admissionWebhook, builderDeployment, bootstrapRights, builtInPools, clientCaKey, configServerDaemonSet, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService, tlsFlags, tlsFlagsIn } from "./manifests.ts";
 import { keepConfigServerCertificates } from "./config-server-certificates.ts";
 import { componentRights } from "./rights.ts";
 import { controlPlaneAddresses, servingSecret } from "./serving-certificate.ts";
@@ -111,6 +112,7 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
   /** Authorities of the API server that are not handed to machines yet, and since when they are so (monotonic). */
   /** As the log was last told. */
   let accessTold: ConfigServerAccess | undefined;
+  let tlsNotesTold = "";
   /** Monotonic. */
   let builderUnwantedSince: number | undefined;
   let changing: { readonly bundle: string; readonly since: number } | undefined;
@@ -423,15 +425,39 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const pools = caches.of(MachineConfigPool).list().filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name).sort();
     const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding } = kubernetes;
     const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding];
+    await removeBootstrappers(pools, context);
+    const bootstrappers = caches.of(ServiceAccount, nodeBootstrappers);
     for (const manifest of bootstrapRights(pools)) {
       const resource = kinds.find(({ kind }) => kind === manifest.kind);
+      if (resource === ServiceAccount && bootstrappers.get(keyOf(manifest)) === undefined) applied.delete(`${manifest.kind}/${keyOf(manifest)}`);
       if (resource !== undefined) await keep(resource, manifest, context);
     }
     const { access, problem } = configServerAccess(machineConfiguration);
+    const tls = tlsOfProfile(await observeTlsProfile(context));
+    const running = caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.configServer}`);
+    // A profile that cannot be followed changes nothing.
+    const flags = tls.verdict === "settings" ? tlsFlags(tls.settings.minVersion, tls.flags) : tlsFlagsIn(running?.spec?.template.spec?.containers[0]?.args ?? []);
+    const notes = tls.verdict === "settings" ? tls.notes.join("; ") : "";
+    if (notes !== "" && notes !== tlsNotesTold) context.log.warn({ notes }, "the cluster's TLS profile is not followed in everything");
+    tlsNotesTold = notes;
     if (access === "insecure" && accessTold !== access) context.log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
     accessTold = access;
-    await keep(kubernetes.DaemonSet, configServerDaemonSet({ ...inputsOf(context, ""), access, apiServer: apiServerForMachines(facts), oneMachine: isLoopbackAddress(addresses[0] ?? ""), tls: [], hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined }), context, true);
-    return problem === undefined ? done(task) : { task, kind: "failed", message: problem };
+    await keep(kubernetes.DaemonSet, configServerDaemonSet({ ...inputsOf(context, ""), access, apiServer: apiServerForMachines(facts), oneMachine: isLoopbackAddress(addresses[0] ?? ""), tls: flags, hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined }), context, true);
+    const problems = [...(problem === undefined ? [] : [problem]), ...(tls.verdict === "refused" ? [`APIServer ${one}: ${tls.reason}`] : [])];
+    return problems.length === 0 ? done(task) : { task, kind: "failed", message: problems.join("; ") };
+  }
+
+  /** Nobody joins a pool that is gone: its account goes, and with it the tokens that were given out for it. */
+  async function removeBootstrappers(pools: readonly string[], { caches, kube, log, signal }: Context): Promise<void> {
+    for (const { metadata } of caches.of(kubernetes.ServiceAccount, nodeBootstrappers).list()) {
+      const { name, uid, deletionTimestamp } = metadata;
+      // The label alone makes none of them: whoever else uses it has other names.
+      const isOfPool = pools.some((pool) => name === `${objects.nodeBootstrapperPrefix}${pool}`);
+      if (isOfPool || !name.startsWith(objects.nodeBootstrapperPrefix) || uid === undefined || deletionTimestamp !== undefined) continue;
+      await kube.delete(kubernetes.ServiceAccount, { name, namespace }, { uid, signal });
+      applied.delete(`ServiceAccount/${namespace}/${name}`);
+      log.info({ account: name }, "the account of a pool that is gone is removed");
+    }
   }
 
   /** The builder is there while some pool boots images, and until it has cleaned up after the last one. */

@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
-import { installed, startOperator as start, until } from "../../test/operator/operator-scene.ts";
+import { installed, lookedAgain, startOperator as start, until } from "../../test/operator/operator-scene.ts";
 import { ClusterOperator } from "../api/cluster-operator.ts";
 import { ControllerConfig } from "../api/controller-config.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import { type DaemonSet, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
@@ -10,6 +10,7 @@ import { MachineStateJournal } from "../api/machine-state-journal.ts";
 import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { annotations, finalizers, labels, namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/object.ts";
+import { openshift } from "../api/openshift.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
 import { systemClock } from "../ports/node/index.ts";
@@ -373,5 +374,114 @@ describe("the operator's config server", () => {
     await kube.create(kubernetes.ValidatingAdmissionPolicyBinding, { ...policy, metadata });
     await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } });
     await expect(annotate(kube, "open")).rejects.toThrow("is required or insecure");
+  });
+
+  const server = { name: objects.configServer, namespace };
+  const argsOf = ({ spec }: DaemonSet) => spec?.template.spec?.containers[0]?.args ?? [];
+  const valueOf = (one: DaemonSet, flag: string) => (argsOf(one).includes(flag) ? argsOf(one)[argsOf(one).indexOf(flag) + 1] : undefined);
+  const serves = (kube: KubeClient, isWanted: (one: DaemonSet) => boolean) => until(kube, kubernetes.DaemonSet, server, isWanted);
+
+  test("runs on every machine of the control plane, on the machine's network, and tells machines where the API server is", async () => {
+    const { kube } = await start();
+    const made = await serves(kube, () => true);
+    const pod = made.spec?.template.spec as unknown as { readonly hostNetwork?: boolean; readonly serviceAccountName?: string; readonly affinity?: unknown; readonly volumes?: readonly { readonly name: string; readonly secret?: { readonly secretName?: string } }[] };
+    expect(pod).toMatchObject({ hostNetwork: true, serviceAccountName: objects.configServer });
+    expect(JSON.stringify(pod.affinity)).toContain(labels.masterRole);
+    expect(pod.volumes).toContainEqual({ name: "tls", secret: expect.objectContaining({ secretName: objects.configServerTls }) as object });
+    expect(argsOf(made).slice(0, 2)).toEqual(["server", "start"]);
+    expect(["--apiserver-url", "--access", "--tls-min-version", "--client-ca"].map((flag) => valueOf(made, flag))).toEqual(["https://127.9.9.1:6443", "required", "VersionTLS12", undefined]);
+    // It begins with what it proves itself by.
+    expect(await kube.get(kubernetes.Secret, { name: objects.configServerTls, namespace })).toBeDefined();
+  });
+
+  test("answers everybody only while the settings say so", async () => {
+    const { kube } = await start();
+    await serves(kube, (one) => valueOf(one, "--access") === "required");
+    await annotate(kube, "insecure");
+    await serves(kube, (one) => valueOf(one, "--access") === "insecure");
+    await annotate(kube, null);
+    await serves(kube, (one) => valueOf(one, "--access") === "required");
+  });
+
+  test("takes client certificates while there is a ConfigMap with their authorities", async () => {
+    const { kube } = await start();
+    await serves(kube, (one) => valueOf(one, "--client-ca") === undefined);
+    const map = { name: objects.configServerClientCa, namespace };
+    await kube.apply(kubernetes.ConfigMap, { metadata: map, data: { "ca-bundle.crt": "-----BEGIN CERTIFICATE-----\n" } }, { owner: "people" });
+    const asking = await serves(kube, (one) => valueOf(one, "--client-ca") !== undefined);
+    const pod = asking.spec?.template.spec as unknown as { readonly containers: readonly { readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[] }[]; readonly volumes: readonly object[] };
+    const mount = pod.containers[0]?.volumeMounts?.find(({ name }) => name === "client-ca");
+    expect(valueOf(asking, "--client-ca")).toBe(`${mount?.mountPath}/ca-bundle.crt`);
+    expect(pod.volumes).toContainEqual({ name: "client-ca", configMap: expect.objectContaining({ name: objects.configServerClientCa }) as object });
+    await kube.delete(kubernetes.ConfigMap, map);
+    await serves(kube, (one) => valueOf(one, "--client-ca") === undefined);
+  });
+
+  test("has an account to join with for each pool, as long as there is the pool, which may ask for a certificate and nothing else", async () => {
+    const { kube, as } = await start();
+    await installed(kube);
+    const bindingName = { name: "machine-config-node-bootstrapper" };
+    const subjectsAre = (...pools: readonly string[]) => until(kube, kubernetes.ClusterRoleBinding, bindingName, ({ subjects = [] }) => subjects.map(({ name }) => name).join() === pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`).join());
+    const account = (pool: string) => ({ name: `${objects.nodeBootstrapperPrefix}${pool}`, namespace });
+    const bound = await subjectsAre("master", "worker");
+    expect(bound.subjects?.every((subject) => subject.kind === "ServiceAccount" && subject.namespace === namespace)).toBe(true);
+    for (const pool of ["master", "worker"]) await until(kube, kubernetes.ServiceAccount, account(pool), () => true);
+
+    const { apiVersion } = MachineConfigPool;
+    await kube.create(MachineConfigPool, { apiVersion, kind: "MachineConfigPool", metadata: { name: "infra" }, spec: { machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }] }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } } } });
+    await subjectsAre("infra", "master", "worker");
+    const first = await until(kube, kubernetes.ServiceAccount, account("infra"), () => true);
+
+    const joining = as({ name: `system:serviceaccount:${namespace}:${account("infra").name}`, groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"] });
+    expect((await joining.list(kubernetes.CertificateSigningRequest)).items).toEqual([]);
+    for (const forbidden of [() => joining.list(kubernetes.Secret, { namespace }), () => joining.list(kubernetes.Node), () => joining.list(MachineConfigPool)]) await expect(forbidden()).rejects.toSatisfy(isForbidden);
+    // Of these accounts the config server gives out tokens, and of no others.
+    const role = await until(kube, kubernetes.Role, { ...bindingName, namespace }, ({ rules = [] }) => rules[0]?.resourceNames?.length === 3);
+    expect(role.rules).toEqual([{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: ["infra", "master", "worker"].map((pool) => account(pool).name) }]);
+
+    // An account that somebody removed comes back, without anything else having changed.
+    await kube.delete(kubernetes.ServiceAccount, account("infra"));
+    await until(kube, kubernetes.ServiceAccount, account("infra"), ({ metadata }) => metadata.uid !== first.metadata.uid);
+
+    // Of those of other people that look like them none is touched.
+    for (const metadata of [{ name: "node-bootstrapper-theirs", namespace }, { name: "somebody", namespace, labels: { [labels.nodeBootstrapper]: "" } }]) await kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
+    await kube.delete(MachineConfigPool, { name: "infra" });
+    await subjectsAre("master", "worker");
+    await lookedAgain(kube);
+    const left = (await kube.list(kubernetes.ServiceAccount, { namespace })).items.map(({ metadata }) => metadata.name);
+    expect(left).not.toContain(account("infra").name);
+    expect(left).toEqual(expect.arrayContaining([account("master").name, account("worker").name, "node-bootstrapper-theirs", "somebody"]));
+  });
+
+  test("speaks TLS as the cluster wants it, and as before while that cannot be followed", async () => {
+    const { plural, group, kind, version: served } = openshift.APIServer;
+    const name = `${plural}.${group}`;
+    const { kube } = await start();
+    await serves(kube, (one) => valueOf(one, "--tls-min-version") === "VersionTLS12");
+    await kube.create(kubernetes.CustomResourceDefinition, {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name },
+      spec: { group, scope: "Cluster", names: { kind, plural, singular: "apiserver" }, versions: [{ name: served, served: true, storage: true, schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } } }] },
+    });
+    await until(kube, kubernetes.CustomResourceDefinition, { name }, ({ status }) => conditionOf(status?.conditions, "Established")?.status === "True");
+    const profile = (tlsSecurityProfile: object) => kube.apply(openshift.APIServer, { metadata: { name: "cluster" }, spec: { tlsSecurityProfile } }, { owner: "people" });
+    await profile({ type: "Modern" });
+    // A kind that has just come is looked for now and then; a look at the cluster asks for it.
+    await lookedAgain(kube);
+    const modern = await serves(kube, (one) => valueOf(one, "--tls-min-version") === "VersionTLS13");
+    expect(valueOf(modern, "--tls-cipher-suites")).toBe("TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256");
+
+    await profile({ type: "Custom", custom: { ciphers: ["NULL-MD5"], minTLSVersion: "VersionTLS12" } });
+    await lookedAgain(kube);
+    const degraded = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "True");
+    expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({ reason: "ConfigServerFailed", message: expect.stringMatching(/ConfigServer: APIServer cluster: .*none is left/) as string });
+    expect(argsOf(await serves(kube, () => true))).toEqual(argsOf(modern));
+
+    await profile({ type: "Custom", custom: { ciphers: ["ECDHE-ECDSA-AES128-GCM-SHA256"], minTLSVersion: "VersionTLS12" } });
+    await lookedAgain(kube);
+    const custom = await serves(kube, (one) => valueOf(one, "--tls-min-version") === "VersionTLS12");
+    expect(valueOf(custom, "--tls-cipher-suites")).toBe("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+    await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False");
   });
 });

@@ -58,6 +58,8 @@ const operator: Rights = {
     rule("", ["namespaces"], read, [namespace]),
     // What ControllerConfig is made from lies in namespaces that not every cluster has; two of the names administrators choose.
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
+    // How TLS is spoken.
+    rule(configGroup, ["apiservers"], read),
     // Whoever makes a policy with parameters must be able to read them.
     rule(configGroup, ["clusterversions"], read),
     rule(group, ["osimagestreams", "internalreleaseimages"], read),
@@ -75,13 +77,12 @@ const operator: Rights = {
     // The builder goes when no pool boots images any more, and nothing of its builds is left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
     rule("batch", ["jobs"], ["list"]),
-    // One for each pool beside those of the components.
-    rule("", ["serviceaccounts"], apply),
+    // One for each pool beside those of the components; those of pools that are gone go.
+    rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),
     rule("", ["services"], apply, [objects.controller, objects.state]),
     rule(rbac, ["roles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
     rule(rbac, ["rolebindings"], apply, [...components, made.nodeBootstrapper]),
     rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
-    rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
