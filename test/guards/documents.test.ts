@@ -26,7 +26,7 @@ describe("documents", () => {
     for (const [, verb = ""] of textOf(page).matchAll(/^(?:\$ )?(?:bin\/)?mco ([a-z-]+)/gm)) expect(Object.keys(commands), `${page}: mco ${verb}`).toContain(verb);
   });
 
-  test.for(["docs/machineconfiguration.md", "docs/os-updates.md", "docs/faq.md"])("%s: its annotations are ones that somebody reads", (page) => {
+  test.for(["docs/machineconfiguration.md", "docs/os-updates.md", "docs/joining.md", "docs/faq.md"])("%s: its annotations are ones that somebody reads", (page) => {
     const known = Object.values<string>(annotations);
     const labelsAndNames = ["machineconfiguration.openshift.io/role", "machineconfiguration.openshift.io/v1", "machineconfiguration.openshift.io/…"];
     for (const [name] of textOf(page).replaceAll("\\.", ".").matchAll(/machineconfiguration\.openshift\.io\/[A-Za-z0-9…-]*[A-Za-z0-9…]/g)) expect([...known, ...labelsAndNames]).toContain(name);
