@@ -1,5 +1,5 @@
 /**
- * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,machines,apiServer,books,builds,server,controlPlane` a part of it
+ * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,machines,apiServer,books,builds,server,joins,controlPlane` a part of it
  * (`scale` only when it is named), `--sizes 100,1000` how many machines the control plane gets, `--profile FOLDER` where its processes leave processor profiles,
  * `--date YYYY-MM-DD` what the page is dated with, `--beside TEXT` what else the machine did meanwhile. A quick pass prints and writes nothing; a full one writes the page and
  * its JSON, where sections that were not measured keep what they have.
@@ -14,12 +14,13 @@ import { measureBuilds } from "./bench/builds.ts";
 import { measureRollOuts, measureUp } from "./bench/cluster.ts";
 import { measureControlPlane } from "./bench/control-plane/roll-out.ts";
 import { measureDecisions } from "./bench/decisions.ts";
+import { measureJoins } from "./bench/joins.ts";
 import { measureLargest } from "./bench/largest.ts";
 import { measureMachines } from "./bench/machines.ts";
 import { measureServer } from "./bench/server.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
 
-const sections = ["up", "rollOuts", "decisions", "largest", "machines", "apiServer", "books", "builds", "server", "controlPlane", "scale"] as const;
+const sections = ["up", "rollOuts", "decisions", "largest", "machines", "apiServer", "books", "builds", "server", "joins", "controlPlane", "scale"] as const;
 const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.filter((name) => name !== "scale").join(",") }, sizes: { type: "string", default: "100,1000" }, profile: { type: "string" }, date: { type: "string" }, beside: { type: "string" } } });
 const wanted = values.only.split(",");
 const unknown = wanted.filter((name) => !sections.some((section) => section === name));
@@ -59,6 +60,7 @@ const measured = {
   ...(await section("books", () => measureBooks(quick ? { nodes: 50, reads: 10, seconds: 0.3, idleSeconds: 20 } : { nodes: 500, reads: 100, seconds: 3, idleSeconds: 300 }, tell))),
   ...(await section("builds", async () => (await measureBuilds({ files: quick ? 2 : 5 }, tell)) ?? "absent")),
   ...(await section("server", () => measureServer(quick ? { seconds: 1, clients: [1, 32] } : { seconds: 10, clients: [1, 32, 1000] }, tell))),
+  ...(await section("joins", () => measureJoins(quick ? 50 : 1000, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
   ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),
   ...(await section("controlPlane", () => measureControlPlane(quick ? [20] : values.sizes.split(",").map(Number), podsPerMachine, tell, values.profile))),

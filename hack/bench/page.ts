@@ -4,6 +4,7 @@ import type { BuildFigures } from "./builds.ts";
 import type { Memory, RollOutFigures, UpFigures } from "./cluster.ts";
 import type { ControlPlaneFigures, ControlPlaneRuns } from "./control-plane/roll-out.ts";
 import type { DecisionFigures } from "./decisions.ts";
+import type { JoinFigures } from "./joins.ts";
 import type { LargestFigures } from "./largest.ts";
 import type { MachineFigures } from "./machines.ts";
 import type { ServerFigures, ServerLoadFigures } from "./server.ts";
@@ -39,6 +40,7 @@ export interface Report {
   readonly books?: Section<BookFigures>;
   readonly builds?: Section<BuildFigures | "absent">;
   readonly server?: Section<ServerFigures>;
+  readonly joins?: Section<JoinFigures>;
   readonly controlPlane?: Section<ControlPlaneRuns>;
   readonly scale?: Section<ControlPlaneRuns>;
 }
@@ -302,6 +304,18 @@ ${table(
 )}`;
 }
 
+function joinsText({ environment, figures: { machines, seconds, fetchedSeconds, registeredSeconds, askedAgain, uses } }: Section<JoinFigures>): string {
+  return `## Machines that boot at once
+
+${measuredOn(environment)} A cluster of one control-plane machine (embedded API server; operator, controller and config server as they are installed), and ${thousands(machines)} simulated machines in
+one more process on the same CPUs, all started in the same moment with one token: each fetches its configuration over TLS, makes a key, asks for its certificate with the account in what it
+fetched, looks until it has it, and registers its Node with it. They are all in when the pool counts them. ${thousands(askedAgain)} were told to come again for their configuration, and did;
+the token counted ${thousands(uses)} uses.
+
+${table(["", "median", "p95", "last"], [["configuration fetched, s", fetchedSeconds.median, fetchedSeconds.p95, seconds.fetched], ["node registered, s", registeredSeconds.median, registeredSeconds.p95, seconds.registered], ["all certificates, s", "", "", seconds.certified], ["all in the pool, s", "", "", seconds.inPool]])}
+`;
+}
+
 function serverText({ environment, figures: { configBytes, seconds, loads, baseline } }: Section<ServerFigures>): string {
   const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(2)} MiB`;
   const row = (what: string, { answerBytes, answersPerSecond, ms, cpuMs, resident }: ServerLoadFigures) => [what, mebibytes(answerBytes), thousands(answersPerSecond), `${ms.median} / ${ms.p99} ms`, `${cpuMs} ms`, `${resident} MiB`];
@@ -328,6 +342,7 @@ export function page(report: Report): string {
     report.books === undefined ? undefined : bookText(report.books),
     report.builds === undefined || report.builds.figures === "absent" ? undefined : buildText(report.builds.environment, report.builds.figures),
     report.server === undefined ? undefined : serverText(report.server),
+    report.joins === undefined ? undefined : joinsText(report.joins),
     report.controlPlane === undefined ? undefined : controlPlaneText("A roll-out to many machines", report.controlPlane),
     report.scale === undefined ? undefined : controlPlaneText("The same at scale", report.scale),
   ];

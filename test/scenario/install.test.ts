@@ -7,7 +7,7 @@ import { ClusterOperator, MachineConfig, MachineConfigPool, definedResources, ku
 import { type KubeObject, conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
-import { admission, admissionService, admissionWebhook, builtInPools, builderDeployment, controllerDeployment, daemonSet, fence, stateDeployment, stateMetrics, stateService } from "../../src/operator/manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, bootstrapRights, builderDeployment, configServerDaemonSet, controllerDeployment, daemonSet, fence, stateDeployment, stateMetrics, stateService } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
 
@@ -51,7 +51,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     for (const pool of ["master", "worker"]) await updated(pool);
     await cluster.until(ClusterOperator, objects.clusterOperator, ({ status }) => conditionOf(status?.conditions, "Available")?.status === "True", "the operator is available");
     const pods = (await cluster.kube.list(kubernetes.Pod, { namespace })).items;
-    expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual([objects.controller, objects.daemon, objects.daemon, objects.operator, objects.state].sort());
+    expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual([objects.configServer, objects.controller, objects.daemon, objects.daemon, objects.operator, objects.state].sort());
     // Components run from the image of the operator's own pod.
     expect([...new Set(pods.flatMap(({ spec }) => spec?.containers.map(({ image }) => image)))]).toEqual([suiteImage(version)]);
   });
@@ -59,7 +59,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
   test("every manifest is understood by the API server to the last field", async () => {
     const inputs = { image: suiteImage(version), builderImage: suiteImage(version), version, certificateHash: "", logLevel: "debug" as const };
     const byService = { ...admissionWebhook({ address: undefined, ca: "ca" }), metadata: { name: "by-service" } };
-    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), stateDeployment(inputs, 1), builderDeployment(inputs), daemonSet(inputs), admissionService(), stateService(), byService, ...builtInPools()];
+    const byOperator: readonly KubeObject[] = [...definedResources.map((resource) => resource.crd()), ...componentRights(), ...fence(), controllerDeployment(inputs), stateDeployment(inputs, 1), builderDeployment(inputs), daemonSet(inputs), configServerDaemonSet({ ...inputs, access: "required", apiServer: "https://api.example.com:6443", oneMachine: true, tls: [], hasClientCa: true }), ...bootstrapRights(["worker"]), admissionService(), stateService(), byService, ...builtInPools()];
     const folders = ["install", "install/crds", "examples"].flatMap((folder) => readdirSync(join(root, folder)).map((file) => join(root, folder, file)));
     const files = folders.filter((file) => file.endsWith(".yaml") && !file.endsWith("kustomization.yaml"));
     const documents = [...files.map((file) => readFileSync(file, "utf8")), ...byOperator.map((manifest) => stringify(manifest))].join("\n---\n");

@@ -125,11 +125,14 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
     await writeStockOs(systemFiles, layout.osImages);
     const directory = layout.host(name);
     const program = [process.execPath, ...process.execArgv, ...podFlags, layout.bundle] as const;
+    const ownKubeconfig = `${layout.pki}/host-${name}.kubeconfig`;
+    // Pods reach the API server where their machine does.
+    const apiServer = new URL(host?.joins === true ? `https://${addresses.apiServer}:${clusterPorts.apiServer}` : (await readKubeconfig(systemFiles, ownKubeconfig)).server);
     const environment = {
       ...podAllocator,
       PATH: process.env["PATH"] ?? "",
-      KUBERNETES_SERVICE_HOST: addresses.apiServer,
-      KUBERNETES_SERVICE_PORT: String(clusterPorts.apiServer),
+      KUBERNETES_SERVICE_HOST: apiServer.hostname,
+      KUBERNETES_SERVICE_PORT: apiServer.port,
       ...(process.env["MCO_LOG_LEVEL"] === undefined ? {} : { MCO_LOG_LEVEL: process.env["MCO_LOG_LEVEL"] }),
     };
     /** A oneshot of the machine: a process of its own, as the unit's command would be. */
@@ -167,7 +170,11 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
     /** A machine that was born with credentials. */
     const born: Pick<HostOptions, "install" | "enter" | "serving"> = {
       install: () => machine.provision(os),
-      enter: async () => connected(await readKubeconfig(systemFiles, `${layout.pki}/host-${name}.kubeconfig`)),
+      async enter() {
+        const { kube, close } = await connect({ kubeconfig: ownKubeconfig, component: "kubelet" });
+        open.push(close);
+        return kube;
+      },
       serving: async () => ({ certificate: (await systemFiles.readText(`${layout.pki}/host-${name}.crt`)) ?? "", key: (await systemFiles.readText(`${layout.pki}/host-${name}.key`)) ?? "", clientCa }),
     };
     const enterOptions = { ...ports, nodeName: name, address, files: filesOfMachine(directory), connect: connected, clientCa };
