@@ -14,6 +14,7 @@ import { RolloutMeter } from "../src/core/rollout-meter.ts";
 import { SectionMeter, journalFamilies } from "../src/core/section-meter.ts";
 import { ServiceMeter } from "../src/core/service-meter.ts";
 import { StateMeter } from "../src/core/state-metrics.ts";
+import { ServerMeter } from "../src/server/server-meter.ts";
 import { lookMeter, storyFamilies } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
 import { version } from "../src/cli/version.ts";
@@ -154,6 +155,7 @@ function apiServerDifferences(): string {
 
 function metrics(): string {
   const controller = [...lookMeter(() => 0).families(), ...clusterMetrics({ facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0), machineConfigNodes: [], machineConfiguration: undefined }), ...new RolloutMeter().families(0), ...new ServiceMeter().families(0), ...storyFamilies({ sections: new SectionMeter() }, 0)];
+  const configServer = [...new ServerMeter(() => true).families({ cacheBytes: 0, cacheEntries: 0, connections: 0, answersUnderWay: 0, insecure: false, ready: false, certificateEndsAt: 0 }), ...journalFamilies("server", 0)];
   const daemon = [...daemonMetrics({ state: "Done", reason: "", config: "rendered-worker", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "worker-0"), ...new SectionMeter().families(), ...journalFamilies("daemon", 0)];
   const rows = (families: readonly MetricFamily[]) => families.map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`).join("\n");
   const head = "| metric | type | labels | meaning |\n| --- | --- | --- | --- |";
@@ -167,6 +169,8 @@ function metrics(): string {
     `${head}\n${rows(daemon)}`,
     "## The state process\n\nAt `/metrics` of its own port, over TLS, to whoever the API server says may `get` that path. None of the figures above comes from it: they are the same whether it runs or not.",
     `${head}\n${rows(new StateMeter().families(0, [], []))}`,
+    "## The config server\n\nAt `/metrics` of port 9447, over TLS by the certificate that machines know it by, to whoever the API server says may `get` that path.",
+    `${head}\n${rows(configServer)}`,
     "## Alerts\n\n`install/monitoring/alerts.yaml` gives them to the Prometheus operator. Those that name metrics of the daemon (`mcd_`) speak only where something on the machines scrapes these.",
     ...runbooks,
   ].join("\n\n");

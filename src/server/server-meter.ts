@@ -62,7 +62,7 @@ export class ServerMeter {
       gauge("mcs_connections", "Connections that are open.", now.connections),
       gauge("mcs_answers_under_way", "Configurations that are being handed over.", now.answersUnderWay),
       gauge("mcs_insecure_access", "1 while configurations are served to anybody who asks.", now.insecure ? 1 : 0),
-      gauge("mcs_ready", "1 while machines of every pool can be served.", now.ready ? 1 : 0),
+      gauge("mcs_ready", "1 while it has read everything, its certificate is good, and machines of some pool can be served.", now.ready ? 1 : 0),
       ...(now.certificateEndsAt === undefined ? [] : [gauge("mcs_certificate_end_timestamp_seconds", "When the certificate ends that is shown, in seconds since the epoch.", Math.floor(now.certificateEndsAt / 1000))]),
     ];
   }

@@ -7,7 +7,7 @@ import { ClusterOperator, MachineConfig, MachineConfigPool, definedResources, ku
 import { type KubeObject, conditionOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
-import { admission, admissionService, admissionWebhook, builtInPools, bootstrapRights, builderDeployment, configServerDaemonSet, controllerDeployment, daemonSet, fence, stateDeployment, stateMetrics, stateService } from "../../src/operator/manifests.ts";
+import { admission, admissionService, admissionWebhook, builtInPools, bootstrapRights, builderDeployment, configServerDaemonSet, configServerPorts, controllerDeployment, daemonSet, fence, stateDeployment, stateMetrics, stateService } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
 
@@ -102,6 +102,12 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     const told = await get(`https://${state?.status?.hostIP}:${stateMetrics.port}/metrics`, atob(own?.data?.["ca.crt"] ?? ""), reader);
     expect(told.status, told.text).toBe(200);
     for (const name of named) expect(`${text}${told.text}`).toContain(`# TYPE ${name} `);
+    // The config server shows its own with the certificate that machines know it by.
+    const [server] = (await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.configServer}` })).items;
+    const believed = (await cluster.kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }))?.data?.["ca-bundle.crt"] ?? "";
+    const figures = (token: string) => get(`https://${server?.status?.hostIP}:${configServerPorts.metrics}/metrics`, believed, token);
+    expect((await figures(reader)).text.split("\n")).toContain("mcs_insecure_access 0");
+    expect((await figures(other)).status).toBe(403);
     await kubectl(`delete -k ${join(root, "install/monitoring")}`);
     // So that nothing of the suite's name is left for the next test.
     expect(await kubectl("get clusterrole,clusterrolebinding -o name")).not.toContain("metrics-reader");

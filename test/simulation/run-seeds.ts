@@ -1,9 +1,9 @@
 import { simulate } from "./world.ts";
 
-/** `SEED=n` runs one seed and tells its story; `SEEDS=n` runs that many in place of 40. */
+/** `SEED=n` runs one seed and tells its story; `SEEDS=n` runs that many in place of 30. */
 export const wanted = {
   one: process.env["SEED"] === undefined ? undefined : Number(process.env["SEED"]),
-  count: Number(process.env["SEEDS"] ?? 40),
+  count: Number(process.env["SEEDS"] ?? 30),
 };
 
 export interface SeedsReport {
