@@ -42,9 +42,9 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
 .PHONY: test-long
-test-long: setup ## more of what `make test` takes samples of: 300 seeds of the simulation, every kind of crash at every effect (SEEDS=n)
-	@SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/simulation/seeds $(ARGS)
-	@FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
+test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, 300 seeds of the simulation (SEEDS=n)
+	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/ignition $(ARGS)
+	@MCO_LONG=1 FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check
 check: setup types lint generated conforms ## types, lint, generated files and docs
@@ -88,7 +88,7 @@ bench-scale: setup ## the control plane with 5,000 machines, into docs/benchmark
 
 .PHONY: soak
 soak: setup ## the long simulation (SEEDS=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), and random operation lists on both API servers (LISTS=10000)
-	@SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)
-	@FAULTS=all PAIRS=$${PAIRS:-20000} STATES=$${STATES:-2000} KILLS=$${KILLS:-1000} $(BIN)/vitest run test/crash $(ARGS)
+	@MCO_LONG=1 SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)
+	@MCO_LONG=1 FAULTS=all PAIRS=$${PAIRS:-20000} STATES=$${STATES:-2000} KILLS=$${KILLS:-1000} $(BIN)/vitest run test/crash $(ARGS)
 	@hack/kubernetes build || true
 	@LISTS=$${LISTS:-10000} $(BIN)/vitest run --config vitest.kubernetes.config.ts test/differential $(ARGS)

@@ -12,11 +12,13 @@ const page = join(root, "docs/conformance.md");
 const record = join(root, "docs/conformance.json");
 const files = filesOf(sections);
 const folder = mkdtempSync(join(tmpdir(), "mco-conformance-"));
+/** Rows name long tests as well. */
+const env = { ...process.env, MCO_LONG: "1" };
 
 /** The tests of the named files; collected as they would run, so that tables show each of their rows. */
 function collect(): KnownTests {
   const output = join(folder, "list.json");
-  execFileSync(process.execPath, [vitest, "list", "--no-static-parse", `--json=${output}`, ...files], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(process.execPath, [vitest, "list", "--no-static-parse", `--json=${output}`, ...files], { cwd: root, env, stdio: ["ignore", "ignore", "inherit"] });
   const known = new Map<string, string[]>();
   for (const { name, file } of JSON.parse(readFileSync(output, "utf8")) as { readonly name: string; readonly file: string }[]) {
     const path = relative(root, file);
@@ -31,7 +33,7 @@ interface Report {
 
 function run(files: readonly string[]): Outcomes {
   const output = join(folder, "report.json");
-  spawnSync(process.execPath, [vitest, "run", "--reporter=default", "--reporter=json", `--outputFile.json=${output}`, ...files], { cwd: root, stdio: "inherit" });
+  spawnSync(process.execPath, [vitest, "run", "--reporter=default", "--reporter=json", `--outputFile.json=${output}`, ...files], { cwd: root, env, stdio: "inherit" });
   const outcomes: Record<string, Record<string, Outcome>> = {};
   for (const { name, assertionResults } of (JSON.parse(readFileSync(output, "utf8")) as Report).testResults) {
     const of = (outcomes[relative(root, name)] ??= {});
