@@ -1,9 +1,7 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -17,6 +15,7 @@ import { type RegistryClient, digestOf, registryClient } from "../../src/registr
 import { signatureTag } from "../../src/registry/sigstore-attachments.ts";
 import { testAuthority } from "../contract/test-pki.ts";
 import { failure, temporaryFolder } from "./pull-kit.ts";
+import { type RunningRegistry, startDebian } from "./registries.ts";
 import { acceptAnything, authJson, settings } from "./settings.ts";
 
 const run = promisify(execFile);
@@ -27,43 +26,12 @@ const missing = [
   ...(process.getuid?.() === 0 ? [] : ["buildah builds as root only"]),
 ];
 
-/** `s3cret` by bcrypt, which is all that the registry takes. */
-const passwordLine = "builder:$2b$05$abcdefghijklmnopqrstuuLK7U1u6pVRmL7L1BBM2aS35PSZnDXlK\n";
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
-
-/** Debian's registry with TLS and a password, on loopback. */
-async function startRegistry(folder: string, tls: { readonly certificate: string; readonly key: string }): Promise<{ readonly host: string; readonly process: ChildProcess }> {
-  const port = await freePort();
-  await writeFile(join(folder, "server.crt"), tls.certificate);
-  await writeFile(join(folder, "server.key"), tls.key);
-  await writeFile(join(folder, "htpasswd"), passwordLine);
-  await writeFile(
-    join(folder, "registry.yml"),
-    JSON.stringify({
-      version: 0.1,
-      log: { level: "error", accesslog: { disabled: true } },
-      storage: { filesystem: { rootdirectory: join(folder, "data") } },
-      http: { addr: `127.0.0.1:${port}`, tls: { certificate: join(folder, "server.crt"), key: join(folder, "server.key") } },
-      auth: { htpasswd: { realm: "test", path: join(folder, "htpasswd") } },
-    }),
-  );
-  const child = spawn("docker-registry", ["serve", join(folder, "registry.yml")], { stdio: "ignore" });
-  return { host: `127.0.0.1:${port}`, process: child };
-}
-
 describe.skipIf(missing.length > 0)(`real parts${missing.length > 0 ? ` (left out: ${missing.join("; ")})` : ""}`, () => {
   let folder: string;
   let host: string;
   let authority: string;
   let auth: string;
-  let server: ChildProcess | undefined;
+  let server: RunningRegistry | undefined;
   let client: RegistryClient;
   /** What buildah built on the stock OS, by digest. */
   let image: string;
@@ -74,8 +42,8 @@ describe.skipIf(missing.length > 0)(`real parts${missing.length > 0 ? ` (left ou
   beforeAll(async () => {
     folder = await temporaryFolder();
     const pki = await testAuthority();
-    const started = await startRegistry(folder, await pki.server("127.0.0.1"));
-    server = started.process;
+    const started = await startDebian(folder, await pki.server("127.0.0.1"));
+    server = started;
     ({ host } = started);
     authority = pki.certificate;
     auth = authJson(host, "builder", "s3cret");
@@ -91,7 +59,7 @@ describe.skipIf(missing.length > 0)(`real parts${missing.length > 0 ? ` (left ou
 
   afterAll(async () => {
     wire.close();
-    if (server?.exitCode === null && server.kill()) await once(server, "exit");
+    await server?.close();
   });
 
   async function buildOnStock(): Promise<void> {

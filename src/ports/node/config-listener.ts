@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket, createSecureContext } from "node:tls";
 import type { ClientIdentity, ConfigAnswer, ConfigHandler, ConfigListenOptions, ConfigListener, ListenConfig, TlsFiles } from "../listener.ts";
 import { identityOf, isLoopback } from "./https-listener.ts";
+import { headerLines } from "./header-lines.ts";
 
 /** How often connections are looked at that are late with their headers. */
 const lookMs = 1000;
@@ -152,8 +153,7 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handl
   if (incoming.rawHeaders.length / 2 > limits.headers) return refuse(431, "HeadersTooLarge", `a request has ${limits.headers} headers at most`);
   if (incoming.headers["transfer-encoding"] !== undefined || Number(incoming.headers["content-length"] ?? 0) !== 0) return refuse(413, "BodyRefused", "requests have no body here");
 
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(incoming.headers)) if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  const headers = headerLines(incoming.headers);
   const client: ClientIdentity | undefined = wantsClients && incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
   const given = await handle({ method: incoming.method ?? "", target: incoming.url ?? "", headers, from: plainAddress(incoming.socket.remoteAddress), client }, gone.signal);
   if (outgoing.closed || outgoing.destroyed) {

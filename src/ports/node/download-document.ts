@@ -2,6 +2,7 @@ import { request as plain } from "node:http";
 import { request as secure } from "node:https";
 import { rootCertificates } from "node:tls";
 import type { Downloaded, Downloader } from "../download.ts";
+import { headerLines } from "./header-lines.ts";
 
 /** Documents over Node.js; each on a connection of its own. */
 export const downloadDocument: Downloader = ({ url, headers, authorities, headersTimeoutMs, maxBytes }, signal) =>
@@ -26,7 +27,7 @@ export const downloadDocument: Downloader = ({ url, headers, authorities, header
       incoming.once("error", reject);
       incoming.once("aborted", () => reject(new Error("the answer was cut off")));
       incoming.once("end", () => {
-        const named = Object.fromEntries(Object.entries(incoming.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]])));
+        const named = headerLines(incoming.headers);
         resolve({ status: incoming.statusCode ?? 0, headers: named, body: Buffer.concat(chunks) });
       });
     });

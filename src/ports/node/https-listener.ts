@@ -3,6 +3,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { ClientIdentity, Listen, ListenPlain, ServerHandler } from "../listener.ts";
+import { headerLines } from "./header-lines.ts";
 
 const bodyLimitBytes = 3 * 1024 * 1024;
 
@@ -30,7 +31,7 @@ const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoin
   incoming.once("end", () => {
     void (async () => {
       try {
-        const headers = Object.fromEntries(Object.entries(incoming.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]])));
+        const headers = headerLines(incoming.headers);
         const identity = incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
         const response = await handle({ method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) }, identity, gone.signal);
         outgoing.writeHead(response.status, Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, typeof value === "string" ? value : [...value]])));
