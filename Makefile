@@ -60,6 +60,10 @@ lint: setup
 	@node_modules/.bin/oxlint --type-aware --deny-warnings src test hack
 	@echo "lint: ok"
 
+.PHONY: format
+format: setup ## format src, test and hack (120 columns)
+	@node_modules/.bin/oxfmt src test hack '*.ts'
+
 .PHONY: generate
 generate: setup ## write the generated files (CRDs, error reference)
 	@$(NODE) hack/generate.ts
