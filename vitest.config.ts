@@ -2,10 +2,21 @@ import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./hack/longest-first.ts";
 
 /** What `make test-long` runs besides: suites that take minutes, and whose neighbours in `make test` look at the same things more briefly. */
-const long = ["test/faults/**", "test/simulation/planted-bugs.test.ts", "test/crash/power-cuts.test.ts", "test/crash/effects-odd.test.ts", "test/ignition/**"];
+const long = [
+  "test/faults/**",
+  "test/simulation/planted-bugs.test.ts",
+  "test/crash/power-cuts.test.ts",
+  "test/crash/effects-odd.test.ts",
+  "test/ignition/**",
+];
 const never = ["**/*.kubernetes.test.ts", "node_modules/**", ...(process.env["MCO_LONG"] === undefined ? long : [])];
 /** Tests that leave nothing behind in their process: their files share it, which halves what they cost. */
-const shared = ["src/**/*.test.ts", ...["books", "daemon", "ignition", "os-builder", "registry", "server", "state"].map((folder) => `test/${folder}/**/*.test.ts`)];
+const shared = [
+  "src/**/*.test.ts",
+  ...["books", "daemon", "ignition", "os-builder", "registry", "server", "state"].map(
+    (folder) => `test/${folder}/**/*.test.ts`,
+  ),
+];
 
 export default defineConfig({
   test: {

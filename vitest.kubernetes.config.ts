@@ -19,7 +19,17 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: ["default", "./hack/plain-reporter.ts"],
     projects: [
-      { extends: true, test: { ...each, name: "kubernetes", globalSetup: ["test/kubernetes/shared-control-plane.ts"], include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts", "test/faults/*.test.ts"], exclude: [rights], sequence: { groupOrder: 1 } } },
+      {
+        extends: true,
+        test: {
+          ...each,
+          name: "kubernetes",
+          globalSetup: ["test/kubernetes/shared-control-plane.ts"],
+          include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts", "test/faults/*.test.ts"],
+          exclude: [rights],
+          sequence: { groupOrder: 1 },
+        },
+      },
       { extends: true, test: { ...each, name: "rights", include: [rights], sequence: { groupOrder: 2 } } },
     ],
   },

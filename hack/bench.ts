@@ -20,8 +20,30 @@ import { measureMachines } from "./bench/machines.ts";
 import { measureServer } from "./bench/server.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
 
-const sections = ["up", "rollOuts", "decisions", "largest", "machines", "apiServer", "books", "builds", "server", "joins", "controlPlane", "scale"] as const;
-const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string", default: sections.filter((name) => name !== "scale").join(",") }, sizes: { type: "string", default: "100,1000" }, profile: { type: "string" }, date: { type: "string" }, beside: { type: "string" } } });
+const sections = [
+  "up",
+  "rollOuts",
+  "decisions",
+  "largest",
+  "machines",
+  "apiServer",
+  "books",
+  "builds",
+  "server",
+  "joins",
+  "controlPlane",
+  "scale",
+] as const;
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string", default: sections.filter((name) => name !== "scale").join(",") },
+    sizes: { type: "string", default: "100,1000" },
+    profile: { type: "string" },
+    date: { type: "string" },
+    beside: { type: "string" },
+  },
+});
 const wanted = values.only.split(",");
 const unknown = wanted.filter((name) => !sections.some((section) => section === name));
 if (unknown.length > 0) throw new Error(`--only knows ${sections.join(", ")}; not ${unknown.join(", ")}`);
@@ -29,7 +51,8 @@ const { quick } = values;
 
 const docs = join(import.meta.dirname, "../docs");
 const began = performance.now();
-const tell = (line: string) => process.stdout.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${line}\n`);
+const tell = (line: string) =>
+  process.stdout.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${line}\n`);
 
 const environment: Environment = {
   cpus: cpus().length,
@@ -45,29 +68,70 @@ const podsPerMachine = 10;
 
 type Name = (typeof sections)[number];
 
-async function section<Figures, Key extends Name>(name: Key, measure: () => Promise<Figures> | Figures): Promise<{ readonly [K in Key]?: Section<Figures> }> {
+async function section<Figures, Key extends Name>(
+  name: Key,
+  measure: () => Promise<Figures> | Figures,
+): Promise<{ readonly [K in Key]?: Section<Figures> }> {
   if (!wanted.includes(name)) return {};
   tell(`measuring: ${name}`);
   const [loadAverage = 0] = loadavg();
-  return { [name]: { environment: { ...environment, loadAverage: Math.round(loadAverage * 10) / 10 }, figures: await measure() } } as { readonly [K in Key]: Section<Figures> };
+  return {
+    [name]: {
+      environment: { ...environment, loadAverage: Math.round(loadAverage * 10) / 10 },
+      figures: await measure(),
+    },
+  } as { readonly [K in Key]: Section<Figures> };
 }
 
 const measured = {
   ...(await section("decisions", () => measureDecisions(quick ? 0.5 : 5))),
   ...(await section("largest", () => measureLargest())),
-  ...(await section("machines", () => measureMachines(quick ? { runs: 1, looks: 10, seconds: 0.5, mebibytes: 10, idleSeconds: 5 } : { runs: 5, looks: 200, seconds: 3, mebibytes: 100, idleSeconds: 60 }, tell))),
-  ...(await section("apiServer", () => measureApiServer(quick ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 } : { creates: 5000, nodes: 5000, lists: 20, watchers: 1000, watchedWrites: 50 }, tell))),
-  ...(await section("books", () => measureBooks(quick ? { nodes: 50, reads: 10, seconds: 0.3, idleSeconds: 20 } : { nodes: 500, reads: 100, seconds: 3, idleSeconds: 300 }, tell))),
+  ...(await section("machines", () =>
+    measureMachines(
+      quick
+        ? { runs: 1, looks: 10, seconds: 0.5, mebibytes: 10, idleSeconds: 5 }
+        : { runs: 5, looks: 200, seconds: 3, mebibytes: 100, idleSeconds: 60 },
+      tell,
+    ),
+  )),
+  ...(await section("apiServer", () =>
+    measureApiServer(
+      quick
+        ? { creates: 500, nodes: 200, lists: 3, watchers: 20, watchedWrites: 20 }
+        : { creates: 5000, nodes: 5000, lists: 20, watchers: 1000, watchedWrites: 50 },
+      tell,
+    ),
+  )),
+  ...(await section("books", () =>
+    measureBooks(
+      quick
+        ? { nodes: 50, reads: 10, seconds: 0.3, idleSeconds: 20 }
+        : { nodes: 500, reads: 100, seconds: 3, idleSeconds: 300 },
+      tell,
+    ),
+  )),
   ...(await section("builds", async () => (await measureBuilds({ files: quick ? 2 : 5 }, tell)) ?? "absent")),
-  ...(await section("server", () => measureServer(quick ? { seconds: 1, clients: [1, 32] } : { seconds: 10, clients: [1, 32, 1000] }, tell))),
+  ...(await section("server", () =>
+    measureServer(quick ? { seconds: 1, clients: [1, 32] } : { seconds: 10, clients: [1, 32, 1000] }, tell),
+  )),
   ...(await section("joins", () => measureJoins(quick ? 50 : 1000, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
-  ...(await section("rollOuts", () => measureRollOuts(quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 }, tell))),
-  ...(await section("controlPlane", () => measureControlPlane(quick ? [20] : values.sizes.split(",").map(Number), podsPerMachine, tell, values.profile))),
+  ...(await section("rollOuts", () =>
+    measureRollOuts(
+      quick ? { writes: 3, idleSeconds: 20, idleSteps: 2 } : { writes: 10, idleSeconds: 180, idleSteps: 6 },
+      tell,
+    ),
+  )),
+  ...(await section("controlPlane", () =>
+    measureControlPlane(quick ? [20] : values.sizes.split(",").map(Number), podsPerMachine, tell, values.profile),
+  )),
   ...(await section("scale", () => measureControlPlane(quick ? [100] : [5000], podsPerMachine, tell, values.profile))),
 };
 
-const kept = quick || !existsSync(join(docs, "benchmarks.json")) ? {} : (JSON.parse(readFileSync(join(docs, "benchmarks.json"), "utf8")) as Report);
+const kept =
+  quick || !existsSync(join(docs, "benchmarks.json"))
+    ? {}
+    : (JSON.parse(readFileSync(join(docs, "benchmarks.json"), "utf8")) as Report);
 const report: Report = { ...kept, ...measured, apiVersion: "bench.mco/v1" };
 if (!quick) {
   writeFileSync(join(docs, "benchmarks.json"), `${JSON.stringify(report, undefined, 2)}\n`);

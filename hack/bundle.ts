@@ -14,7 +14,10 @@ const at = resolve(folder);
 const library = join(at, "lib/mco");
 const program = await writeBundle(library);
 // node:sqlite, which only the embedded API server loads, still says that it is new.
-writeFileSync(program, `#!/usr/bin/env -S node --disable-warning=ExperimentalWarning\n${readFileSync(program, "utf8")}`);
+writeFileSync(
+  program,
+  `#!/usr/bin/env -S node --disable-warning=ExperimentalWarning\n${readFileSync(program, "utf8")}`,
+);
 chmodSync(program, 0o755);
 const names = join(at, "bin");
 rmSync(names, { recursive: true, force: true });

@@ -23,7 +23,9 @@ export default class PlainReporter implements Reporter {
         counts[state === "pending" ? "skipped" : state] += 1;
         if (state !== "skipped") continue;
         const file = relative(process.cwd(), module.moduleId);
-        skipped.push(`skipped: ${file} > ${test.fullName}${isNamed(sections, file, test.fullName) ? " (docs/conformance.md says that it passed)" : ""}\n`);
+        skipped.push(
+          `skipped: ${file} > ${test.fullName}${isNamed(sections, file, test.fullName) ? " (docs/conformance.md says that it passed)" : ""}\n`,
+        );
       }
       if (module.state() === "failed" && [...module.children.allTests("failed")].length === 0) counts.failed += 1; // The file itself did not load.
     }

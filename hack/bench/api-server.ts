@@ -70,10 +70,22 @@ interface Load {
 }
 
 const concurrency = 16;
-const served: Paths = { create: "/api/v1/namespaces/default/configmaps", nodes: "/api/v1/nodes", list: "/api/v1/nodes", watched: "/api/v1/namespaces/kube-node-lease/configmaps", watch: "/api/v1/namespaces/kube-node-lease/configmaps?watch=true" };
+const served: Paths = {
+  create: "/api/v1/namespaces/default/configmaps",
+  nodes: "/api/v1/nodes",
+  list: "/api/v1/nodes",
+  watched: "/api/v1/namespaces/kube-node-lease/configmaps",
+  watch: "/api/v1/namespaces/kube-node-lease/configmaps?watch=true",
+};
 const echoed: Paths = { create: "/", nodes: "/", list: "/list", watched: "/", watch: "/watch" };
 
-const configMap = (name: string, value = "value") => JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { "settings.yaml": `key: ${value}\n`.repeat(90) } });
+const configMap = (name: string, value = "value") =>
+  JSON.stringify({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name },
+    data: { "settings.yaml": `key: ${value}\n`.repeat(90) },
+  });
 
 /** A node as a kubelet and our daemon leave it: labels, annotations, status. */
 function node(index: number): string {
@@ -83,13 +95,41 @@ function node(index: number): string {
     kind: "Node",
     metadata: {
       name,
-      labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "node-role.kubernetes.io/worker": "" },
-      annotations: Object.fromEntries(["currentConfig", "desiredConfig", "state", "reason", "desiredDrain", "lastAppliedDrain"].map((key) => [`machineconfiguration.openshift.io/${key}`, `rendered-worker-${"0123456789abcdef".repeat(2)}`])),
+      labels: {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "node-role.kubernetes.io/worker": "",
+      },
+      annotations: Object.fromEntries(
+        ["currentConfig", "desiredConfig", "state", "reason", "desiredDrain", "lastAppliedDrain"].map((key) => [
+          `machineconfiguration.openshift.io/${key}`,
+          `rendered-worker-${"0123456789abcdef".repeat(2)}`,
+        ]),
+      ),
     },
     status: {
       capacity: { cpu: "2", memory: "8Gi", pods: "110" },
-      conditions: ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map((type) => ({ type, status: type === "Ready" ? "True" : "False", reason: "Kubelet", message: "the kubelet says so", lastHeartbeatTime: "2026-01-01T00:00:00Z", lastTransitionTime: "2026-01-01T00:00:00Z" })),
-      nodeInfo: { machineID: name, systemUUID: name, bootID: name, kernelVersion: "6.1", osImage: "an OS", containerRuntimeVersion: "r://1", kubeletVersion: "v1.34.0", kubeProxyVersion: "", operatingSystem: "linux", architecture: "amd64" },
+      conditions: ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map((type) => ({
+        type,
+        status: type === "Ready" ? "True" : "False",
+        reason: "Kubelet",
+        message: "the kubelet says so",
+        lastHeartbeatTime: "2026-01-01T00:00:00Z",
+        lastTransitionTime: "2026-01-01T00:00:00Z",
+      })),
+      nodeInfo: {
+        machineID: name,
+        systemUUID: name,
+        bootID: name,
+        kernelVersion: "6.1",
+        osImage: "an OS",
+        containerRuntimeVersion: "r://1",
+        kubeletVersion: "v1.34.0",
+        kubeProxyVersion: "",
+        operatingSystem: "linux",
+        architecture: "amd64",
+      },
     },
   });
 }
@@ -151,7 +191,7 @@ async function measure(reach: Reach, paths: Paths, load: Load, memory?: () => Me
   // What is there already comes first; a write tells when all of it has come.
   const settle = async (write: number) => {
     await create(paths.watched, configMap(`settle-${write}`));
-    for (let before = -1; before !== lines; ) {
+    for (let before = -1; before !== lines;) {
       before = lines;
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
@@ -175,7 +215,17 @@ async function measure(reach: Reach, paths: Paths, load: Load, memory?: () => Me
   const eventsPerSecond = Math.round((events * 1000) / (performance.now() - from));
   const loaded = memory?.();
   for (const stop of stops) stop();
-  return { createsPerSecond, createMs: summary(createMs), updatesPerSecond, updateMs: summary(updateMs), listMs: summary(listMs), listBytes, eventsPerSecond, fanOutMs: summary(fanOutMs), ...(idle === undefined || loaded === undefined ? {} : { memory: { idle, loaded } }) };
+  return {
+    createsPerSecond,
+    createMs: summary(createMs),
+    updatesPerSecond,
+    updateMs: summary(updateMs),
+    listMs: summary(listMs),
+    listBytes,
+    eventsPerSecond,
+    fanOutMs: summary(fanOutMs),
+    ...(idle === undefined || loaded === undefined ? {} : { memory: { idle, loaded } }),
+  };
 }
 
 function residentMiB(pid: number): number {
@@ -183,14 +233,25 @@ function residentMiB(pid: number): number {
 }
 
 function inProcess(): Reach {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
   const peer = { certificate: { commonName: "admin", organizations: ["system:masters"] } };
   const headers = { "content-type": "application/json" };
   return {
     async send(method, target, body) {
-      const answer = await server.handle({ method, target, headers, ...(body === undefined ? {} : { body }) }, peer, new AbortController().signal);
+      const answer = await server.handle(
+        { method, target, headers, ...(body === undefined ? {} : { body }) },
+        peer,
+        new AbortController().signal,
+      );
       const text = answer.body;
-      if (typeof text !== "string" && !(text instanceof Uint8Array)) throw new Error("a stream where a body was expected");
+      if (typeof text !== "string" && !(text instanceof Uint8Array))
+        throw new Error("a stream where a body was expected");
       return { status: answer.status, bytes: text.length };
     },
     async watch(target, onLine) {
@@ -221,7 +282,18 @@ function reachOverTls(url: string, identity: Client): Reach & { close(): void } 
   const watching = new Agent({ ...identity });
   const open = (method: string, path: string, by: Agent, body?: string) =>
     new Promise<IncomingMessage>((resolve, reject) => {
-      const call = httpsRequest(`${url}${path}`, { method, agent: by, headers: { "content-type": "application/json", ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }) } }, resolve);
+      const call = httpsRequest(
+        `${url}${path}`,
+        {
+          method,
+          agent: by,
+          headers: {
+            "content-type": "application/json",
+            ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
+          },
+        },
+        resolve,
+      );
       call.on("error", reject);
       call.end(body);
     });
@@ -246,8 +318,18 @@ function reachOverTls(url: string, identity: Client): Reach & { close(): void } 
 }
 
 /** Measures a server that `serve.ts` runs in a process of its own. */
-async function measureServed(what: "apiserver" | "echo", folder: string, identity: Client, paths: Paths, load: Load): Promise<ApiFigures> {
-  const child: ChildProcess = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), what, folder], { stdio: ["pipe", "pipe", "inherit"] });
+async function measureServed(
+  what: "apiserver" | "echo",
+  folder: string,
+  identity: Client,
+  paths: Paths,
+  load: Load,
+): Promise<ApiFigures> {
+  const child: ChildProcess = spawn(
+    process.execPath,
+    ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), what, folder],
+    { stdio: ["pipe", "pipe", "inherit"] },
+  );
   const gone = new Promise<number | null>((resolve) => child.once("exit", resolve));
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString("utf8").trim()));
@@ -277,8 +359,13 @@ async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernet
   try {
     const authority = await authorityOf(controlPlane);
     const admin = await authority.issue({ commonName: "bench", organizations: ["system:masters"], usage: "client" });
-    const reach = reachOverTls(controlPlane.url, { ca: authority.certificate, cert: admin.certificate, key: admin.key });
-    const memory = () => Object.fromEntries(pidsOf("kube-apiserver", "etcd").map(({ name, pid }) => [name, residentMiB(pid)]));
+    const reach = reachOverTls(controlPlane.url, {
+      ca: authority.certificate,
+      cert: admin.certificate,
+      key: admin.key,
+    });
+    const memory = () =>
+      Object.fromEntries(pidsOf("kube-apiserver", "etcd").map(({ name, pid }) => [name, residentMiB(pid)]));
     try {
       return { version: kubernetesVersion, figures: await measure(reach, served, load, memory) };
     } finally {

@@ -4,7 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { MachineConfigNode, MachineConfigPool, MachineConfiguration, MachineStateBook, MachineStateChapter, MachineStateJournal, definedResources, kubernetes } from "../../src/api/index.ts";
+import {
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineConfiguration,
+  MachineStateBook,
+  MachineStateChapter,
+  MachineStateJournal,
+  definedResources,
+  kubernetes,
+} from "../../src/api/index.ts";
 import type { JournalLine } from "../../src/api/journal-line.ts";
 import { annotations, bookLabels, labels } from "../../src/api/names.ts";
 import type { KubeObject, Resource } from "../../src/api/object.ts";
@@ -37,7 +46,12 @@ export interface BookFigures {
   readonly openBooksKiB: number;
   readonly writesPerUpdate: number;
   readonly idle: { readonly seconds: number; readonly machines: number; readonly writesPerMinute: number };
-  readonly readersMs: { readonly book: Summary; readonly explain: Summary; readonly timeline: Summary; readonly baseline: Summary };
+  readonly readersMs: {
+    readonly book: Summary;
+    readonly explain: Summary;
+    readonly timeline: Summary;
+    readonly baseline: Summary;
+  };
 }
 
 interface Load {
@@ -53,9 +67,18 @@ const targetOf = (update: number) => `rendered-worker-${String(update).padStart(
 /** What one machine and the controller told of five updates. */
 function toldBy(index: number): readonly JournalLine[] {
   const name = `worker-${index}`;
-  const [daemon, controller] = [new StoryTeller("daemon", name), new StoryTeller("controller", "machine-config-controller-x", `pod-${index}`)];
+  const [daemon, controller] = [
+    new StoryTeller("daemon", name),
+    new StoryTeller("controller", "machine-config-controller-x", `pod-${index}`),
+  ];
   const lines = Array.from({ length: chaptersPerNode }, (_, update) => {
-    const told = toldUpdate({ run: targetOf(update), startSeconds: update * 3600 + index, daemon, controller, boot: `boot-${update + 2}` }).lines;
+    const told = toldUpdate({
+      run: targetOf(update),
+      startSeconds: update * 3600 + index,
+      daemon,
+      controller,
+      boot: `boot-${update + 2}`,
+    }).lines;
     return told.map((line) => ({ ...line, book: `node/${name}` }));
   });
   return lines.flat();
@@ -98,26 +121,49 @@ async function timed(times: number, work: () => Promise<unknown>): Promise<Summa
 }
 
 /** A server of its own with the books of so many machines, and readers on it. */
-async function readers({ nodes, reads }: Load, stories: readonly (readonly JournalLine[])[]): Promise<BookFigures["readersMs"]> {
+async function readers(
+  { nodes, reads }: Load,
+  stories: readonly (readonly JournalLine[])[],
+): Promise<BookFigures["readersMs"]> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-books-"));
   let child: ChildProcess | undefined;
   try {
     const authority = await testAuthority();
-    const [server, admin] = await Promise.all([authority.server("127.0.0.1"), authority.client("admin", ["system:masters"])]);
-    for (const [file, text] of [["server.crt", server.certificate], ["server.key", server.key], ["ca.crt", authority.certificate], ["tokens.key", await authority.signingKey()]] as const) writeFileSync(join(folder, file), text);
-    const running = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), "apiserver", folder], { stdio: ["pipe", "pipe", "inherit"] });
+    const [server, admin] = await Promise.all([
+      authority.server("127.0.0.1"),
+      authority.client("admin", ["system:masters"]),
+    ]);
+    for (const [file, text] of [
+      ["server.crt", server.certificate],
+      ["server.key", server.key],
+      ["ca.crt", authority.certificate],
+      ["tokens.key", await authority.signingKey()],
+    ] as const)
+      writeFileSync(join(folder, file), text);
+    const running = spawn(
+      process.execPath,
+      ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), "apiserver", folder],
+      { stdio: ["pipe", "pipe", "inherit"] },
+    );
     child = running;
     const url = await new Promise<string>((resolve, reject) => {
       running.stdout.once("data", (chunk: Buffer) => resolve(chunk.toString("utf8").trim()));
       running.once("exit", (code) => reject(new Error(`the API server ended with ${code}`)));
     });
-    const { kube, close } = connectTo({ server: url, ca: authority.certificate, certificate: admin.certificate, key: admin.key }, { component: "bench" });
+    const { kube, close } = connectTo(
+      { server: url, ca: authority.certificate, certificate: admin.certificate, key: admin.key },
+      { component: "bench" },
+    );
     try {
       await fill(kube, nodes, stories);
       const now = morning + 6 * 3_600_000;
-      const book = await timed(reads, () => showBook((book_) => readShelves(kube, book_), silent, `node/worker-${Math.floor(nodes / 2)}`, { now }));
+      const book = await timed(reads, () =>
+        showBook((book_) => readShelves(kube, book_), silent, `node/worker-${Math.floor(nodes / 2)}`, { now }),
+      );
       const explain = await timed(reads, () => explainSubjects(kube, silent, [subjectOf("pool/worker")], {}));
-      const timeline = await timed(Math.max(3, Math.ceil(reads / 10)), () => showTimeline(kube, silent, "pool/worker", { now }));
+      const timeline = await timed(Math.max(3, Math.ceil(reads / 10)), () =>
+        showTimeline(kube, silent, "pool/worker", { now }),
+      );
       const baseline = await timed(reads, () => kube.list(kubernetes.Node));
       return { book, explain, timeline, baseline };
     } finally {
@@ -130,31 +176,102 @@ async function readers({ nodes, reads }: Load, stories: readonly (readonly Journ
 }
 
 async function fill(kube: KubeClient, nodes: number, stories: readonly (readonly JournalLine[])[]): Promise<void> {
-  for (const resource of definedResources) await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
-  const make = <T extends KubeObject>(resource: Resource<T>, object: object) => kube.create(resource, { apiVersion: resource.apiVersion, kind: resource.kind, ...object } as T);
-  await make(MachineConfigPool, { metadata: { name: "worker" }, spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } }, nodeSelector: { matchLabels: { [labels.workerRole]: "" } }, configuration: { name: targetOf(chaptersPerNode) } } });
+  for (const resource of definedResources)
+    await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
+  const make = <T extends KubeObject>(resource: Resource<T>, object: object) =>
+    kube.create(resource, { apiVersion: resource.apiVersion, kind: resource.kind, ...object } as T);
+  await make(MachineConfigPool, {
+    metadata: { name: "worker" },
+    spec: {
+      machineConfigSelector: { matchLabels: { [labels.role]: "worker" } },
+      nodeSelector: { matchLabels: { [labels.workerRole]: "" } },
+      configuration: { name: targetOf(chaptersPerNode) },
+    },
+  });
   const one = async (index: number) => {
     const name = `worker-${index}`;
     const [book, lines] = [`node/${name}`, stories[index] ?? []];
     const has = index % 2 === 0 ? targetOf(chaptersPerNode - 1) : targetOf(chaptersPerNode);
-    const updated = await make(kubernetes.Node, { metadata: { name, labels: { [labels.workerRole]: "" }, annotations: { [annotations.currentConfig]: has, [annotations.desiredConfig]: has, [annotations.state]: "Done" } } });
-    await kube.replace(kubernetes.Node, { ...updated, apiVersion: "v1", kind: "Node", status: { conditions: [{ type: "Ready", status: "True" }] } } as typeof updated, { subresource: "status" });
-    await make(MachineStateJournal, { metadata: { name: `node-${name}` }, spec: appendLines(undefined, lines.filter(({ writer }) => writer.component === "daemon"))?.spec ?? { lines: [], last: [] } });
+    const updated = await make(kubernetes.Node, {
+      metadata: {
+        name,
+        labels: { [labels.workerRole]: "" },
+        annotations: {
+          [annotations.currentConfig]: has,
+          [annotations.desiredConfig]: has,
+          [annotations.state]: "Done",
+        },
+      },
+    });
+    await kube.replace(
+      kubernetes.Node,
+      {
+        ...updated,
+        apiVersion: "v1",
+        kind: "Node",
+        status: { conditions: [{ type: "Ready", status: "True" }] },
+      } as typeof updated,
+      { subresource: "status" },
+    );
+    await make(MachineStateJournal, {
+      metadata: { name: `node-${name}` },
+      spec: appendLines(
+        undefined,
+        lines.filter(({ writer }) => writer.component === "daemon"),
+      )?.spec ?? { lines: [], last: [] },
+    });
     const of = { [bookLabels.kind]: "node", [bookLabels.book]: bookLabelOf(book) };
-    await make(MachineStateBook, { metadata: { name: bookObjectName(book), labels: of }, spec: { book, kind: "node", subject: { kind: "Node", name }, chapters: [], counters: {}, health: "Idle", lastNumber: chaptersPerNode, prunedThrough: 0, through: [] } });
+    await make(MachineStateBook, {
+      metadata: { name: bookObjectName(book), labels: of },
+      spec: {
+        book,
+        kind: "node",
+        subject: { kind: "Node", name },
+        chapters: [],
+        counters: {},
+        health: "Idle",
+        lastNumber: chaptersPerNode,
+        prunedThrough: 0,
+        through: [],
+      },
+    });
     const chapters = foldBook(book, lines, { now: morning + 6 * 3_600_000, pool: "worker" });
     for (const [place, chapter] of chapters.entries())
-      await make(MachineStateChapter, { metadata: { name: chapterObjectName(book, place + 1), labels: { ...of, [bookLabels.chapter]: "Update", [bookLabels.state]: chapter.state, [bookLabels.pool]: "worker" } }, spec: { number: place + 1, ...chapter } });
+      await make(MachineStateChapter, {
+        metadata: {
+          name: chapterObjectName(book, place + 1),
+          labels: {
+            ...of,
+            [bookLabels.chapter]: "Update",
+            [bookLabels.state]: chapter.state,
+            [bookLabels.pool]: "worker",
+          },
+        },
+        spec: { number: place + 1, ...chapter },
+      });
   };
-  for (let from = 0; from < nodes; from += 16) await Promise.all(Array.from({ length: Math.min(16, nodes - from) }, (_, lane) => one(from + lane)));
+  for (let from = 0; from < nodes; from += 16)
+    await Promise.all(Array.from({ length: Math.min(16, nodes - from) }, (_, lane) => one(from + lane)));
 }
 
 /** Objects of the suite that changed while nobody did anything, as writes a minute: leases and the kubelets' own reports left out. */
 async function idleWrites(seconds: number): Promise<BookFigures["idle"]> {
   const shape = { controlPlane: 1, workers: 3 };
   const cluster = await TestCluster.start(shape);
-  const kinds: readonly Resource<KubeObject>[] = [MachineStateBook, MachineStateChapter, MachineStateJournal, MachineConfigNode, MachineConfigPool, MachineConfiguration] as never;
-  const versions = async () => new Map((await Promise.all(kinds.map((kind) => cluster.kube.list(kind)))).flatMap(({ items }) => items.map(({ metadata }) => [metadata.uid ?? "", metadata.resourceVersion ?? ""] as const)));
+  const kinds: readonly Resource<KubeObject>[] = [
+    MachineStateBook,
+    MachineStateChapter,
+    MachineStateJournal,
+    MachineConfigNode,
+    MachineConfigPool,
+    MachineConfiguration,
+  ] as never;
+  const versions = async () =>
+    new Map(
+      (await Promise.all(kinds.map((kind) => cluster.kube.list(kind)))).flatMap(({ items }) =>
+        items.map(({ metadata }) => [metadata.uid ?? "", metadata.resourceVersion ?? ""] as const),
+      ),
+    );
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   try {
     // What the start left to write: journals of components are sent after ten seconds, chapters after fifteen.
@@ -167,7 +284,11 @@ async function idleWrites(seconds: number): Promise<BookFigures["idle"]> {
       for (const [uid, version] of after) if (before.get(uid) !== version) writes += 1;
       before = after;
     }
-    return { seconds, machines: shape.controlPlane + shape.workers, writesPerMinute: Math.round((writes * 600) / seconds) / 10 };
+    return {
+      seconds,
+      machines: shape.controlPlane + shape.workers,
+      writesPerMinute: Math.round((writes * 600) / seconds) / 10,
+    };
   } finally {
     await cluster.stop();
   }
@@ -187,7 +308,9 @@ export async function measureBooks(load: Load, tell: (line: string) => void): Pr
     for (const text of lines) JSON.parse(text);
     return lines.length;
   }, load.seconds);
-  const sizes = stories.flatMap((lines, index) => foldBook(`node/worker-${index}`, lines, { now, pool: "worker" }).map(jsonBytes));
+  const sizes = stories.flatMap((lines, index) =>
+    foldBook(`node/worker-${index}`, lines, { now, pool: "worker" }).map(jsonBytes),
+  );
   const linesPerUpdate = (stories[0]?.length ?? 0) / chaptersPerNode;
   const writesPerUpdate = writesOf(toldUpdate().lines);
 
@@ -196,7 +319,10 @@ export async function measureBooks(load: Load, tell: (line: string) => void): Pr
   const heapBefore = process.memoryUsage().heapUsed;
   const keepers = stories.map((lines, index) => {
     const keeper = new BookKeeper(`node/worker-${index}`);
-    keeper.take(lines.slice(0, Math.floor(linesPerUpdate) - 2).map((line) => ({ ...line })), now);
+    keeper.take(
+      lines.slice(0, Math.floor(linesPerUpdate) - 2).map((line) => ({ ...line })),
+      now,
+    );
     keeper.look(now);
     return keeper;
   });

@@ -49,13 +49,21 @@ export function memoryOf(directory: string): readonly Memory[] {
   for (const pid of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
     try {
       const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-      const program = args.findIndex((word) => word === `${directory}/bin/mco.mjs` || (word.endsWith("src/cli/main.ts") && args.includes(directory)));
+      const program = args.findIndex(
+        (word) => word === `${directory}/bin/mco.mjs` || (word.endsWith("src/cli/main.ts") && args.includes(directory)),
+      );
       if (program < 0) continue;
       const verb = args[program + 1] ?? "";
-      const on = verb === "host" ? args[program + 3] : verb === "daemon" ? args[args.indexOf("--node-name") + 1] : undefined;
+      const on =
+        verb === "host" ? args[program + 3] : verb === "daemon" ? args[args.indexOf("--node-name") + 1] : undefined;
       const status = readFileSync(`/proc/${pid}/status`, "utf8");
-      const mib = (key: string) => Math.round((Number(new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1024) * 10) / 10;
-      found.push({ process: on === undefined ? verb : `${verb} ${on}`, resident: mib("VmRSS"), anonymous: mib("RssAnon") });
+      const mib = (key: string) =>
+        Math.round((Number(new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1024) * 10) / 10;
+      found.push({
+        process: on === undefined ? verb : `${verb} ${on}`,
+        resident: mib("VmRSS"),
+        anonymous: mib("RssAnon"),
+      });
     } catch {
       // It ended while it was looked at.
     }
@@ -64,7 +72,14 @@ export function memoryOf(directory: string): readonly Memory[] {
 }
 
 /** Writes MachineConfigs and watches for the first node that is told; looks at the memory of every process on the way. */
-export async function measureRollOuts({ writes, idleSeconds, idleSteps }: { readonly writes: number; readonly idleSeconds: number; readonly idleSteps: number }, tell: (line: string) => void): Promise<RollOutFigures> {
+export async function measureRollOuts(
+  {
+    writes,
+    idleSeconds,
+    idleSteps,
+  }: { readonly writes: number; readonly idleSeconds: number; readonly idleSteps: number },
+  tell: (line: string) => void,
+): Promise<RollOutFigures> {
   const cluster = await TestCluster.start(shape);
   try {
     const memory: MemorySnapshot[] = [];
@@ -77,15 +92,27 @@ export async function measureRollOuts({ writes, idleSeconds, idleSteps }: { read
     look("after start");
 
     const name = "99-worker-bench";
-    const keys = (text: string) => machineConfig(name, {}, { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: [`ssh-ed25519 AAAA ${text}`] }] } } });
+    const keys = (text: string) =>
+      machineConfig(
+        name,
+        {},
+        { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: [`ssh-ed25519 AAAA ${text}`] }] } } },
+      );
     const took: number[] = [];
     for (let write = 0; write < writes; write += 1) {
       const before = await cluster.target("worker");
       const stop = new AbortController();
       const list = await cluster.kube.list(kubernetes.Node);
-      const known = new Map(list.items.map((node) => [node.metadata.name, annotation(node, names.annotations.desiredConfig)]));
+      const known = new Map(
+        list.items.map((node) => [node.metadata.name, annotation(node, names.annotations.desiredConfig)]),
+      );
       const told = (async () => {
-        for await (const event of cluster.kube.watch(kubernetes.Node, {}, { resourceVersion: list.resourceVersion, timeoutSeconds: 300 }, stop.signal)) {
+        for await (const event of cluster.kube.watch(
+          kubernetes.Node,
+          {},
+          { resourceVersion: list.resourceVersion, timeoutSeconds: 300 },
+          stop.signal,
+        )) {
           if (event.type === "BOOKMARK" || event.type === "DELETED") continue;
           const desired = annotation(event.object, names.annotations.desiredConfig);
           if (desired !== known.get(event.object.metadata.name)) return performance.now();
@@ -94,7 +121,8 @@ export async function measureRollOuts({ writes, idleSeconds, idleSteps }: { read
       })();
       const began = performance.now();
       if (write === 0) await cluster.kube.create(MachineConfig, keys("0") as never);
-      else await cluster.kube.patch(MachineConfig, { name }, { type: "merge", body: { spec: keys(String(write)).spec } });
+      else
+        await cluster.kube.patch(MachineConfig, { name }, { type: "merge", body: { spec: keys(String(write)).spec } });
       const ms = (await told) - began;
       stop.abort();
       took.push(Math.round(ms));
@@ -105,7 +133,10 @@ export async function measureRollOuts({ writes, idleSeconds, idleSteps }: { read
 
     const before = await cluster.target("worker");
     const began = performance.now();
-    await cluster.kube.create(MachineConfig, machineConfig("99-worker-bench-file", { "/etc/bench.conf": "x" }) as never);
+    await cluster.kube.create(
+      MachineConfig,
+      machineConfig("99-worker-bench-file", { "/etc/bench.conf": "x" }) as never,
+    );
     await cluster.untilRolledOut("worker", before, 300);
     const rebootRollOutSeconds = Math.round((performance.now() - began) / 100) / 10;
     tell(`roll-out with reboots: ${rebootRollOutSeconds} s`);

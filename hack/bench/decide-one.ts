@@ -9,10 +9,19 @@ const pool: ClusterObjects["pools"][number] = {
   apiVersion: "machineconfiguration.openshift.io/v1",
   kind: "MachineConfigPool",
   metadata: { name: "worker" },
-  spec: { machineConfigSelector: { matchLabels: { "machineconfiguration.openshift.io/role": "worker" } }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } } },
+  spec: {
+    machineConfigSelector: { matchLabels: { "machineconfiguration.openshift.io/role": "worker" } },
+    nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+  },
 };
 const empty: MachineConfig = { ...member, metadata: { ...member.metadata, name: "00-worker" }, spec: {} };
-const before = { pools: [pool], machineConfigs: [empty], machineConfiguration: undefined, controllerConfig: undefined, nodes: [] };
+const before = {
+  pools: [pool],
+  machineConfigs: [empty],
+  machineConfiguration: undefined,
+  controllerConfig: undefined,
+  nodes: [],
+};
 
 const began = performance.now();
 const rendered = renderPool({ pool, members: [empty, member], controllerConfig: { spec: {} } });
@@ -21,7 +30,8 @@ const milliseconds = Math.round(performance.now() - began);
 
 const [planned] = forecast.pools;
 const refusal = planned?.verdict === "changes" ? planned.irreconcilable[0]?.reason : undefined;
-const outcome = rendered.verdict === "refused" ? "refused" : refusal === undefined ? "rendered" : "rendered, refused by machines";
+const outcome =
+  rendered.verdict === "refused" ? "refused" : refusal === undefined ? "rendered" : "rendered, refused by machines";
 // getrusage(2) counts what the parent had before exec; proc(5) does not.
 const peakKiB = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
 process.stdout.write(JSON.stringify({ outcome, milliseconds, peak: Math.round(peakKiB / 102.4) / 10 }));

@@ -33,8 +33,24 @@ function largeMember(i: number): MachineConfig {
       kernelArguments: [`argument${i}`],
       config: {
         ignition: { version: "3.2.0" },
-        storage: { files: [0, 1, 2].map((k) => ({ path: `/etc/example/${i}-${k}.conf`, mode: 0o644, contents: { source: `data:;base64,${text}` } })) },
-        systemd: { units: [{ name: `example-${i}.service`, enabled: true, contents: "[Unit]\nDescription=An example\n\n[Service]\nExecStart=/usr/bin/true\n\n[Install]\nWantedBy=multi-user.target\n", dropins: [{ name: "10-x.conf", contents: "[Service]\nMemoryHigh=1G\n" }] }] },
+        storage: {
+          files: [0, 1, 2].map((k) => ({
+            path: `/etc/example/${i}-${k}.conf`,
+            mode: 0o644,
+            contents: { source: `data:;base64,${text}` },
+          })),
+        },
+        systemd: {
+          units: [
+            {
+              name: `example-${i}.service`,
+              enabled: true,
+              contents:
+                "[Unit]\nDescription=An example\n\n[Service]\nExecStart=/usr/bin/true\n\n[Install]\nWantedBy=multi-user.target\n",
+              dropins: [{ name: "10-x.conf", contents: "[Service]\nMemoryHigh=1G\n" }],
+            },
+          ],
+        },
       },
     },
   };
@@ -55,7 +71,13 @@ export function measureDecisions(seconds: number): DecisionFigures {
   const copy = <T>(text: string) => JSON.parse(text) as T;
 
   type Render = Extract<ReferenceCase, { op: "render" }>;
-  const inputs = (one: Render, members: Render["configs"]) => ({ pool: one.pool, members, controllerConfig: { spec: { baseOSContainerImage: one.osImageURL, baseOSExtensionsContainerImage: one.extensionsImage } } });
+  const inputs = (one: Render, members: Render["configs"]) => ({
+    pool: one.pool,
+    members,
+    controllerConfig: {
+      spec: { baseOSContainerImage: one.osImageURL, baseOSExtensionsContainerImage: one.extensionsImage },
+    },
+  });
   const renders = cases
     .filter((one) => one.op === "render")
     .filter((one) => one.configs.length > 0 && renderPool(inputs(one, one.configs)).verdict === "rendered")
@@ -72,7 +94,11 @@ export function measureDecisions(seconds: number): DecisionFigures {
     return renders.length;
   }, seconds);
   const rendersPerSecondBaseline = ratePerSecond(() => {
-    for (const { one, texts } of renders) render(one, texts.map((text) => copy(text)));
+    for (const { one, texts } of renders)
+      render(
+        one,
+        texts.map((text) => copy(text)),
+      );
     return renders.length;
   }, seconds);
 
@@ -91,7 +117,9 @@ export function measureDecisions(seconds: number): DecisionFigures {
   }, seconds);
   const rerendersPerSecondBaseline = ratePerSecond(() => renderMany(many.map((text) => copy(text))), seconds);
 
-  const diffs = cases.filter((one) => one.op === "diff").map(({ Old, New }) => ({ from: Old, fromText: JSON.stringify(Old), toText: JSON.stringify(New) }));
+  const diffs = cases
+    .filter((one) => one.op === "diff")
+    .map(({ Old, New }) => ({ from: Old, fromText: JSON.stringify(Old), toText: JSON.stringify(New) }));
   let found = 0;
   const diffsPerSecond = ratePerSecond(() => {
     for (const { from, toText } of diffs) found += diffConfigs(from, copy(toText)).length;
@@ -104,5 +132,16 @@ export function measureDecisions(seconds: number): DecisionFigures {
   if (found === 0) throw new Error("no case differs");
 
   const members = renders.reduce((sum, { texts }) => sum + texts.length, 0) / renders.length;
-  return { renderCases: renders.length, diffCases: diffs.length, membersPerRender: Math.round(members * 10) / 10, rendersPerSecond, rendersPerSecondBaseline, manyMembers, rerendersPerSecond, rerendersPerSecondBaseline, diffsPerSecond, diffsPerSecondBaseline };
+  return {
+    renderCases: renders.length,
+    diffCases: diffs.length,
+    membersPerRender: Math.round(members * 10) / 10,
+    rendersPerSecond,
+    rendersPerSecondBaseline,
+    manyMembers,
+    rerendersPerSecond,
+    rerendersPerSecondBaseline,
+    diffsPerSecond,
+    diffsPerSecondBaseline,
+  };
 }

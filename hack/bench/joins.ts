@@ -10,7 +10,12 @@ import { type Summary, summary } from "./statistics.ts";
 export interface JoinFigures {
   readonly machines: number;
   /** From the start of all to the last one's… */
-  readonly seconds: { readonly fetched: number; readonly certified: number; readonly registered: number; readonly inPool: number };
+  readonly seconds: {
+    readonly fetched: number;
+    readonly certified: number;
+    readonly registered: number;
+    readonly inPool: number;
+  };
   /** Of each machine, from the start of all. */
   readonly fetchedSeconds: Summary;
   readonly registeredSeconds: Summary;
@@ -37,13 +42,41 @@ export async function measureJoins(machines: number, tell: (line: string) => voi
   try {
     const { kube } = cluster;
     const server = `https://${addressesOf(cluster.record().network).configServer}:${ports.configServer}`;
-    const authority = await cluster.until(kubernetes.ConfigMap, objects.configServerCa, ({ data }) => data?.["ca-bundle.crt"] !== undefined, "the config server's authority", { namespace });
-    await cluster.until(kubernetes.DaemonSet, objects.configServer, ({ status }) => (status?.numberReady ?? 0) > 0, "the config server", { namespace });
-    const { text, object } = newToken(systemRandom, { pool, expiresAt: systemClock.now() + 3_600_000, maxUses: machines });
+    const authority = await cluster.until(
+      kubernetes.ConfigMap,
+      objects.configServerCa,
+      ({ data }) => data?.["ca-bundle.crt"] !== undefined,
+      "the config server's authority",
+      { namespace },
+    );
+    await cluster.until(
+      kubernetes.DaemonSet,
+      objects.configServer,
+      ({ status }) => (status?.numberReady ?? 0) > 0,
+      "the config server",
+      { namespace },
+    );
+    const { text, object } = newToken(systemRandom, {
+      pool,
+      expiresAt: systemClock.now() + 3_600_000,
+      maxUses: machines,
+    });
     await kube.create(ProvisioningToken, object);
     tell(`${machines} machines boot`);
     const began = performance.now();
-    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "join-machines.ts"), server, authority.data?.["ca-bundle.crt"] ?? "", text, pool, String(machines)], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(
+      process.execPath,
+      [
+        "--disable-warning=ExperimentalWarning",
+        join(import.meta.dirname, "join-machines.ts"),
+        server,
+        authority.data?.["ca-bundle.crt"] ?? "",
+        text,
+        pool,
+        String(machines),
+      ],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
     let output = "";
     child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
     const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
@@ -51,7 +84,8 @@ export async function measureJoins(machines: number, tell: (line: string) => voi
     const steps = JSON.parse(output) as readonly Steps[];
     const inPool = async () => (await kube.get(MachineConfigPool, { name: pool }))?.status?.machineCount ?? 0;
     while ((await inPool()) < machines) {
-      if (performance.now() - began > patienceMs) throw new Error(`${await inPool()} of ${machines} machines are in the pool after ten minutes`);
+      if (performance.now() - began > patienceMs)
+        throw new Error(`${await inPool()} of ${machines} machines are in the pool after ten minutes`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     const seconds = (milliseconds: number) => Math.round(milliseconds / 10) / 100;
@@ -60,13 +94,20 @@ export async function measureJoins(machines: number, tell: (line: string) => voi
     if (labelled !== machines) throw new Error(`${labelled} of ${machines} nodes have the label of their pool`);
     const figures = {
       machines,
-      seconds: { fetched: last("fetched"), certified: last("certified"), registered: last("registered"), inPool: seconds(performance.now() - began) },
+      seconds: {
+        fetched: last("fetched"),
+        certified: last("certified"),
+        registered: last("registered"),
+        inPool: seconds(performance.now() - began),
+      },
       fetchedSeconds: summary(steps.map(({ fetched }) => fetched / 1000)),
       registeredSeconds: summary(steps.map(({ registered }) => registered / 1000)),
       askedAgain: steps.filter(({ fetches }) => fetches > 1).length,
       uses: (await kube.get(ProvisioningToken, { name: object.metadata.name }))?.status?.uses ?? 0,
     };
-    tell(`all fetched after ${figures.seconds.fetched} s, all certified after ${figures.seconds.certified} s, all in the pool after ${figures.seconds.inPool} s`);
+    tell(
+      `all fetched after ${figures.seconds.fetched} s, all certified after ${figures.seconds.certified} s, all in the pool after ${figures.seconds.inPool} s`,
+    );
     return figures;
   } finally {
     await cluster.stop();

@@ -36,19 +36,50 @@ const file = (path: string, contents: object) => ({ path, mode: 0o644, contents 
 function configs(): readonly (readonly [string, string])[] {
   return [
     ["one file of 6 bytes (baseline)", config([file("/etc/a", { source: "data:,server" })])],
-    ["one file of 1.1 MiB, base64", config([file("/etc/a", { source: dataUrl(Buffer.alloc(1.1 * mebibyte, "setting = value\n")) })])],
-    ["12,000 files", config(Array.from({ length: 12_000 }, (_, i) => file(`/etc/example/${i}.conf`, { source: `data:,value%20${i}` })))],
-    ["gzip of 16 MiB, the most that is decompressed", config([file("/etc/a", { compression: "gzip", source: dataUrl(gzipSync(Buffer.alloc(16 * mebibyte))) })])],
-    ["gzip of 1 GiB", config([file("/etc/a", { compression: "gzip", source: dataUrl(gzipSync(Buffer.alloc(1024 * mebibyte), { level: 9 })) })])],
-    ["100 files, each a gzip of 8 MiB", config(Array.from({ length: 100 }, (_, i) => file(`/etc/${i}`, { compression: "gzip", source: dataUrl(gzipSync(Buffer.alloc(8 * mebibyte, `${i}`))) })))],
+    [
+      "one file of 1.1 MiB, base64",
+      config([file("/etc/a", { source: dataUrl(Buffer.alloc(1.1 * mebibyte, "setting = value\n")) })]),
+    ],
+    [
+      "12,000 files",
+      config(
+        Array.from({ length: 12_000 }, (_, i) => file(`/etc/example/${i}.conf`, { source: `data:,value%20${i}` })),
+      ),
+    ],
+    [
+      "gzip of 16 MiB, the most that is decompressed",
+      config([file("/etc/a", { compression: "gzip", source: dataUrl(gzipSync(Buffer.alloc(16 * mebibyte))) })]),
+    ],
+    [
+      "gzip of 1 GiB",
+      config([
+        file("/etc/a", { compression: "gzip", source: dataUrl(gzipSync(Buffer.alloc(1024 * mebibyte), { level: 9 })) }),
+      ]),
+    ],
+    [
+      "100 files, each a gzip of 8 MiB",
+      config(
+        Array.from({ length: 100 }, (_, i) =>
+          file(`/etc/${i}`, { compression: "gzip", source: dataUrl(gzipSync(Buffer.alloc(8 * mebibyte, `${i}`))) }),
+        ),
+      ),
+    ],
   ];
 }
 
 export function measureLargest(): LargestFigures {
   return {
     rows: configs().map(([name, text]) => {
-      const answer = execFileSync(process.execPath, [join(import.meta.dirname, "decide-one.ts")], { input: text, encoding: "utf8", stdio: ["pipe", "pipe", "inherit"] });
-      return { config: name, bytes: Buffer.byteLength(text), ...(JSON.parse(answer) as Pick<LargestRow, "outcome" | "milliseconds" | "peak">) };
+      const answer = execFileSync(process.execPath, [join(import.meta.dirname, "decide-one.ts")], {
+        input: text,
+        encoding: "utf8",
+        stdio: ["pipe", "pipe", "inherit"],
+      });
+      return {
+        config: name,
+        bytes: Buffer.byteLength(text),
+        ...(JSON.parse(answer) as Pick<LargestRow, "outcome" | "milliseconds" | "peak">),
+      };
     }),
   };
 }

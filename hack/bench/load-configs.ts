@@ -15,7 +15,9 @@ interface Load {
 }
 
 const load = JSON.parse(readFileSync(0, "utf8")) as Load;
-const request = Buffer.from(`GET /config/worker HTTP/1.1\r\nhost: bench\r\naccept: application/vnd.coreos.ignition+json;version=3.5.0, */*;q=0.1\r\n${load.gzip ? "accept-encoding: gzip\r\n" : ""}\r\n`);
+const request = Buffer.from(
+  `GET /config/worker HTTP/1.1\r\nhost: bench\r\naccept: application/vnd.coreos.ignition+json;version=3.5.0, */*;q=0.1\r\n${load.gzip ? "accept-encoding: gzip\r\n" : ""}\r\n`,
+);
 
 let warm = 0;
 let measuring = false;
@@ -74,7 +76,14 @@ began = performance.now();
 await new Promise((resolve) => setTimeout(resolve, load.milliseconds));
 measuring = false;
 const seconds = (performance.now() - began) / 1000;
-process.send?.({ is: "done", answersPerSecond: took.length / seconds, answers: took.length, milliseconds: summary(took), p99: took.toSorted((a, b) => a - b)[Math.min(took.length - 1, Math.ceil(took.length * 0.99) - 1)] ?? Number.NaN, bytes });
+process.send?.({
+  is: "done",
+  answersPerSecond: took.length / seconds,
+  answers: took.length,
+  milliseconds: summary(took),
+  p99: took.toSorted((a, b) => a - b)[Math.min(took.length - 1, Math.ceil(took.length * 0.99) - 1)] ?? Number.NaN,
+  bytes,
+});
 stopped = true;
 for (const socket of sockets) socket.destroy();
 process.disconnect?.();

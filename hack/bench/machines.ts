@@ -78,7 +78,8 @@ const { signal } = new AbortController();
 const policies = mergePolicies({ files: [{ path: "/etc/bench", actions: [{ type: "None" }] }] });
 
 /** `bytesPerFile` of text that is another one in each version. */
-const textOf = (index: number, version: number) => `setting_${index} = ${version}\n`.repeat(bytesPerFile).slice(0, bytesPerFile);
+const textOf = (index: number, version: number) =>
+  `setting_${index} = ${version}\n`.repeat(bytesPerFile).slice(0, bytesPerFile);
 const pathOf = (index: number) => `/etc/bench/${index % 10}/${index}.conf`;
 
 function configOf(version: number, { units }: { readonly units: number }): MachineConfig {
@@ -89,8 +90,20 @@ function configOf(version: number, { units }: { readonly units: number }): Machi
     spec: {
       config: {
         ignition: { version: "3.5.0" },
-        storage: { files: Array.from({ length: fileCount }, (_, index) => ({ path: pathOf(index), mode: 0o644, contents: { source: encodeDataUrl(textOf(index, version)) } })) },
-        systemd: { units: Array.from({ length: units }, (_, index) => ({ name: `bench-${index}.service`, enabled: true, contents: `[Service]\nExecStart=/usr/bin/true ${version}\n\n[Install]\nWantedBy=multi-user.target\n` })) },
+        storage: {
+          files: Array.from({ length: fileCount }, (_, index) => ({
+            path: pathOf(index),
+            mode: 0o644,
+            contents: { source: encodeDataUrl(textOf(index, version)) },
+          })),
+        },
+        systemd: {
+          units: Array.from({ length: units }, (_, index) => ({
+            name: `bench-${index}.service`,
+            enabled: true,
+            contents: `[Service]\nExecStart=/usr/bin/true ${version}\n\n[Install]\nWantedBy=multi-user.target\n`,
+          })),
+        },
       },
     },
   };
@@ -143,7 +156,12 @@ async function machineIn(folder: string) {
   async function observe(target: Wanted) {
     const known = await documents.load(signal);
     const previous = known.previous === undefined ? undefined : wantedOf(known.previous.config).config;
-    return observeHost(host, known, { previous, target: target.config, inService: false, onlyControlPlane: false }, signal);
+    return observeHost(
+      host,
+      known,
+      { previous, target: target.config, inService: false, onlyControlPlane: false },
+      signal,
+    );
   }
 
   /** Looks, and does what is to be done. */
@@ -151,8 +169,17 @@ async function machineIn(folder: string) {
     const observed = await observe(target);
     const plan = planNode(observed, target.config, policies);
     if (plan.verdict !== "change") throw new Error(`nothing to do: ${plan.verdict}`);
-    const site = { host, documents, clock: systemClock, observed, target, originals: observed.originals, ledger: observed.ledger };
-    for (const step of plan.steps) if (step.do !== "drain" && step.do !== "reboot") await performStep(step, site, signal);
+    const site = {
+      host,
+      documents,
+      clock: systemClock,
+      observed,
+      target,
+      originals: observed.originals,
+      ledger: observed.ledger,
+    };
+    for (const step of plan.steps)
+      if (step.do !== "drain" && step.do !== "reboot") await performStep(step, site, signal);
   }
 
   return { host, documents, machine, counts, observe, bringTo };
@@ -166,10 +193,14 @@ const secondsOf = async (work: () => Promise<unknown>): Promise<number> => {
 
 /** One file after the other as most programs write one durably: a temporary file, flushed, renamed, its folder flushed. */
 async function writeOneByOne(folder: string, version: number): Promise<void> {
-  for (let index = 0; index < fileCount; index += 1) await writeDurably(systemDisk, join(folder, pathOf(index)), textOf(index, version), 0o644);
+  for (let index = 0; index < fileCount; index += 1)
+    await writeDurably(systemDisk, join(folder, pathOf(index)), textOf(index, version), 0o644);
 }
 
-async function measureUpdates(folder: string, runs: number): Promise<Pick<MachineFigures, "update" | "updateBaseline">> {
+async function measureUpdates(
+  folder: string,
+  runs: number,
+): Promise<Pick<MachineFigures, "update" | "updateBaseline">> {
   const { counts, bringTo } = await machineIn(join(folder, "update"));
   const plain = join(folder, "plain");
   for (let index = 0; index < 10; index += 1) await mkdir(join(plain, pathOf(index), ".."), { recursive: true });
@@ -208,7 +239,13 @@ async function looks(count: number, changes: () => number, look: () => Promise<v
   }
   const { user, system } = process.cpuUsage(before.cpu);
   unsubscribe("child_process", onFork);
-  return { ms: summary(ms), cpuMs: Math.round((user + system) / count / 10) / 100, forks, changes: changes() - before.changes, writtenBytes: writtenBytes() - before.written };
+  return {
+    ms: summary(ms),
+    cpuMs: Math.round((user + system) / count / 10) / 100,
+    forks,
+    changes: changes() - before.changes,
+    writtenBytes: writtenBytes() - before.written,
+  };
 }
 
 async function measureLooks(folder: string, count: number): Promise<Pick<MachineFigures, "look" | "lookBaseline">> {
@@ -217,18 +254,38 @@ async function measureLooks(folder: string, count: number): Promise<Pick<Machine
   await bringTo(target);
   // As the daemon does: what it wrote itself it has in mind, and the machine is read anew.
   const known = await documents.load(signal);
-  const look = await looks(count, () => counts.all, async () => {
-    const observed = await observeHost(host, known, { previous: target.config, target: target.config, inService: true, onlyControlPlane: false }, signal);
-    if (planNode({ ...observed, previous: target.config }, target.config, policies).verdict !== "inSync") throw new Error("the machine is not in sync");
-  });
+  const look = await looks(
+    count,
+    () => counts.all,
+    async () => {
+      const observed = await observeHost(
+        host,
+        known,
+        { previous: target.config, target: target.config, inService: true, onlyControlPlane: false },
+        signal,
+      );
+      if (planNode({ ...observed, previous: target.config }, target.config, policies).verdict !== "inSync")
+        throw new Error("the machine is not in sync");
+    },
+  );
   const root = join(folder, "look/hosts/bench/rootfs");
-  const lookBaseline = await looks(count, () => 0, async () => {
-    for (let index = 0; index < fileCount; index += 1) createHash("sha256").update(await readFile(join(root, pathOf(index)))).digest("hex");
-  });
+  const lookBaseline = await looks(
+    count,
+    () => 0,
+    async () => {
+      for (let index = 0; index < fileCount; index += 1)
+        createHash("sha256")
+          .update(await readFile(join(root, pathOf(index))))
+          .digest("hex");
+    },
+  );
   return { look, lookBaseline };
 }
 
-async function measurePlans(folder: string, seconds: number): Promise<Pick<MachineFigures, "plansPerSecond" | "plansPerSecondAllChanged" | "plansPerSecondBaseline">> {
+async function measurePlans(
+  folder: string,
+  seconds: number,
+): Promise<Pick<MachineFigures, "plansPerSecond" | "plansPerSecondAllChanged" | "plansPerSecondBaseline">> {
   const { observe, bringTo } = await machineIn(join(folder, "plan"));
   const now = wantedOf(configOf(0, { units: unitCount }));
   const next = wantedOf(configOf(1, { units: unitCount }));
@@ -237,26 +294,47 @@ async function measurePlans(folder: string, seconds: number): Promise<Pick<Machi
   const other = await observe(next);
   const text = JSON.stringify(next.machineConfig);
   const plan = (observed: typeof same, { config }: Wanted) => planNode(observed, config, policies).verdict;
-  if (plan(same, now) !== "inSync" || plan(other, next) !== "change") throw new Error("the plans are others than was meant");
+  if (plan(same, now) !== "inSync" || plan(other, next) !== "change")
+    throw new Error("the plans are others than was meant");
   return {
     plansPerSecond: ratePerSecond(() => (plan(same, now) === "inSync" ? 1 : 0), seconds),
     plansPerSecondAllChanged: ratePerSecond(() => (plan(other, next) === "change" ? 1 : 0), seconds),
-    plansPerSecondBaseline: ratePerSecond(() => (plan(other, wantedOf(JSON.parse(text) as MachineConfig)) === "change" ? 1 : 0), seconds),
+    plansPerSecondBaseline: ratePerSecond(
+      () => (plan(other, wantedOf(JSON.parse(text) as MachineConfig)) === "change" ? 1 : 0),
+      seconds,
+    ),
   };
 }
 
 const run = promisify(execFile);
 
-async function measurePulls(folder: string, mebibytes: number, runs: number): Promise<Pick<MachineFigures, "pull" | "pullBaseline">> {
+async function measurePulls(
+  folder: string,
+  mebibytes: number,
+  runs: number,
+): Promise<Pick<MachineFigures, "pull" | "pullBaseline">> {
   const registry = await startTestRegistry();
   try {
-    const contents = Array.from({ length: mebibytes }, (_, index) => ({ path: `usr/lib/bench/${index}`, contents: randomBytes(2 ** 19).toString("hex") }));
+    const contents = Array.from({ length: mebibytes }, (_, index) => ({
+      path: `usr/lib/bench/${index}`,
+      contents: randomBytes(2 ** 19).toString("hex"),
+    }));
     const plain = tarOf(...contents);
     // As image builders do: compressed, to about half of it.
     const bytes = gzipSync(plain, { level: 1 });
     const large = `${registry.host}/os/large@${registry.addImage("os/large", [{ bytes, plain }])}`;
     const small = `${registry.host}/os/small@${registry.addImage("os/small", [{ bytes: tarOf({ path: "usr/lib/small", contents: "x".repeat(1024) }) }])}`;
-    const pull = async (into: string, image: string) => JSON.parse((await run(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "pull-one.ts"), into, image])).stdout) as { readonly seconds: number; readonly peak: number };
+    const pull = async (into: string, image: string) =>
+      JSON.parse(
+        (
+          await run(process.execPath, [
+            "--disable-warning=ExperimentalWarning",
+            join(import.meta.dirname, "pull-one.ts"),
+            into,
+            image,
+          ])
+        ).stdout,
+      ) as { readonly seconds: number; readonly peak: number };
     const blob = [...registry.blobs].find(([, one]) => one === bytes)?.[0] ?? "";
     const ours: number[] = [];
     const baseline: number[] = [];
@@ -266,11 +344,16 @@ async function measurePulls(folder: string, mebibytes: number, runs: number): Pr
       ours.push(seconds);
       peaks.push(peak);
       const beside = join(folder, `plain-pull-${turn}`);
-      baseline.push(await secondsOf(() => downloadAndUnpack(`http://${registry.host}/v2/os/large/blobs/${blob}`, beside)));
+      baseline.push(
+        await secondsOf(() => downloadAndUnpack(`http://${registry.host}/v2/os/large/blobs/${blob}`, beside)),
+      );
       for (const done of [join(folder, `pull-${turn}`), beside]) await rm(done, { recursive: true });
     }
     const peakOfSmall = (await pull(join(folder, "pull-small"), small)).peak;
-    return { pull: { mebibytes, seconds: ours, peak: Math.max(...peaks), peakOfSmall }, pullBaseline: { seconds: baseline } };
+    return {
+      pull: { mebibytes, seconds: ours, peak: Math.max(...peaks), peakOfSmall },
+      pullBaseline: { seconds: baseline },
+    };
   } finally {
     await registry.close();
   }
@@ -293,11 +376,22 @@ async function measureIdle(seconds: number): Promise<Pick<MachineFigures, "idle"
   const cluster = await TestCluster.start({ controlPlane: 1, workers: 1 });
   try {
     const before = await cluster.target("worker");
-    await cluster.kube.create(MachineConfig, machineConfig("99-worker-bench", Object.fromEntries(Array.from({ length: fileCount }, (_, index) => [pathOf(index), textOf(index, 0)]))) as never);
+    await cluster.kube.create(
+      MachineConfig,
+      machineConfig(
+        "99-worker-bench",
+        Object.fromEntries(Array.from({ length: fileCount }, (_, index) => [pathOf(index), textOf(index, 0)])),
+      ) as never,
+    );
     await cluster.untilRolledOut("worker", before, 300);
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     const processes = memoryOf(cluster.directory);
-    const of = (name: string) => processes.find(({ process }) => process === name) ?? { process: name, resident: Number.NaN, anonymous: Number.NaN };
+    const of = (name: string) =>
+      processes.find(({ process }) => process === name) ?? {
+        process: name,
+        resident: Number.NaN,
+        anonymous: Number.NaN,
+      };
     return { idle: { seconds, without: of("daemon master-0"), with: of("daemon worker-0") } };
   } finally {
     await cluster.stop();
@@ -305,24 +399,61 @@ async function measureIdle(seconds: number): Promise<Pick<MachineFigures, "idle"
 }
 
 /** Names of file system types. Source: statfs(2). */
-const fileSystems: Readonly<Record<number, string>> = { 0xef53: "ext4", 0x01021994: "tmpfs", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x794c7630: "overlay" };
+const fileSystems: Readonly<Record<number, string>> = {
+  0xef53: "ext4",
+  0x01021994: "tmpfs",
+  0x58465342: "xfs",
+  0x9123683e: "btrfs",
+  0x794c7630: "overlay",
+};
 
 /** One machine in a folder: an update, a look, a plan, a pull, and a daemon at rest. */
-export async function measureMachines({ runs, looks: lookCount, seconds, mebibytes, idleSeconds }: { readonly runs: number; readonly looks: number; readonly seconds: number; readonly mebibytes: number; readonly idleSeconds: number }, tell: (line: string) => void): Promise<MachineFigures> {
+export async function measureMachines(
+  {
+    runs,
+    looks: lookCount,
+    seconds,
+    mebibytes,
+    idleSeconds,
+  }: {
+    readonly runs: number;
+    readonly looks: number;
+    readonly seconds: number;
+    readonly mebibytes: number;
+    readonly idleSeconds: number;
+  },
+  tell: (line: string) => void,
+): Promise<MachineFigures> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {
     const updates = await measureUpdates(folder, runs);
-    tell(`updates: ${updates.update.seconds.join(", ")} s with ${updates.update.flushes} flushes; one by one ${updates.updateBaseline.seconds.join(", ")} s`);
+    tell(
+      `updates: ${updates.update.seconds.join(", ")} s with ${updates.update.flushes} flushes; one by one ${updates.updateBaseline.seconds.join(", ")} s`,
+    );
     const looked = await measureLooks(folder, lookCount);
-    tell(`a look: ${looked.look.ms.median} ms, ${looked.look.cpuMs} ms of processor time; ${looked.look.forks} forks, ${looked.look.changes} changes, ${looked.look.writtenBytes} bytes written`);
+    tell(
+      `a look: ${looked.look.ms.median} ms, ${looked.look.cpuMs} ms of processor time; ${looked.look.forks} forks, ${looked.look.changes} changes, ${looked.look.writtenBytes} bytes written`,
+    );
     const plans = await measurePlans(folder, seconds);
     tell(`plans: ${plans.plansPerSecond}/s, all changed ${plans.plansPerSecondAllChanged}/s`);
     const pulls = await measurePulls(folder, mebibytes, runs);
-    tell(`pulls: ${pulls.pull.seconds.join(", ")} s, peak ${pulls.pull.peak} MiB beside ${pulls.pull.peakOfSmall} MiB; baseline ${pulls.pullBaseline.seconds.join(", ")} s`);
+    tell(
+      `pulls: ${pulls.pull.seconds.join(", ")} s, peak ${pulls.pull.peak} MiB beside ${pulls.pull.peakOfSmall} MiB; baseline ${pulls.pullBaseline.seconds.join(", ")} s`,
+    );
     const idle = await measureIdle(idleSeconds);
     tell(`idle daemons: ${idle.idle.without.resident} MiB, with the files ${idle.idle.with.resident} MiB`);
     const { type } = statfsSync(folder);
-    return { files: fileCount, bytesPerFile, units: unitCount, fileSystem: fileSystems[type] ?? `type ${type.toString(16)}`, ...updates, ...looked, ...plans, ...pulls, ...idle };
+    return {
+      files: fileCount,
+      bytesPerFile,
+      units: unitCount,
+      fileSystem: fileSystems[type] ?? `type ${type.toString(16)}`,
+      ...updates,
+      ...looked,
+      ...plans,
+      ...pulls,
+      ...idle,
+    };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

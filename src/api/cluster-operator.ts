@@ -3,7 +3,13 @@ import { type ResourceOf, defineResource } from "./define-resource.ts";
 import { configGroup } from "./names.ts";
 import { anyObject, atomicList, dateTime, listMap, oneOf } from "./schema.ts";
 
-const conditionColumn = (name: string) => ({ name, type: "string", jsonPath: `.status.conditions[?(@.type=="${name}")].status`, description: `Status of the condition ${name}.` }) as const;
+const conditionColumn = (name: string) =>
+  ({
+    name,
+    type: "string",
+    jsonPath: `.status.conditions[?(@.type=="${name}")].status`,
+    description: `Status of the condition ${name}.`,
+  }) as const;
 
 export const ClusterOperator = defineResource({
   kind: "ClusterOperator",
@@ -29,17 +35,39 @@ export const ClusterOperator = defineResource({
     ),
     versions: Type.Optional(listMap(["name"], Type.Object({ name: Type.String(), version: Type.String() }))),
     relatedObjects: Type.Optional(
-      atomicList(Type.Object({ group: Type.String(), resource: Type.String(), namespace: Type.Optional(Type.String()), name: Type.String() })),
+      atomicList(
+        Type.Object({
+          group: Type.String(),
+          resource: Type.String(),
+          namespace: Type.Optional(Type.String()),
+          name: Type.String(),
+        }),
+      ),
     ),
     extension: Type.Optional(Type.Unsafe<Record<string, unknown> | null>(anyObject({ nullable: true }))),
   }),
   columns: [
-    { name: "Version", type: "string", jsonPath: '.status.versions[?(@.name=="operator")].version', description: "Version that the operator is at." },
+    {
+      name: "Version",
+      type: "string",
+      jsonPath: '.status.versions[?(@.name=="operator")].version',
+      description: "Version that the operator is at.",
+    },
     conditionColumn("Available"),
     conditionColumn("Progressing"),
     conditionColumn("Degraded"),
-    { name: "Since", type: "date", jsonPath: '.status.conditions[?(@.type=="Available")].lastTransitionTime', description: "Since when it is (not) available." },
-    { name: "Message", type: "string", jsonPath: '.status.conditions[?(@.type=="Progressing")].message', description: "What it says about its progress." },
+    {
+      name: "Since",
+      type: "date",
+      jsonPath: '.status.conditions[?(@.type=="Available")].lastTransitionTime',
+      description: "Since when it is (not) available.",
+    },
+    {
+      name: "Message",
+      type: "string",
+      jsonPath: '.status.conditions[?(@.type=="Progressing")].message',
+      description: "What it says about its progress.",
+    },
   ],
 });
 export type ClusterOperator = ResourceOf<typeof ClusterOperator>;

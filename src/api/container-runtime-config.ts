@@ -5,8 +5,13 @@ import { atomicList, intOrString, labelSelector, looseConditionList, oneOf } fro
 const stores = (maxItems: number) =>
   Type.Optional(
     Type.Unsafe<{ path: string }[]>({
-      ...atomicList(Type.Object({ path: Type.String({ minLength: 1, maxLength: 256, pattern: "^/[a-zA-Z0-9/._-]+$" }) }), { minItems: 1, maxItems }),
-      "x-kubernetes-validations": [{ rule: "self.all(x, self.exists_one(y, x.path == y.path))", message: "paths must be unique" }],
+      ...atomicList(
+        Type.Object({ path: Type.String({ minLength: 1, maxLength: 256, pattern: "^/[a-zA-Z0-9/._-]+$" }) }),
+        { minItems: 1, maxItems },
+      ),
+      "x-kubernetes-validations": [
+        { rule: "self.all(x, self.exists_one(y, x.path == y.path))", message: "paths must be unique" },
+      ],
     }),
   );
 
@@ -31,6 +36,9 @@ export const ContainerRuntimeConfig = defineResource({
       containerGomaxprocsBehavior: Type.Optional(oneOf(["Autosize", "Disabled"])),
     }),
   }),
-  status: Type.Object({ observedGeneration: Type.Optional(Type.Integer()), conditions: Type.Optional(looseConditionList()) }),
+  status: Type.Object({
+    observedGeneration: Type.Optional(Type.Integer()),
+    conditions: Type.Optional(looseConditionList()),
+  }),
 });
 export type ContainerRuntimeConfig = ResourceOf<typeof ContainerRuntimeConfig>;

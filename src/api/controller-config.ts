@@ -10,7 +10,8 @@ export const ControllerConfig = defineResource({
   plural: "controllerconfigs",
   version: "v1",
   scope: "Cluster",
-  description: "What the controllers need to know of the cluster: images, certificates, network. Written by the operator.",
+  description:
+    "What the controllers need to know of the cluster: images, certificates, network. Written by the operator.",
   spec: Type.Object({
     clusterDNSIP: Type.String(),
     cloudProviderConfig: Type.String(),
@@ -42,7 +43,13 @@ export const ControllerConfig = defineResource({
     conditions: Type.Optional(looseConditionList()),
     controllerCertificates: Type.Optional(
       atomicList(
-        Type.Object({ subject: Type.String(), signer: Type.String(), bundleFile: Type.String(), notBefore: Type.Optional(dateTime()), notAfter: Type.Optional(dateTime()) }),
+        Type.Object({
+          subject: Type.String(),
+          signer: Type.String(),
+          bundleFile: Type.String(),
+          notBefore: Type.Optional(dateTime()),
+          notAfter: Type.Optional(dateTime()),
+        }),
       ),
     ),
   }),

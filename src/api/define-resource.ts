@@ -52,13 +52,19 @@ export interface CustomResourceManifest extends KubeObject {
 
 export type ResourceOf<R> = R extends Resource<infer T> ? T : never;
 
-type Typed<Spec extends TSchema, Status extends TSchema> = KubeObject & { metadata: ObjectMeta; spec: Static<Spec>; status?: Static<Status> };
+type Typed<Spec extends TSchema, Status extends TSchema> = KubeObject & {
+  metadata: ObjectMeta;
+  spec: Static<Spec>;
+  status?: Static<Status>;
+};
 
 /**
  * Defines a kind once: from this come the static type (`ResourceOf`), the run-time check (`is`), the CRD with its
  * rules, printer columns and short names (`crd`), and the reference page.
  */
-export function defineResource<Spec extends TSchema, Status extends TSchema = TObject>(options: ResourceOptions<Spec, Status>): DefinedResource<Typed<Spec, Status>> {
+export function defineResource<Spec extends TSchema, Status extends TSchema = TObject>(
+  options: ResourceOptions<Spec, Status>,
+): DefinedResource<Typed<Spec, Status>> {
   const group = options.group ?? ownGroup;
   const { kind, plural, version, scope } = options;
   const singular = kind.toLowerCase();
@@ -84,7 +90,11 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
     description: options.description,
     schema,
     is(value): value is Typed<Spec, Status> {
-      return Check(schema, value) && (value as KubeObject).kind === kind && (value as KubeObject).apiVersion === `${group}/${version}`;
+      return (
+        Check(schema, value) &&
+        (value as KubeObject).kind === kind &&
+        (value as KubeObject).apiVersion === `${group}/${version}`
+      );
     },
     crd() {
       return {
@@ -93,7 +103,13 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
         metadata: { name: `${plural}.${group}`, labels: { [labels.operatorManaged]: "" } },
         spec: {
           group,
-          names: { kind, listKind: `${kind}List`, plural, singular, ...(options.shortNames === undefined ? {} : { shortNames: options.shortNames }) },
+          names: {
+            kind,
+            listKind: `${kind}List`,
+            plural,
+            singular,
+            ...(options.shortNames === undefined ? {} : { shortNames: options.shortNames }),
+          },
           scope,
           versions: [
             {
@@ -104,7 +120,17 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
               ...(options.status === undefined ? {} : { subresources: { status: {} } }),
               ...(options.columns === undefined
                 ? {}
-                : { additionalPrinterColumns: options.columns.map(({ name, type, jsonPath, description, priority }) => ({ name, type, jsonPath, description, ...(priority === undefined ? {} : { priority }) })) }),
+                : {
+                    additionalPrinterColumns: options.columns.map(
+                      ({ name, type, jsonPath, description, priority }) => ({
+                        name,
+                        type,
+                        jsonPath,
+                        description,
+                        ...(priority === undefined ? {} : { priority }),
+                      }),
+                    ),
+                  }),
             },
           ],
         },

@@ -17,7 +17,8 @@ export const errorCodes = {
   },
   MCO_IGNITION_FETCH_FAILED: {
     meaning: "The configuration of a machine that joins cannot be fetched.",
-    remedy: "Read the reason: the config server, its certificate, or the token that the machine shows; the machine tries again.",
+    remedy:
+      "Read the reason: the config server, its certificate, or the token that the machine shows; the machine tries again.",
   },
   MCO_HOST_READ_ONLY: {
     meaning: "A path below /usr belongs to the OS image and cannot be written.",
@@ -25,7 +26,8 @@ export const errorCodes = {
   },
   MCO_IMAGE_UNREACHABLE: {
     meaning: "A registry cannot be reached, or broke off.",
-    remedy: "Check the registry, its name and its certificate (/etc/docker/certs.d); what was fetched so far is kept for the next try.",
+    remedy:
+      "Check the registry, its name and its certificate (/etc/docker/certs.d); what was fetched so far is kept for the next try.",
   },
   MCO_IMAGE_UNAUTHORIZED: {
     meaning: "A registry does not give the image to this machine.",
@@ -77,7 +79,8 @@ export const errorCodes = {
   },
   MCO_CHAPTER_CLOSED: {
     meaning: "A chapter of a book that is closed was to be changed.",
-    remedy: "Nothing: the state process reads the book again. If it comes again and again, see whether two of them run.",
+    remedy:
+      "Nothing: the state process reads the book again. If it comes again and again, see whether two of them run.",
   },
   MCO_CLUSTER_RUNNING: {
     meaning: "A cluster already runs in this folder.",
@@ -93,7 +96,8 @@ export const errorCodes = {
   },
   MCO_CLUSTER_API_SERVER: {
     meaning: "The cluster in this folder was made with another API server.",
-    remedy: "Start it with the --api-server it was made with, remove it with `mco down --purge`, or choose another folder with --dir.",
+    remedy:
+      "Start it with the --api-server it was made with, remove it with `mco down --purge`, or choose another folder with --dir.",
   },
   MCO_KUBERNETES_ABSENT: {
     meaning: "The programs of Kubernetes that `--api-server kubernetes` starts are not on this machine.",
@@ -121,7 +125,8 @@ export const errorCodes = {
   },
   MCO_LEDGER_UNREADABLE: {
     meaning: "A document that the daemon keeps on its machine cannot be read.",
-    remedy: "Look at the file that is named below /var/lib/machine-config-daemon; without ledger.json the daemon plans from what it observes, without previous.json it takes the machine over anew.",
+    remedy:
+      "Look at the file that is named below /var/lib/machine-config-daemon; without ledger.json the daemon plans from what it observes, without previous.json it takes the machine over anew.",
   },
   MCO_PACKAGES_MISSING: {
     meaning: "The machine runs without packages of an extension that it should have.",
@@ -129,11 +134,13 @@ export const errorCodes = {
   },
   MCO_SETTLE_FAILED: {
     meaning: "A machine could not be made equal to what its image, or the payload that was laid down for it, holds.",
-    remedy: "Read the path and the cause; on the machine, the systemd journal of machine-config-settle tells every try.",
+    remedy:
+      "Read the path and the cause; on the machine, the systemd journal of machine-config-settle tells every try.",
   },
   MCO_SERVICE_FAILED: {
     meaning: "A service was reloaded or restarted and has failed.",
-    remedy: "Look at the unit on the machine (systemctl status, its journal); the daemon tries again, and what is on the disk stays.",
+    remedy:
+      "Look at the unit on the machine (systemctl status, its journal); the daemon tries again, and what is on the disk stays.",
   },
   MCO_OWNER_UNKNOWN: {
     meaning: "A file is to belong to a user or group that the machine does not have.",
@@ -174,8 +181,15 @@ export class McoError extends Error {
   /** What is needed to understand this one case. Never a secret. */
   readonly facts: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, facts: Readonly<Record<string, unknown>> = {}, options?: { readonly cause?: unknown; readonly message?: string }) {
-    super(options?.message ?? `${errorCodes[code].meaning} ${JSON.stringify(facts)}`, options?.cause === undefined ? undefined : { cause: options.cause });
+  constructor(
+    code: ErrorCode,
+    facts: Readonly<Record<string, unknown>> = {},
+    options?: { readonly cause?: unknown; readonly message?: string },
+  ) {
+    super(
+      options?.message ?? `${errorCodes[code].meaning} ${JSON.stringify(facts)}`,
+      options?.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.code = code;
     this.facts = facts;
   }

@@ -28,17 +28,32 @@ export type JournalMark = Static<ReturnType<typeof mark>>;
 export const lineFields = () => ({
   writer: writerSchema(),
   boot: text(63, "Boot id of the machine; of a pod its uid."),
-  seq: Type.Integer({ minimum: 0, description: "Number of the boundary line, dense for each writer and boot; other lines carry that of the one before them." }),
-  sub: Type.Optional(Type.Integer({ minimum: 1, description: "Number of a line that is none of the boundary since the last one that is." })),
+  seq: Type.Integer({
+    minimum: 0,
+    description:
+      "Number of the boundary line, dense for each writer and boot; other lines carry that of the one before them.",
+  }),
+  sub: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: "Number of a line that is none of the boundary since the last one that is.",
+    }),
+  ),
   at: Type.Integer({ description: "Milliseconds since the epoch, by the writer's clock.", format: "int64" }),
   mono: Type.Integer({ description: "Milliseconds since the boot.", format: "int64" }),
   path: text(253, "Section of the chapter."),
   mark: oneOf(storyMarks, { description: "What the line does to its section." }),
   level: oneOf(["boundary", "progress", "debug"], { description: "Boundary lines are never dropped." }),
   outcome: Type.Optional(oneOf(storyOutcomes, { description: "How the section ended." })),
-  reason: text(63, "A word of the closed list: docs/errors.md." ),
+  reason: text(63, "A word of the closed list: docs/errors.md."),
   msg: text(1024, "The same for people."),
-  next: Type.Optional(Type.Object({ action: text(512, "What is to be done."), actor: text(63, "Who does it."), by: Type.Optional(text(63, "By when, RFC 3339.")) })),
+  next: Type.Optional(
+    Type.Object({
+      action: text(512, "What is to be done."),
+      actor: text(63, "Who does it."),
+      by: Type.Optional(text(63, "By when, RFC 3339.")),
+    }),
+  ),
   data: Type.Optional(mapOf(Type.String({ maxLength: 1024 }), { description: "Details, at most 1 KiB." })),
   refs: Type.Optional(
     atomicList(

@@ -40,7 +40,9 @@ export type ClusterRole = Kube<rbac.ClusterRole>;
 export type ClusterRoleBinding = Kube<rbac.ClusterRoleBinding>;
 export type PolicyRule = rbac.PolicyRule;
 export type ValidatingWebhookConfiguration = Kube<admission.ValidatingWebhookConfiguration>;
-export type CustomResourceDefinition = CustomResourceManifest & { status?: { conditions?: { type: string; status: string }[] } };
+export type CustomResourceDefinition = CustomResourceManifest & {
+  status?: { conditions?: { type: string; status: string }[] };
+};
 
 /** The kinds of Kubernetes itself that this suite reads or writes. */
 export const kubernetes = {
@@ -55,18 +57,63 @@ export const kubernetes = {
   Deployment: resource<Deployment>("apps/v1", "Deployment", "deployments", "Namespaced"),
   ReplicaSet: resource<ReplicaSet>("apps/v1", "ReplicaSet", "replicasets", "Namespaced"),
   DaemonSet: resource<DaemonSet>("apps/v1", "DaemonSet", "daemonsets", "Namespaced"),
-  ControllerRevision: resource<ControllerRevision>("apps/v1", "ControllerRevision", "controllerrevisions", "Namespaced"),
+  ControllerRevision: resource<ControllerRevision>(
+    "apps/v1",
+    "ControllerRevision",
+    "controllerrevisions",
+    "Namespaced",
+  ),
   Job: resource<Job>("batch/v1", "Job", "jobs", "Namespaced"),
-  PodDisruptionBudget: resource<PodDisruptionBudget>("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "Namespaced"),
+  PodDisruptionBudget: resource<PodDisruptionBudget>(
+    "policy/v1",
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    "Namespaced",
+  ),
   Lease: resource<Lease>("coordination.k8s.io/v1", "Lease", "leases", "Namespaced"),
-  CertificateSigningRequest: resource<CertificateSigningRequest>("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", "Cluster"),
+  CertificateSigningRequest: resource<CertificateSigningRequest>(
+    "certificates.k8s.io/v1",
+    "CertificateSigningRequest",
+    "certificatesigningrequests",
+    "Cluster",
+  ),
   Role: resource<Role>("rbac.authorization.k8s.io/v1", "Role", "roles", "Namespaced"),
   RoleBinding: resource<RoleBinding>("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", "Namespaced"),
   ClusterRole: resource<ClusterRole>("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", "Cluster"),
-  ClusterRoleBinding: resource<ClusterRoleBinding>("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", "Cluster"),
-  NetworkPolicy: resource<KubeObject & { spec: unknown }>("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "Namespaced"),
-  ValidatingWebhookConfiguration: resource<ValidatingWebhookConfiguration>("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "Cluster"),
-  ValidatingAdmissionPolicy: resource<KubeObject & { spec: unknown }>("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", "Cluster"),
-  ValidatingAdmissionPolicyBinding: resource<KubeObject & { spec: unknown }>("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", "Cluster"),
-  CustomResourceDefinition: resource<CustomResourceDefinition>("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", "Cluster"),
+  ClusterRoleBinding: resource<ClusterRoleBinding>(
+    "rbac.authorization.k8s.io/v1",
+    "ClusterRoleBinding",
+    "clusterrolebindings",
+    "Cluster",
+  ),
+  NetworkPolicy: resource<KubeObject & { spec: unknown }>(
+    "networking.k8s.io/v1",
+    "NetworkPolicy",
+    "networkpolicies",
+    "Namespaced",
+  ),
+  ValidatingWebhookConfiguration: resource<ValidatingWebhookConfiguration>(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    "Cluster",
+  ),
+  ValidatingAdmissionPolicy: resource<KubeObject & { spec: unknown }>(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    "Cluster",
+  ),
+  ValidatingAdmissionPolicyBinding: resource<KubeObject & { spec: unknown }>(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    "Cluster",
+  ),
+  CustomResourceDefinition: resource<CustomResourceDefinition>(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    "Cluster",
+  ),
 } as const;

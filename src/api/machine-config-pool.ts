@@ -1,10 +1,26 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "./define-resource.ts";
-import { atomicList, dateTime, dnsName, intOrString, labelSelector, listMap, looseConditionList, objectReference } from "./schema.ts";
+import {
+  atomicList,
+  dateTime,
+  dnsName,
+  intOrString,
+  labelSelector,
+  listMap,
+  looseConditionList,
+  objectReference,
+} from "./schema.ts";
 
 const configuration = () => objectReference({ source: Type.Optional(atomicList(objectReference())) });
-const conditionColumn = (type: string) => ({ name: type, type: "string", jsonPath: `.status.conditions[?(@.type=="${type}")].status`, description: `Status of the condition ${type}.` }) as const;
-const countColumn = (name: string, field: string, description: string) => ({ name, type: "integer", jsonPath: `.status.${field}`, description }) as const;
+const conditionColumn = (type: string) =>
+  ({
+    name: type,
+    type: "string",
+    jsonPath: `.status.conditions[?(@.type=="${type}")].status`,
+    description: `Status of the condition ${type}.`,
+  }) as const;
+const countColumn = (name: string, field: string, description: string) =>
+  ({ name, type: "integer", jsonPath: `.status.${field}`, description }) as const;
 
 export const MachineConfigPool = defineResource({
   kind: "MachineConfigPool",
@@ -16,10 +32,18 @@ export const MachineConfigPool = defineResource({
   spec: Type.Object({
     machineConfigSelector: Type.Optional(labelSelector("Which MachineConfigs are merged for this pool.")),
     nodeSelector: Type.Optional(labelSelector("Which nodes belong to this pool.")),
-    paused: Type.Optional(Type.Boolean({ description: "Stops disruption: machines keep what they have, the pool still renders." })),
-    maxUnavailable: Type.Optional(intOrString({ description: "How many machines may be unavailable at once, a number or a percentage; 1 when absent." })),
+    paused: Type.Optional(
+      Type.Boolean({ description: "Stops disruption: machines keep what they have, the pool still renders." }),
+    ),
+    maxUnavailable: Type.Optional(
+      intOrString({
+        description: "How many machines may be unavailable at once, a number or a percentage; 1 when absent.",
+      }),
+    ),
     configuration: Type.Optional(configuration()),
-    pinnedImageSets: Type.Optional(listMap(["name"], Type.Object({ name: Type.String({ minLength: 1, maxLength: 253 }) }), { maxItems: 100 })),
+    pinnedImageSets: Type.Optional(
+      listMap(["name"], Type.Object({ name: Type.String({ minLength: 1, maxLength: 253 }) }), { maxItems: 100 }),
+    ),
     osImageStream: Type.Optional(Type.Object({ name: dnsName() })),
   }),
   status: Type.Object({
@@ -31,7 +55,9 @@ export const MachineConfigPool = defineResource({
     unavailableMachineCount: Type.Optional(Type.Integer({ format: "int32" })),
     degradedMachineCount: Type.Optional(Type.Integer({ format: "int32" })),
     conditions: Type.Optional(looseConditionList()),
-    certExpirys: Type.Optional(atomicList(Type.Object({ bundle: Type.String(), subject: Type.String(), expiry: Type.Optional(dateTime()) }))),
+    certExpirys: Type.Optional(
+      atomicList(Type.Object({ bundle: Type.String(), subject: Type.String(), expiry: Type.Optional(dateTime()) })),
+    ),
     poolSynchronizersStatus: Type.Optional(
       listMap(
         ["poolSynchronizerType"],
@@ -49,7 +75,12 @@ export const MachineConfigPool = defineResource({
     osImageStream: Type.Optional(Type.Object({ name: dnsName() })),
   }),
   columns: [
-    { name: "Config", type: "string", jsonPath: ".status.configuration.name", description: "Rendered configuration that every machine of the pool has." },
+    {
+      name: "Config",
+      type: "string",
+      jsonPath: ".status.configuration.name",
+      description: "Rendered configuration that every machine of the pool has.",
+    },
     conditionColumn("Updated"),
     conditionColumn("Updating"),
     conditionColumn("Degraded"),

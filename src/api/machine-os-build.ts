@@ -4,9 +4,23 @@ import { digestReference, tagReference } from "./machine-os-config.ts";
 import { conditionList, dateTime, dnsName, listMap, oneOf } from "./schema.ts";
 
 const objectRef = () =>
-  Type.Object({ group: Type.String({ maxLength: 253 }), resource: Type.String({ minLength: 1, maxLength: 63 }), namespace: Type.Optional(Type.String({ maxLength: 63 })), name: Type.String({ minLength: 1, maxLength: 253 }) });
-const column = (type: string) => ({ name: type, type: "string", jsonPath: `.status.conditions[?(@.type=="${type}")].status`, description: `Status of the condition ${type}.` }) as const;
-const onceWritten = (field: string) => ({ rule: `!has(oldSelf.status) || !has(oldSelf.status.${field}) || (has(self.status) && has(self.status.${field}) && self.status.${field} == oldSelf.status.${field})`, message: `${field} is written once` });
+  Type.Object({
+    group: Type.String({ maxLength: 253 }),
+    resource: Type.String({ minLength: 1, maxLength: 63 }),
+    namespace: Type.Optional(Type.String({ maxLength: 63 })),
+    name: Type.String({ minLength: 1, maxLength: 253 }),
+  });
+const column = (type: string) =>
+  ({
+    name: type,
+    type: "string",
+    jsonPath: `.status.conditions[?(@.type=="${type}")].status`,
+    description: `Status of the condition ${type}.`,
+  }) as const;
+const onceWritten = (field: string) => ({
+  rule: `!has(oldSelf.status) || !has(oldSelf.status.${field}) || (has(self.status) && has(self.status.${field}) && self.status.${field} == oldSelf.status.${field})`,
+  message: `${field} is written once`,
+});
 
 /** Source of names and rules: openshift/api machineconfiguration/v1/types_machineosbuild.go (master). */
 export const MachineOSBuild = defineResource({
@@ -16,7 +30,10 @@ export const MachineOSBuild = defineResource({
   scope: "Cluster",
   description: "One image of a pool's configuration: how it is made, and what came of it.",
   spec: Type.Object({
-    machineConfig: Type.Object({ name: Type.String({ minLength: 10, maxLength: 253 }) }, { description: "Rendered configuration that the image is for." }),
+    machineConfig: Type.Object(
+      { name: Type.String({ minLength: 10, maxLength: 253 }) },
+      { description: "Rendered configuration that the image is for." },
+    ),
     machineOSConfig: Type.Object({ name: dnsName() }, { description: "What goes into the image." }),
     renderedImagePushSpec: tagReference("Where the image is pushed to."),
   }),
@@ -29,14 +46,20 @@ export const MachineOSBuild = defineResource({
     digestedImagePushSpec: Type.Optional(digestReference()),
   }),
   rules: [
-    { rule: "self.spec == oldSelf.spec", message: "the spec of a MachineOSBuild never changes: another image is another build" },
+    {
+      rule: "self.spec == oldSelf.spec",
+      message: "the spec of a MachineOSBuild never changes: another image is another build",
+    },
     {
       rule: "!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.status == 'True' && c.type in ['Succeeded', 'Failed', 'Interrupted']) || (has(self.status) && has(self.status.conditions) && self.status.conditions == oldSelf.status.conditions)",
       message: "a build that has ended stays as it ended",
     },
     onceWritten("buildStart"),
     onceWritten("buildEnd"),
-    { rule: "!has(self.status) || !has(self.status.buildEnd) || (has(self.status.buildStart) && self.status.buildStart < self.status.buildEnd)", message: "buildEnd is after buildStart" },
+    {
+      rule: "!has(self.status) || !has(self.status.buildEnd) || (has(self.status.buildStart) && self.status.buildStart < self.status.buildEnd)",
+      message: "buildEnd is after buildStart",
+    },
   ],
   columns: [
     column("Prepared"),
@@ -44,8 +67,20 @@ export const MachineOSBuild = defineResource({
     column("Succeeded"),
     column("Interrupted"),
     column("Failed"),
-    { name: "Strategy", type: "string", jsonPath: ".metadata.annotations['machineconfiguration\\.openshift\\.io/build-strategy']", description: "How the image is made.", priority: 1 },
-    { name: "Image", type: "string", jsonPath: ".status.digestedImagePushSpec", description: "What came of it.", priority: 1 },
+    {
+      name: "Strategy",
+      type: "string",
+      jsonPath: ".metadata.annotations['machineconfiguration\\.openshift\\.io/build-strategy']",
+      description: "How the image is made.",
+      priority: 1,
+    },
+    {
+      name: "Image",
+      type: "string",
+      jsonPath: ".status.digestedImagePushSpec",
+      description: "What came of it.",
+      priority: 1,
+    },
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since creation." },
   ],
 });

@@ -9,9 +9,14 @@ export const MachineStateBook = defineResource({
   plural: "machinestatebooks",
   version: "v1alpha1",
   scope: "Cluster",
-  description: "The life story of one thing: a node, a pool, a build, or the cluster. Its chapters are MachineStateChapters.",
+  description:
+    "The life story of one thing: a node, a pool, a build, or the cluster. Its chapters are MachineStateChapters.",
   spec: Type.Object({
-    book: Type.String({ minLength: 1, maxLength: 260, description: "node/worker-0, pool/worker, build/NAME, cluster." }),
+    book: Type.String({
+      minLength: 1,
+      maxLength: 260,
+      description: "node/worker-0, pool/worker, build/NAME, cluster.",
+    }),
     kind: oneOf(["node", "pool", "build", "cluster"], { description: "Kind of book." }),
     subject: Type.Object(
       {
@@ -34,13 +39,26 @@ export const MachineStateBook = defineResource({
       }),
       { maxItems: 20, description: "The newest 20 chapters, oldest first." },
     ),
-    counters: mapOf(Type.Integer({ minimum: 0 }), { description: "How many chapters there ever were: chapters, and CHAPTER/OUTCOME. They never fall." }),
-    health: Type.String({ maxLength: 63, description: "The word for how it is: Idle, the kind of the open chapter, or how the last one ended." }),
+    counters: mapOf(Type.Integer({ minimum: 0 }), {
+      description: "How many chapters there ever were: chapters, and CHAPTER/OUTCOME. They never fall.",
+    }),
+    health: Type.String({
+      maxLength: 63,
+      description: "The word for how it is: Idle, the kind of the open chapter, or how the last one ended.",
+    }),
     lastNumber: Type.Integer({ minimum: 0, description: "Number of the newest chapter." }),
-    prunedThrough: Type.Integer({ minimum: 0, description: "Number of the newest chapter that was thrown away; 0: none." }),
+    prunedThrough: Type.Integer({
+      minimum: 0,
+      description: "Number of the newest chapter that was thrown away; 0: none.",
+    }),
     through: atomicList(mark(), { maxItems: 64, description: "Up to where the lines of each writer are in chapters." }),
   }),
-  rules: [{ rule: "self.spec.book == oldSelf.spec.book && self.spec.kind == oldSelf.spec.kind && self.spec.lastNumber >= oldSelf.spec.lastNumber", message: "a book stays the same book, and its chapters are numbered upwards" }],
+  rules: [
+    {
+      rule: "self.spec.book == oldSelf.spec.book && self.spec.kind == oldSelf.spec.kind && self.spec.lastNumber >= oldSelf.spec.lastNumber",
+      message: "a book stays the same book, and its chapters are numbered upwards",
+    },
+  ],
   columns: [
     { name: "Kind", type: "string", jsonPath: ".spec.kind", description: "Kind of book." },
     { name: "Subject", type: "string", jsonPath: ".spec.subject.name", description: "What it is about." },

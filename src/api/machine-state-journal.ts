@@ -10,12 +10,20 @@ export const MachineStateJournal = defineResource({
   scope: "Cluster",
   description: "The newest story lines of one writer, a ring: what it did, and why. The books are made from them.",
   spec: Type.Object({
-    lines: atomicList(journalLine(), { maxItems: 256, description: "About 200 boundary lines, 128 KiB at most; the oldest leave first." }),
+    lines: atomicList(journalLine(), {
+      maxItems: 256,
+      description: "About 200 boundary lines, 128 KiB at most; the oldest leave first.",
+    }),
     last: atomicList(mark(), { maxItems: 64, description: "Of each instance the newest line that was ever here." }),
     dropped: Type.Optional(Type.Integer({ minimum: 0, description: "Boundary lines that never came here." })),
   }),
   columns: [
-    { name: "Lines", type: "integer", jsonPath: ".spec.last[0].seq", description: "Number of the newest line of the writer that came first." },
+    {
+      name: "Lines",
+      type: "integer",
+      jsonPath: ".spec.last[0].seq",
+      description: "Number of the newest line of the writer that came first.",
+    },
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since creation." },
   ],
 });

@@ -187,7 +187,12 @@ export const taints = {
 } as const;
 
 /** Values of `annotations.state`. */
-export const nodeStates = { done: "Done", working: "Working", degraded: "Degraded", unreconcilable: "Unreconcilable" } as const;
+export const nodeStates = {
+  done: "Done",
+  working: "Working",
+  degraded: "Degraded",
+  unreconcilable: "Unreconcilable",
+} as const;
 
 /** Value of `spec.configVersion.desired` of a MachineConfigNode that has no target yet. */
 export const notYetSet = "not-yet-set";
@@ -206,7 +211,13 @@ export const poolConditions = {
   buildFailed: "BuildFailed",
 } as const;
 
-export const machineOSBuildConditions = { prepared: "Prepared", building: "Building", succeeded: "Succeeded", failed: "Failed", interrupted: "Interrupted" } as const;
+export const machineOSBuildConditions = {
+  prepared: "Prepared",
+  building: "Building",
+  succeeded: "Succeeded",
+  failed: "Failed",
+  interrupted: "Interrupted",
+} as const;
 
 export const machineOSConfigConditions = {
   /** Ours: whether it decides about its pool. */
@@ -313,7 +324,14 @@ export const signers = {
 export const nodeIdentity = { userPrefix: "system:node:", group: "system:nodes" } as const;
 
 /** Labels of MachineStateBooks and MachineStateChapters. */
-export const bookLabels = { kind: "book-kind", book: "book", chapter: "chapter", outcome: "outcome", pool: "pool", state: "state" } as const;
+export const bookLabels = {
+  kind: "book-kind",
+  book: "book",
+  chapter: "chapter",
+  outcome: "outcome",
+  pool: "pool",
+  state: "state",
+} as const;
 
 /** Field managers of server-side apply, one per writer. */
 export const fieldManagers = {

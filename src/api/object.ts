@@ -59,13 +59,21 @@ export interface Resource<T extends KubeObject = KubeObject> {
 }
 
 /** Names a kind that this suite reads or writes but does not define. */
-export function resource<T extends KubeObject>(apiVersion: string, kind: string, plural: string, scope: "Cluster" | "Namespaced"): Resource<T> {
+export function resource<T extends KubeObject>(
+  apiVersion: string,
+  kind: string,
+  plural: string,
+  scope: "Cluster" | "Namespaced",
+): Resource<T> {
   const [group = "", version] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
   return { group, version: version ?? "", apiVersion, kind, plural, namespaced: scope === "Namespaced" };
 }
 
 /** Whether `labels` satisfy `selector`. An empty selector matches everything; an absent one matches nothing. */
-export function selectorMatches(selector: LabelSelector | undefined, labels: Readonly<Record<string, string>> | undefined): boolean {
+export function selectorMatches(
+  selector: LabelSelector | undefined,
+  labels: Readonly<Record<string, string>> | undefined,
+): boolean {
   if (selector === undefined) return false;
   const has = labels ?? {};
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (has[key] !== value) return false;
@@ -91,13 +99,23 @@ export function keyOf(object: { readonly metadata: { readonly name: string; read
   return namespace === undefined || namespace === "" ? name : `${namespace}/${name}`;
 }
 
-export function conditionOf<C extends { type: string }>(conditions: readonly C[] | undefined, type: string): C | undefined {
+export function conditionOf<C extends { type: string }>(
+  conditions: readonly C[] | undefined,
+  type: string,
+): C | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
 
 /** The reference that makes `owner` the controller of another object. */
 export function controlledBy(owner: KubeObject): OwnerReference {
-  return { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.metadata.name, uid: owner.metadata.uid ?? "", controller: true, blockOwnerDeletion: true };
+  return {
+    apiVersion: owner.apiVersion,
+    kind: owner.kind,
+    name: owner.metadata.name,
+    uid: owner.metadata.uid ?? "",
+    controller: true,
+    blockOwnerDeletion: true,
+  };
 }
 
 /** A moment as objects carry it: RFC 3339 in UTC, to the second (apimachinery `metav1.Time`). */

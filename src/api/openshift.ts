@@ -26,7 +26,10 @@ export interface Network extends KubeObject {
   readonly status?: {
     readonly serviceNetwork?: readonly string[];
     readonly networkType?: string;
-    readonly migration?: { readonly networkType?: string; readonly mtu?: { readonly network?: Mtu; readonly machine?: Mtu } };
+    readonly migration?: {
+      readonly networkType?: string;
+      readonly mtu?: { readonly network?: Mtu; readonly machine?: Mtu };
+    };
   };
 }
 
@@ -48,7 +51,12 @@ export interface SchedulerConfig extends KubeObject {
 }
 
 export interface ApiServerConfig extends KubeObject {
-  readonly spec?: { readonly tlsSecurityProfile?: { readonly type?: string; readonly custom?: { readonly ciphers?: readonly string[]; readonly minTLSVersion?: string } } | null };
+  readonly spec?: {
+    readonly tlsSecurityProfile?: {
+      readonly type?: string;
+      readonly custom?: { readonly ciphers?: readonly string[]; readonly minTLSVersion?: string };
+    } | null;
+  };
 }
 
 /** Everything of group config.openshift.io that there is one of is called `cluster`. */

@@ -11,21 +11,46 @@ export const ProvisioningToken = defineResource({
   version: "v1alpha1",
   scope: "Cluster",
   shortNames: ["pt"],
-  description: "A right to fetch a pool's configuration from the config server. Its name is the first half of the token; of the second only a hash is kept. Deleting it takes the right away.",
+  description:
+    "A right to fetch a pool's configuration from the config server. Its name is the first half of the token; of the second only a hash is kept. Deleting it takes the right away.",
   spec: Type.Object({
     pool: dnsName({ description: "Pool whose configuration it gives." }),
-    tokenHash: Type.String({ minLength: 64, maxLength: 64, pattern: "^[0-9a-f]{64}$", description: "SHA-256 of the second half of the token, in hexadecimal digits." }),
+    tokenHash: Type.String({
+      minLength: 64,
+      maxLength: 64,
+      pattern: "^[0-9a-f]{64}$",
+      description: "SHA-256 of the second half of the token, in hexadecimal digits.",
+    }),
     expiresAt: Type.Optional(dateTime({ description: "When it ends." })),
-    maxUses: Type.Optional(Type.Integer({ minimum: 1, format: "int32", description: "How many configurations it gives before it is used up." })),
+    maxUses: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        format: "int32",
+        description: "How many configurations it gives before it is used up.",
+      }),
+    ),
   }),
   status: Type.Object({
-    uses: Type.Optional(Type.Integer({ minimum: 0, format: "int32", description: "Configurations that it has given." })),
+    uses: Type.Optional(
+      Type.Integer({ minimum: 0, format: "int32", description: "Configurations that it has given." }),
+    ),
     lastUsedAt: Type.Optional(dateTime({ description: "When it last gave one." })),
-    lastUsedBy: Type.Optional(atomicList(Type.String({ maxLength: 128 }), { maxItems: maxLastUsedBy, description: "Whom it last gave one, the newest first." })),
+    lastUsedBy: Type.Optional(
+      atomicList(Type.String({ maxLength: 128 }), {
+        maxItems: maxLastUsedBy,
+        description: "Whom it last gave one, the newest first.",
+      }),
+    ),
   }),
   rules: [
-    { rule: "self.metadata.name.matches('^[a-z0-9]{10}$')", message: "a ProvisioningToken is named by the first half of its token: 10 characters of a-z and 0-9" },
-    { rule: "has(self.spec.expiresAt) || has(self.spec.maxUses)", message: "a token ends: give expiresAt, maxUses or both" },
+    {
+      rule: "self.metadata.name.matches('^[a-z0-9]{10}$')",
+      message: "a ProvisioningToken is named by the first half of its token: 10 characters of a-z and 0-9",
+    },
+    {
+      rule: "has(self.spec.expiresAt) || has(self.spec.maxUses)",
+      message: "a token ends: give expiresAt, maxUses or both",
+    },
     { rule: "self.spec == oldSelf.spec", message: "the spec of a ProvisioningToken never changes: make another one" },
   ],
   columns: [

@@ -1,16 +1,23 @@
 import Type, { type Static, type TObject, type TSchema } from "typebox";
 
 /** One of a closed set of strings, in the only form a CRD accepts: `enum` with a `type`. */
-export const oneOf = <const Values extends readonly string[]>(values: Values, options: { default?: Values[number]; description?: string } = {}) =>
-  Type.Unsafe<Values[number]>({ type: "string", enum: values, ...options });
+export const oneOf = <const Values extends readonly string[]>(
+  values: Values,
+  options: { default?: Values[number]; description?: string } = {},
+) => Type.Unsafe<Values[number]>({ type: "string", enum: values, ...options });
 
 /** A list that is merged by key, so that two appliers can own different entries. */
-export const listMap = <Item extends TObject>(keys: readonly (string & keyof Static<Item>)[], item: Item, limits: { maxItems?: number; minItems?: number; description?: string } = {}) =>
-  Type.Array(item, { ...limits, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys });
+export const listMap = <Item extends TObject>(
+  keys: readonly (string & keyof Static<Item>)[],
+  item: Item,
+  limits: { maxItems?: number; minItems?: number; description?: string } = {},
+) => Type.Array(item, { ...limits, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys });
 
 /** A list that is replaced as a whole. */
-export const atomicList = <Item extends TSchema>(item: Item, limits: { maxItems?: number; minItems?: number; description?: string } = {}) =>
-  Type.Array(item, { ...limits, "x-kubernetes-list-type": "atomic" });
+export const atomicList = <Item extends TSchema>(
+  item: Item,
+  limits: { maxItems?: number; minItems?: number; description?: string } = {},
+) => Type.Array(item, { ...limits, "x-kubernetes-list-type": "atomic" });
 
 /** A map with free keys. `Type.Record` would emit `patternProperties`, which a CRD cannot have. */
 export const mapOf = <Value extends TSchema>(value: Value, options: { description?: string } = {}) =>
@@ -21,15 +28,27 @@ export const anyObject = (options: { description?: string; nullable?: boolean } 
   Type.Unsafe<Record<string, unknown>>({ type: "object", "x-kubernetes-preserve-unknown-fields": true, ...options });
 
 export const intOrString = (options: { description?: string } = {}) =>
-  Type.Unsafe<number | string>({ "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }], ...options });
+  Type.Unsafe<number | string>({
+    "x-kubernetes-int-or-string": true,
+    anyOf: [{ type: "integer" }, { type: "string" }],
+    ...options,
+  });
 
-export const dateTime = (options: { description?: string } = {}) => Type.Unsafe<string>({ type: "string", format: "date-time", ...options });
+export const dateTime = (options: { description?: string } = {}) =>
+  Type.Unsafe<string>({ type: "string", format: "date-time", ...options });
 
 /** Bytes: base64 on the wire. */
-export const bytes = (options: { description?: string; nullable?: boolean } = {}) => Type.Unsafe<string>({ type: "string", format: "byte", ...options });
+export const bytes = (options: { description?: string; nullable?: boolean } = {}) =>
+  Type.Unsafe<string>({ type: "string", format: "byte", ...options });
 
 /** A DNS-1123 subdomain. */
-export const dnsName = (options: { description?: string } = {}) => Type.String({ minLength: 1, maxLength: 253, pattern: "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)(\\.([a-z0-9]([-a-z0-9]*[a-z0-9])?))*$", ...options });
+export const dnsName = (options: { description?: string } = {}) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 253,
+    pattern: "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)(\\.([a-z0-9]([-a-z0-9]*[a-z0-9])?))*$",
+    ...options,
+  });
 
 export const labelSelector = (description: string) =>
   Type.Object(
@@ -49,18 +68,16 @@ export const labelSelector = (description: string) =>
   );
 
 export const objectReference = (extra: Record<string, TSchema> = {}) =>
-  Type.Object(
-    {
-      apiVersion: Type.Optional(Type.String()),
-      kind: Type.Optional(Type.String()),
-      namespace: Type.Optional(Type.String()),
-      name: Type.Optional(Type.String()),
-      uid: Type.Optional(Type.String()),
-      resourceVersion: Type.Optional(Type.String()),
-      fieldPath: Type.Optional(Type.String()),
-      ...extra,
-    },
-  );
+  Type.Object({
+    apiVersion: Type.Optional(Type.String()),
+    kind: Type.Optional(Type.String()),
+    namespace: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String()),
+    uid: Type.Optional(Type.String()),
+    resourceVersion: Type.Optional(Type.String()),
+    fieldPath: Type.Optional(Type.String()),
+    ...extra,
+  });
 
 /** `metav1.Condition`, merged by type. */
 export const conditionList = (maxItems?: number) =>

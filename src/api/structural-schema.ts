@@ -15,7 +15,8 @@ export function structuralSchema(schema: TSchema, at = "$"): Node {
   for (const key of unsupported) if (key in node) throw new Error(`${at}: ${key} has no structural equivalent`);
   const isIntOrString = node["x-kubernetes-int-or-string"] === true;
   if (node["type"] === undefined && !isIntOrString) throw new Error(`${at}: every node needs a type`);
-  if (node["anyOf"] !== undefined && !isIntOrString) throw new Error(`${at}: anyOf is for int-or-string only; write an enum with oneOf()`);
+  if (node["anyOf"] !== undefined && !isIntOrString)
+    throw new Error(`${at}: anyOf is for int-or-string only; write an enum with oneOf()`);
 
   const additional = node["additionalProperties"];
   if (typeof additional === "boolean") {
@@ -26,7 +27,10 @@ export function structuralSchema(schema: TSchema, at = "$"): Node {
   }
   if (node["properties"] !== undefined) {
     node["properties"] = Object.fromEntries(
-      Object.entries(node["properties"] as Record<string, TSchema>).map(([name, child]) => [name, structuralSchema(child, `${at}.${name}`)]),
+      Object.entries(node["properties"] as Record<string, TSchema>).map(([name, child]) => [
+        name,
+        structuralSchema(child, `${at}.${name}`),
+      ]),
     );
   }
   if (Array.isArray(node["required"]) && node["required"].length === 0) delete node["required"];

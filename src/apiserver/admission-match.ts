@@ -9,7 +9,10 @@ export function anyRuleMatches(rules: unknown, request: AdmissionRequest): boole
   return Array.isArray(rules) && rules.some((rule) => isObject(rule) && ruleMatches(rule, request));
 }
 
-function ruleMatches(rule: Readonly<Record<string, unknown>>, { operation, served, subresource, name }: AdmissionRequest): boolean {
+function ruleMatches(
+  rule: Readonly<Record<string, unknown>>,
+  { operation, served, subresource, name }: AdmissionRequest,
+): boolean {
   const { group, version, plural, namespaced } = served.definition;
   const has = (field: string, value: string) => {
     const values = rule[field];
@@ -31,7 +34,11 @@ function resourceMatches(pattern: string, plural: string, subresource: string): 
 }
 
 /** namespaceSelector and objectSelector of a webhook or policy. */
-export function selectorsMatch(selectors: Readonly<Record<string, unknown>>, request: AdmissionRequest, live: LiveObjects): boolean {
+export function selectorsMatch(
+  selectors: Readonly<Record<string, unknown>>,
+  request: AdmissionRequest,
+  live: LiveObjects,
+): boolean {
   const { namespaceSelector, objectSelector } = selectors;
   if (isObject(namespaceSelector) && Object.keys(namespaceSelector).length > 0) {
     const isNamespace = request.served.stored === "namespaces";
@@ -44,7 +51,9 @@ export function selectorsMatch(selectors: Readonly<Record<string, unknown>>, req
     }
   }
   if (isObject(objectSelector) && Object.keys(objectSelector).length > 0) {
-    return [request.object, request.before].some((object) => object !== undefined && labelSelectorMatches(objectSelector, object.metadata.labels));
+    return [request.object, request.before].some(
+      (object) => object !== undefined && labelSelectorMatches(objectSelector, object.metadata.labels),
+    );
   }
   return true;
 }
@@ -67,7 +76,12 @@ export function describeRequest(request: AdmissionRequest, user: UserInfo, uid: 
     ...(request.name === "" ? {} : { name: request.name }),
     ...(namespaced ? { namespace: request.namespace } : {}),
     operation: request.operation,
-    userInfo: { username: user.name, ...(user.uid === undefined ? {} : { uid: user.uid }), groups: user.groups, ...(user.extra === undefined ? {} : { extra: user.extra }) },
+    userInfo: {
+      username: user.name,
+      ...(user.uid === undefined ? {} : { uid: user.uid }),
+      groups: user.groups,
+      ...(user.extra === undefined ? {} : { extra: user.extra }),
+    },
     dryRun: request.dryRun,
     options: request.options,
   };

@@ -14,7 +14,11 @@ import { internalError, Refusal, type StatusCause } from "./status.ts";
 
 /** Posts an AdmissionReview. Rejects when there is no answer. */
 export type WebhookCaller = (
-  call: { readonly url: string; /** PEM; absent: the system's trust. */ readonly ca: string | undefined; readonly body: string },
+  call: {
+    readonly url: string;
+    /** PEM; absent: the system's trust. */ readonly ca: string | undefined;
+    readonly body: string;
+  },
   signal: AbortSignal,
 ) => Promise<{ readonly status: number; readonly body: string }>;
 
@@ -70,7 +74,12 @@ function hooksOf({ live }: WebhookOptions, resource: string): () => readonly Hoo
   live.subscribe({ resource }, () => {
     hooks = undefined;
   });
-  return () => (hooks ??= live.list(resource).flatMap(({ object }) => (Array.isArray(object["webhooks"]) ? object["webhooks"].filter(isObject).map(readHook) : [])));
+  return () =>
+    (hooks ??= live
+      .list(resource)
+      .flatMap(({ object }) =>
+        Array.isArray(object["webhooks"]) ? object["webhooks"].filter(isObject).map(readHook) : [],
+      ));
 }
 
 function readHook(hook: Record<string, unknown>): Hook {
@@ -79,7 +88,11 @@ function readHook(hook: Record<string, unknown>): Hook {
   const timeout = hook["timeoutSeconds"];
   let conditions: Hook["conditions"] = "none";
   if (Array.isArray(hook["matchConditions"]) && hook["matchConditions"].length > 0) {
-    const compiled = compileAdmissionPolicy({ matchConditions: hook["matchConditions"], validations: [], failurePolicy: hook["failurePolicy"] });
+    const compiled = compileAdmissionPolicy({
+      matchConditions: hook["matchConditions"],
+      validations: [],
+      failurePolicy: hook["failurePolicy"],
+    });
     conditions = compiled.verdict === "compiled" ? compiled.policy : "broken";
   }
   return {
@@ -94,26 +107,48 @@ function readHook(hook: Record<string, unknown>): Hook {
   };
 }
 
-function concerned(hooks: readonly Hook[], request: AdmissionRequest, { user }: Exchange, { live }: WebhookOptions): readonly Hook[] {
+function concerned(
+  hooks: readonly Hook[],
+  request: AdmissionRequest,
+  { user }: Exchange,
+  { live }: WebhookOptions,
+): readonly Hook[] {
   if (hooks.length === 0 || request.served.definition.group === exemptGroup) return [];
   return hooks.filter((hook) => {
     if (!anyRuleMatches(hook.rules, request) || !selectorsMatch(hook.selectors, request, live)) return false;
     if (hook.conditions === "none" || hook.conditions === "broken") return true;
-    const decision = hook.conditions.decide({ object: request.object ?? null, oldObject: request.before ?? null, request: describeRequest(request, user, ""), params: null, namespaceObject: null });
+    const decision = hook.conditions.decide({
+      object: request.object ?? null,
+      oldObject: request.before ?? null,
+      request: describeRequest(request, user, ""),
+      params: null,
+      namespaceObject: null,
+    });
     return decision.verdict !== "skipped";
   });
 }
 
-async function ask(hook: Hook, request: AdmissionRequest, exchange: Exchange, { clock, random, log, call }: WebhookOptions): Promise<Refusal | KubeObject | undefined> {
+async function ask(
+  hook: Hook,
+  request: AdmissionRequest,
+  exchange: Exchange,
+  { clock, random, log, call }: WebhookOptions,
+): Promise<Refusal | KubeObject | undefined> {
   const uid = random.uuid();
   const review = {
     kind: "AdmissionReview",
     apiVersion: "admission.k8s.io/v1",
-    request: { ...describeRequest(request, exchange.user, uid), object: request.object ?? null, oldObject: request.before ?? null },
+    request: {
+      ...describeRequest(request, exchange.user, uid),
+      object: request.object ?? null,
+      oldObject: request.before ?? null,
+    },
   };
   const failed = (why: string): Refusal | undefined => {
     log.warn({ webhook: hook.name, why, failurePolicy: hook.failurePolicy }, "admission webhook failed");
-    return hook.failurePolicy === "Ignore" ? undefined : internalError(`failed calling webhook ${JSON.stringify(hook.name)}: failed to call webhook: ${why}`);
+    return hook.failurePolicy === "Ignore"
+      ? undefined
+      : internalError(`failed calling webhook ${JSON.stringify(hook.name)}: failed to call webhook: ${why}`);
   };
   if (hook.conditions === "broken") return failed("its matchConditions do not compile");
   const { url } = hook;
@@ -122,9 +157,20 @@ async function ask(hook: Hook, request: AdmissionRequest, exchange: Exchange, { 
   const deadline = clock.deadline(hook.timeoutSeconds * 1_000, exchange.signal);
   let answer: { readonly status: number; readonly body: string };
   try {
-    answer = await call({ url: `${url}${url.includes("?") ? "&" : "?"}timeout=${hook.timeoutSeconds}s`, ca: hook.ca, body: JSON.stringify(review) }, deadline.signal);
+    answer = await call(
+      {
+        url: `${url}${url.includes("?") ? "&" : "?"}timeout=${hook.timeoutSeconds}s`,
+        ca: hook.ca,
+        body: JSON.stringify(review),
+      },
+      deadline.signal,
+    );
   } catch (error) {
-    const why = deadline.signal.aborted ? "context deadline exceeded" : error instanceof Error ? error.message : String(error);
+    const why = deadline.signal.aborted
+      ? "context deadline exceeded"
+      : error instanceof Error
+        ? error.message
+        : String(error);
     return failed(`Post ${JSON.stringify(url)}: ${why}`);
   } finally {
     deadline.cancel();
@@ -133,7 +179,8 @@ async function ask(hook: Hook, request: AdmissionRequest, exchange: Exchange, { 
   const response = readResponse(answer.body, uid);
   if (typeof response === "string") return failed(response);
 
-  for (const warning of Array.isArray(response["warnings"]) ? response["warnings"] : []) exchange.warnings.push(String(warning));
+  for (const warning of Array.isArray(response["warnings"]) ? response["warnings"] : [])
+    exchange.warnings.push(String(warning));
   if (response["allowed"] !== true) return denial(hook.name, response["status"]);
   if (typeof response["patch"] !== "string" || request.object === undefined) return undefined;
   const patch = decodeBase64(response["patch"]);
@@ -151,7 +198,8 @@ function readResponse(body: string, uid: string): Readonly<Record<string, unknow
     const review: unknown = JSON.parse(body);
     const response = isObject(review) ? review["response"] : undefined;
     if (!isObject(response)) return "webhook response is no AdmissionReview";
-    if (response["uid"] !== uid) return `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(response["uid"])}`;
+    if (response["uid"] !== uid)
+      return `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(response["uid"])}`;
     return response;
   } catch {
     return "webhook response is no JSON";
@@ -163,9 +211,20 @@ function denial(name: string, status: unknown): Refusal {
   const message = typeof said["message"] === "string" ? said["message"] : "";
   const reason = typeof said["reason"] === "string" && said["reason"] !== "" ? said["reason"] : "";
   const code = typeof said["code"] === "number" && said["code"] >= 400 && said["code"] < 600 ? said["code"] : 400;
-  const tail = message !== "" ? `denied the request: ${message}` : reason !== "" ? `denied the request: ${reason}` : "denied the request without explanation";
+  const tail =
+    message !== ""
+      ? `denied the request: ${message}`
+      : reason !== ""
+        ? `denied the request: ${reason}`
+        : "denied the request without explanation";
   const given = isObject(said["details"]) ? said["details"] : undefined;
-  const text = (field: "name" | "group" | "kind") => (typeof given?.[field] === "string" && given[field] !== "" ? { [field]: given[field] } : {});
+  const text = (field: "name" | "group" | "kind") =>
+    typeof given?.[field] === "string" && given[field] !== "" ? { [field]: given[field] } : {};
   const causes = Array.isArray(given?.["causes"]) ? { causes: given["causes"].filter(isObject) as StatusCause[] } : {};
-  return new Refusal(code, reason, `admission webhook ${JSON.stringify(name)} ${tail}`, given === undefined ? undefined : { ...text("name"), ...text("group"), ...text("kind"), ...causes });
+  return new Refusal(
+    code,
+    reason,
+    `admission webhook ${JSON.stringify(name)} ${tail}`,
+    given === undefined ? undefined : { ...text("name"), ...text("group"), ...text("kind"), ...causes },
+  );
 }

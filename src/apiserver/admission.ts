@@ -21,7 +21,10 @@ export interface AdmissionRequest {
 /** One rule about writes. */
 export interface AdmissionPlugin {
   /** May change `request.object` in place, or give another one. `undefined`: no objection and no new object. */
-  mutate?(request: AdmissionRequest, exchange: Exchange): Refusal | KubeObject | undefined | Promise<Refusal | KubeObject | undefined>;
+  mutate?(
+    request: AdmissionRequest,
+    exchange: Exchange,
+  ): Refusal | KubeObject | undefined | Promise<Refusal | KubeObject | undefined>;
   /** Sees the object as it will be stored. */
   validate?(request: AdmissionRequest, exchange: Exchange): Refusal | undefined | Promise<Refusal | undefined>;
 }

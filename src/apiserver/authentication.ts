@@ -8,7 +8,13 @@ export interface Peer {
   /** Who it is, known for certain: a caller in this process. Headers are not asked then. */
   readonly user?: UserInfo;
   /** Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that CA. */
-  readonly certificate?: { readonly commonName: string; readonly organizations: readonly string[]; /** Of its DER form, in hex. */ readonly sha256?: string } | "untrusted";
+  readonly certificate?:
+    | {
+        readonly commonName: string;
+        readonly organizations: readonly string[];
+        /** Of its DER form, in hex. */ readonly sha256?: string;
+      }
+    | "untrusted";
 }
 
 export const authenticated = "system:authenticated";
@@ -27,7 +33,8 @@ export function authenticate(request: HttpRequest, peer: Peer, options: Authenti
   if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {
     const { commonName, organizations, sha256 } = peer.certificate;
     // `k8s.io/apiserver pkg/authentication/request/x509/x509.go (master)` CommonNameUserConversion
-    const extra = sha256 === undefined ? {} : { extra: { "authentication.kubernetes.io/credential-id": [`X509SHA256=${sha256}`] } };
+    const extra =
+      sha256 === undefined ? {} : { extra: { "authentication.kubernetes.io/credential-id": [`X509SHA256=${sha256}`] } };
     return withGroup({ name: commonName, groups: organizations, ...extra });
   }
   const header = request.headers["authorization"] ?? "";
@@ -58,15 +65,24 @@ function withGroup(user: UserInfo): UserInfo {
 export function impersonated(request: HttpRequest): UserInfo | undefined {
   const name = request.headers["impersonate-user"];
   if (name === undefined || name === "") return undefined;
-  const given = (request.headers["impersonate-group"] ?? "").split(",").map((group) => group.trim()).filter((group) => group !== "");
+  const given = (request.headers["impersonate-group"] ?? "")
+    .split(",")
+    .map((group) => group.trim())
+    .filter((group) => group !== "");
   const account = /^system:serviceaccount:([^:]+):[^:]+$/.exec(name)?.[1];
-  const implied = given.length === 0 && account !== undefined ? ["system:serviceaccounts", `system:serviceaccounts:${account}`] : [];
+  const implied =
+    given.length === 0 && account !== undefined ? ["system:serviceaccounts", `system:serviceaccounts:${account}`] : [];
   const extra: Record<string, readonly string[]> = {};
   for (const [header, value] of Object.entries(request.headers)) {
     const key = /^impersonate-extra-(.+)$/.exec(header)?.[1];
     if (key !== undefined) extra[decodeURIComponent(key)] = value.split(",").map((one) => one.trim());
   }
   const uid = request.headers["impersonate-uid"];
-  const user: UserInfo = { name, groups: [...given, ...implied], ...(uid === undefined ? {} : { uid }), ...(Object.keys(extra).length > 0 ? { extra } : {}) };
+  const user: UserInfo = {
+    name,
+    groups: [...given, ...implied],
+    ...(uid === undefined ? {} : { uid }),
+    ...(Object.keys(extra).length > 0 ? { extra } : {}),
+  };
   return name === anonymous.name ? { ...user, groups: [...user.groups, "system:unauthenticated"] } : withGroup(user);
 }

@@ -20,14 +20,25 @@ export function bootstrap(engine: Engine, options: BootstrapOptions): void {
   const furnish = (namespace: string) => {
     establish(engine, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace } });
     if (options.rootCertificates !== undefined) {
-      establish(engine, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kube-root-ca.crt", namespace }, data: { "ca.crt": options.rootCertificates } });
+      establish(engine, {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: "kube-root-ca.crt", namespace },
+        data: { "ca.crt": options.rootCertificates },
+      });
     }
   };
-  for (const { object } of engine.live.list("namespaces")) if (object.metadata.deletionTimestamp === undefined) furnish(object.metadata.name ?? "");
+  for (const { object } of engine.live.list("namespaces"))
+    if (object.metadata.deletionTimestamp === undefined) furnish(object.metadata.name ?? "");
   engine.live.subscribe({ resource: "namespaces" }, ({ type, live }) => {
     if (type === "ADDED") furnish(live.key.name);
   });
-  for (const name of namespaces) establish(engine, { apiVersion: "v1", kind: "Namespace", metadata: { name, labels: { "kubernetes.io/metadata.name": name } } });
+  for (const name of namespaces)
+    establish(engine, {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, labels: { "kubernetes.io/metadata.name": name } },
+    });
   for (const role of defaultRoles) establish(engine, cloneJson(role));
 }
 
@@ -35,7 +46,11 @@ export function bootstrap(engine: Engine, options: BootstrapOptions): void {
 function establish(engine: Engine, object: KubeObject): void {
   const { apiVersion, kind, metadata } = object;
   const slash = apiVersion.indexOf("/");
-  const served: Served | undefined = engine.catalog.findKind(slash < 0 ? "" : apiVersion.slice(0, slash), apiVersion.slice(slash + 1), kind);
+  const served: Served | undefined = engine.catalog.findKind(
+    slash < 0 ? "" : apiVersion.slice(0, slash),
+    apiVersion.slice(slash + 1),
+    kind,
+  );
   if (served === undefined) return;
   const key = keyOf(served, { namespace: metadata.namespace ?? "", name: metadata.name ?? "" });
   if (engine.live.get(key) !== undefined) return;

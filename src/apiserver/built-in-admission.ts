@@ -34,19 +34,34 @@ const tokenFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 export function podServiceAccount(live: LiveObjects, random: Random): AdmissionPlugin {
   return {
     mutate({ operation, served, subresource, namespace, name, object }) {
-      if (operation !== "CREATE" || served.stored !== "pods" || subresource !== "" || object === undefined) return undefined;
+      if (operation !== "CREATE" || served.stored !== "pods" || subresource !== "" || object === undefined)
+        return undefined;
       const spec = isObject(object["spec"]) ? object["spec"] : {};
       // Static pods come from files on the node and have no account.
       if ("kubernetes.io/config.mirror" in (object.metadata.annotations ?? {})) {
-        return spec["serviceAccountName"] === undefined || spec["serviceAccountName"] === "" ? undefined : forbidden(served.definition, name, "a mirror pod may not reference service accounts");
+        return spec["serviceAccountName"] === undefined || spec["serviceAccountName"] === ""
+          ? undefined
+          : forbidden(served.definition, name, "a mirror pod may not reference service accounts");
       }
-      const accountName = typeof spec["serviceAccountName"] === "string" && spec["serviceAccountName"] !== "" ? spec["serviceAccountName"] : "default";
+      const accountName =
+        typeof spec["serviceAccountName"] === "string" && spec["serviceAccountName"] !== ""
+          ? spec["serviceAccountName"]
+          : "default";
       const account = live.get({ resource: "serviceaccounts", namespace, name: accountName })?.object;
       if (account === undefined) {
-        return forbidden(served.definition, name, `error looking up service account ${namespace}/${accountName}: serviceaccount ${JSON.stringify(accountName)} not found`);
+        return forbidden(
+          served.definition,
+          name,
+          `error looking up service account ${namespace}/${accountName}: serviceaccount ${JSON.stringify(accountName)} not found`,
+        );
       }
-      const changed: Record<string, unknown> = { ...spec, serviceAccountName: accountName, serviceAccount: accountName };
-      if (!Array.isArray(spec["imagePullSecrets"]) && Array.isArray(account["imagePullSecrets"])) changed["imagePullSecrets"] = structuredClone(account["imagePullSecrets"]);
+      const changed: Record<string, unknown> = {
+        ...spec,
+        serviceAccountName: accountName,
+        serviceAccount: accountName,
+      };
+      if (!Array.isArray(spec["imagePullSecrets"]) && Array.isArray(account["imagePullSecrets"]))
+        changed["imagePullSecrets"] = structuredClone(account["imagePullSecrets"]);
       const wanted = spec["automountServiceAccountToken"] ?? account["automountServiceAccountToken"] ?? true;
       if (wanted !== false) mountToken(changed, random);
       return { ...object, spec: changed };
@@ -74,27 +89,43 @@ function mountToken(spec: Record<string, unknown>, random: Random): void {
   const sources = [
     { serviceAccountToken: { expirationSeconds: podTokenSeconds, path: "token" } },
     { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
-    { downwardAPI: { items: [{ path: "namespace", fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }] } },
+    {
+      downwardAPI: { items: [{ path: "namespace", fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }] },
+    },
   ];
   spec["volumes"] = [...volumes, { name, projected: { sources, defaultMode: 420 } }];
 }
 
 /** Pod priority by class name: `k8s.io/kubernetes plugin/pkg/admission/priority (master)`. */
 export function podPriority(live: LiveObjects): AdmissionPlugin {
-  const builtIn: Readonly<Record<string, number>> = { "system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000 };
+  const builtIn: Readonly<Record<string, number>> = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+  };
   return {
     mutate({ operation, served, subresource, name, object }) {
-      if (operation !== "CREATE" || served.stored !== "pods" || subresource !== "" || object === undefined) return undefined;
+      if (operation !== "CREATE" || served.stored !== "pods" || subresource !== "" || object === undefined)
+        return undefined;
       const spec = isObject(object["spec"]) ? object["spec"] : {};
       const wanted = typeof spec["priorityClassName"] === "string" ? spec["priorityClassName"] : "";
       const given = spec["priority"];
-      const refused = (computed: number) => forbidden(served.definition, name, `the integer value of priority (${String(given)}) must not be provided in pod spec; priority admission controller computed ${computed} from the given PriorityClass name`);
+      const refused = (computed: number) =>
+        forbidden(
+          served.definition,
+          name,
+          `the integer value of priority (${String(given)}) must not be provided in pod spec; priority admission controller computed ${computed} from the given PriorityClass name`,
+        );
       if (wanted === "") {
-        return given === undefined || given === 0 ? { ...object, spec: { preemptionPolicy: "PreemptLowerPriority", ...spec, priority: 0 } } : refused(0);
+        return given === undefined || given === 0
+          ? { ...object, spec: { preemptionPolicy: "PreemptLowerPriority", ...spec, priority: 0 } }
+          : refused(0);
       }
-      const stored = live.get({ resource: "priorityclasses.scheduling.k8s.io", namespace: "", name: wanted })?.object["value"];
+      const stored = live.get({ resource: "priorityclasses.scheduling.k8s.io", namespace: "", name: wanted })?.object[
+        "value"
+      ];
       const priority = typeof stored === "number" ? stored : builtIn[wanted];
-      if (priority === undefined) return forbidden(served.definition, name, `no PriorityClass with name ${wanted} was found`);
+      if (priority === undefined)
+        return forbidden(served.definition, name, `no PriorityClass with name ${wanted} was found`);
       if (given !== undefined && given !== priority) return refused(priority);
       return { ...object, spec: { preemptionPolicy: "PreemptLowerPriority", ...spec, priority } };
     },
@@ -105,12 +136,24 @@ export function podPriority(live: LiveObjects): AdmissionPlugin {
 export function podTolerations(): AdmissionPlugin {
   return {
     mutate({ operation, served, subresource, object }) {
-      if ((operation !== "CREATE" && operation !== "UPDATE") || served.stored !== "pods" || subresource !== "" || object === undefined) return undefined;
+      if (
+        (operation !== "CREATE" && operation !== "UPDATE") ||
+        served.stored !== "pods" ||
+        subresource !== "" ||
+        object === undefined
+      )
+        return undefined;
       const spec = isObject(object["spec"]) ? object["spec"] : {};
-      const tolerations: unknown[] = Array.isArray(spec["tolerations"]) ? [...(spec["tolerations"] as readonly unknown[])] : [];
+      const tolerations: unknown[] = Array.isArray(spec["tolerations"])
+        ? [...(spec["tolerations"] as readonly unknown[])]
+        : [];
       for (const key of [nodeTaints.notReady, nodeTaints.unreachable]) {
-        const covers = (one: unknown) => isObject(one) && [key, "", undefined].includes(one["key"] as string | undefined) && ["NoExecute", "", undefined].includes(one["effect"] as string | undefined);
-        if (!tolerations.some(covers)) tolerations.push({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 });
+        const covers = (one: unknown) =>
+          isObject(one) &&
+          [key, "", undefined].includes(one["key"] as string | undefined) &&
+          ["NoExecute", "", undefined].includes(one["effect"] as string | undefined);
+        if (!tolerations.some(covers))
+          tolerations.push({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 });
       }
       const given = Array.isArray(spec["tolerations"]) ? spec["tolerations"].length : 0;
       return tolerations.length === given ? undefined : { ...object, spec: { ...spec, tolerations } };
@@ -125,10 +168,16 @@ export function podTolerations(): AdmissionPlugin {
 export function nodeTaint(): AdmissionPlugin {
   return {
     mutate({ operation, served, subresource, object }) {
-      if (operation !== "CREATE" || served.stored !== "nodes" || subresource !== "" || object === undefined) return undefined;
+      if (operation !== "CREATE" || served.stored !== "nodes" || subresource !== "" || object === undefined)
+        return undefined;
       const spec = isObject(object["spec"]) ? object["spec"] : {};
       const taints: readonly unknown[] = Array.isArray(spec["taints"]) ? spec["taints"] : [];
-      if (taints.some((taint) => isObject(taint) && taint["key"] === nodeTaints.notReady && taint["effect"] === "NoSchedule")) return undefined;
+      if (
+        taints.some(
+          (taint) => isObject(taint) && taint["key"] === nodeTaints.notReady && taint["effect"] === "NoSchedule",
+        )
+      )
+        return undefined;
       return { ...object, spec: { ...spec, taints: [...taints, { key: nodeTaints.notReady, effect: "NoSchedule" }] } };
     },
   };

@@ -104,7 +104,12 @@ export function catalogOf(builtin: readonly ResourceDefinition[]): Catalog {
 
 /** The definition says which changes count; a kind for which a changed spec does not has no generation at all. */
 function countsGenerations(definition: ResourceDefinition): boolean {
-  const probe = (replicas: number) => ({ apiVersion: apiVersionOf(definition), kind: definition.kind, metadata: {}, spec: { replicas } });
+  const probe = (replicas: number) => ({
+    apiVersion: apiVersionOf(definition),
+    kind: definition.kind,
+    metadata: {},
+    spec: { replicas },
+  });
   return definition.generationChanged(probe(1), probe(2));
 }
 
@@ -115,5 +120,7 @@ export function apiVersionOf({ group, version }: { readonly group: string; reado
 /** `apps/v1` → group and version. */
 export function splitApiVersion(apiVersion: string): { readonly group: string; readonly version: string } {
   const slash = apiVersion.indexOf("/");
-  return slash < 0 ? { group: "", version: apiVersion } : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
+  return slash < 0
+    ? { group: "", version: apiVersion }
+    : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }

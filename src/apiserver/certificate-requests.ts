@@ -29,14 +29,22 @@ export function certificateRequester(clock: Clock): AdmissionPlugin {
     mutate({ operation, served, subresource, object, before }, { user }): KubeObject | undefined {
       if (served.stored !== signingRequests || object === undefined) return undefined;
       if (operation === "CREATE" && subresource === "") return askedAs(user, object);
-      return operation === "UPDATE" && subresource !== "" ? withTimes(object, before, timestamp(clock.now())) : undefined;
+      return operation === "UPDATE" && subresource !== ""
+        ? withTimes(object, before, timestamp(clock.now()))
+        : undefined;
     },
     /** Who asks must have the key. */
     async validate({ operation, served, subresource, name, object }) {
       if (operation !== "CREATE" || served.stored !== signingRequests || subresource !== "") return undefined;
       const asked = askedBy(object);
       if (asked === undefined || (await verifySignature(asked))) return undefined;
-      return invalid(served.definition, name, [invalidField("spec.request", textAt(object, "spec", "request"), "the signature of the request is not that of its key")]);
+      return invalid(served.definition, name, [
+        invalidField(
+          "spec.request",
+          textAt(object, "spec", "request"),
+          "the signature of the request is not that of its key",
+        ),
+      ]);
     },
   };
 }
@@ -44,15 +52,30 @@ export function certificateRequester(clock: Clock): AdmissionPlugin {
 function askedAs(user: UserInfo, object: KubeObject): KubeObject {
   const spec = isObject(object["spec"]) ? object["spec"] : {};
   const { username: _, uid: __, groups: ___, extra: ____, ...asked } = spec;
-  return { ...object, spec: { ...asked, username: user.name, ...(user.uid === undefined ? {} : { uid: user.uid }), groups: [...user.groups], ...(user.extra === undefined ? {} : { extra: user.extra }) } };
+  return {
+    ...object,
+    spec: {
+      ...asked,
+      username: user.name,
+      ...(user.uid === undefined ? {} : { uid: user.uid }),
+      groups: [...user.groups],
+      ...(user.extra === undefined ? {} : { extra: user.extra }),
+    },
+  };
 }
 
 function withTimes(object: KubeObject, before: KubeObject | undefined, now: string): KubeObject | undefined {
   const status = object["status"];
   if (!isObject(status) || status["conditions"] === undefined) return undefined;
   const conditions = conditionsIn(object).map((condition): JsonObject => {
-    const same = conditionsIn(before).find((other) => other["type"] === condition["type"] && other["status"] === condition["status"]);
-    return { ...condition, lastUpdateTime: condition["lastUpdateTime"] ?? now, lastTransitionTime: condition["lastTransitionTime"] ?? same?.["lastTransitionTime"] ?? now };
+    const same = conditionsIn(before).find(
+      (other) => other["type"] === condition["type"] && other["status"] === condition["status"],
+    );
+    return {
+      ...condition,
+      lastUpdateTime: condition["lastUpdateTime"] ?? now,
+      lastTransitionTime: condition["lastTransitionTime"] ?? same?.["lastTransitionTime"] ?? now,
+    };
   });
   return { ...object, status: { ...status, conditions } };
 }
@@ -65,7 +88,8 @@ export function withDecisionsOf(before: KubeObject, status: unknown): unknown {
   const conditions = sent.map((condition) => {
     const type = condition["type"];
     const ofType = (list: readonly JsonObject[]) => list.filter((other) => other["type"] === type);
-    if (typeof type !== "string" || !approvals.includes(type) || ofType(sent).length !== ofType(kept).length) return condition;
+    if (typeof type !== "string" || !approvals.includes(type) || ofType(sent).length !== ofType(kept).length)
+      return condition;
     return ofType(kept)[ofType(sent).indexOf(condition)] ?? condition;
   });
   return status["conditions"] === undefined ? status : { ...status, conditions };
@@ -77,7 +101,17 @@ export function withDecisionsOf(before: KubeObject, status: unknown): unknown {
  */
 export function signerRights(access: Authorizer): AdmissionPlugin {
   const may = (user: UserInfo, verb: string, signer: string) =>
-    [signer, `${signer.split("/")[0]}/*`].some((name) => access.allows({ user, verb, group: "certificates.k8s.io", resource: "signers", subresource: "", namespace: "", name }));
+    [signer, `${signer.split("/")[0]}/*`].some((name) =>
+      access.allows({
+        user,
+        verb,
+        group: "certificates.k8s.io",
+        resource: "signers",
+        subresource: "",
+        namespace: "",
+        name,
+      }),
+    );
   return {
     validate(request, { user }): Refusal | undefined {
       const { operation, served, subresource, name, object, before } = request;
@@ -85,15 +119,32 @@ export function signerRights(access: Authorizer): AdmissionPlugin {
       if (operation === "CREATE" && subresource === "") return mastersRefused(request);
       if (operation !== "UPDATE") return undefined;
       const signer = textAt(before, "spec", "signerName");
-      if (subresource === "approval") return may(user, "approve", signer) ? undefined : forbidden(served.definition, name, `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`);
-      const decided = !equalJson(at(before, "status", "certificate") ?? "", at(object, "status", "certificate") ?? "") || !equalJson(conditionsIn(before), conditionsIn(object));
+      if (subresource === "approval")
+        return may(user, "approve", signer)
+          ? undefined
+          : forbidden(
+              served.definition,
+              name,
+              `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`,
+            );
+      const decided =
+        !equalJson(at(before, "status", "certificate") ?? "", at(object, "status", "certificate") ?? "") ||
+        !equalJson(conditionsIn(before), conditionsIn(object));
       if (subresource !== "status" || !decided || may(user, "sign", signer)) return undefined;
-      return forbidden(served.definition, name, `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`);
+      return forbidden(
+        served.definition,
+        name,
+        `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`,
+      );
     },
   };
 }
 
 function mastersRefused({ served, name, object }: AdmissionRequest): Refusal | undefined {
-  if (textAt(object, "spec", "signerName") !== signers.client || askedBy(object)?.organizations.includes("system:masters") !== true) return undefined;
+  if (
+    textAt(object, "spec", "signerName") !== signers.client ||
+    askedBy(object)?.organizations.includes("system:masters") !== true
+  )
+    return undefined;
   return forbidden(served.definition, name, `use of ${signers.client} signer with system:masters group is not allowed`);
 }

@@ -23,19 +23,38 @@ export interface CustomResources {
 }
 
 /** Makes kinds of CustomResourceDefinitions: a definition is served from the moment its write is acknowledged. */
-export function customResources({ live, catalog, clock, log }: { readonly live: LiveObjects; readonly catalog: Catalog; readonly clock: Clock; readonly log: Logger }): CustomResources {
+export function customResources({
+  live,
+  catalog,
+  clock,
+  log,
+}: {
+  readonly live: LiveObjects;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly log: Logger;
+}): CustomResources {
   const ending = new Set<string>();
 
   return {
     admission: {
       mutate({ operation, served, subresource, object }): Refusal | KubeObject | undefined {
-        if (operation === "CREATE" && ending.has(served.stored)) return forbidden(served.definition, object?.metadata.name ?? "", "create not allowed while custom resource definition is terminating");
+        if (operation === "CREATE" && ending.has(served.stored))
+          return forbidden(
+            served.definition,
+            object?.metadata.name ?? "",
+            "create not allowed while custom resource definition is terminating",
+          );
         if (served.stored !== resource || subresource !== "" || object === undefined) return undefined;
         const defined = definitionsOf(object);
-        if (defined.verdict === "refused") return invalid(served.definition, object.metadata.name ?? "", defined.errors);
+        if (defined.verdict === "refused")
+          return invalid(served.definition, object.metadata.name ?? "", defined.errors);
         const established = establish(object, catalog.definitions(), timestamp(clock.now()));
         if (operation === "CREATE" && established.metadata.finalizers?.includes(cleanup) !== true) {
-          return { ...established, metadata: { ...established.metadata, finalizers: [...(established.metadata.finalizers ?? []), cleanup] } };
+          return {
+            ...established,
+            metadata: { ...established.metadata, finalizers: [...(established.metadata.finalizers ?? []), cleanup] },
+          };
         }
         return established;
       },
@@ -86,13 +105,27 @@ export function customResources({ live, catalog, clock, log }: { readonly live: 
       unsubscribe();
       finish();
     });
-    const exchange = { user: { name: "system:apiserver", groups: ["system:masters"] }, signal: new AbortController().signal, warnings: [] };
+    const exchange = {
+      user: { name: "system:apiserver", groups: ["system:masters"] },
+      signal: new AbortController().signal,
+      warnings: [],
+    };
     const deleteAll = async () => {
       const served = catalog.findStored(stored);
       if (served === undefined) return;
       for (const { key } of live.list(stored)) {
-        const outcome = await deleteObject(engine, exchange, served, { namespace: key.namespace, name: key.name, subresource: "" }, plainDelete);
-        if (outcome instanceof Refusal && outcome.code !== 404) log.warn({ resource: stored, name: key.name, refusal: outcome.status.message }, "object of a deleted definition cannot be deleted");
+        const outcome = await deleteObject(
+          engine,
+          exchange,
+          served,
+          { namespace: key.namespace, name: key.name, subresource: "" },
+          plainDelete,
+        );
+        if (outcome instanceof Refusal && outcome.code !== 404)
+          log.warn(
+            { resource: stored, name: key.name, refusal: outcome.status.message },
+            "object of a deleted definition cannot be deleted",
+          );
       }
     };
     deleteAll().catch((error: unknown) => {
@@ -108,5 +141,7 @@ function storedAs(crd: KubeObject): string {
 function isEstablished(crd: KubeObject): boolean {
   const status = isObject(crd["status"]) ? crd["status"] : {};
   const conditions = Array.isArray(status["conditions"]) ? status["conditions"] : [];
-  return conditions.some((condition) => isObject(condition) && condition["type"] === "Established" && condition["status"] === "True");
+  return conditions.some(
+    (condition) => isObject(condition) && condition["type"] === "Established" && condition["status"] === "True",
+  );
 }

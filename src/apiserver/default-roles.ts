@@ -15,17 +15,34 @@ interface Rule {
 const read = ["get", "list", "watch"];
 const write = ["create", "delete", "deletecollection", "patch", "update"];
 
-const bootstrapped = { labels: { "kubernetes.io/bootstrapping": "rbac-defaults" }, annotations: { "rbac.authorization.kubernetes.io/autoupdate": "true" } };
+const bootstrapped = {
+  labels: { "kubernetes.io/bootstrapping": "rbac-defaults" },
+  annotations: { "rbac.authorization.kubernetes.io/autoupdate": "true" },
+};
 
-function clusterRole(name: string, rules: readonly Rule[], more: { readonly labels?: Readonly<Record<string, string>>; readonly aggregates?: string } = {}): KubeObject {
+function clusterRole(
+  name: string,
+  rules: readonly Rule[],
+  more: { readonly labels?: Readonly<Record<string, string>>; readonly aggregates?: string } = {},
+): KubeObject {
   return {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRole",
-    metadata: { name, labels: { ...bootstrapped.labels, ...more.labels }, annotations: { ...bootstrapped.annotations } },
+    metadata: {
+      name,
+      labels: { ...bootstrapped.labels, ...more.labels },
+      annotations: { ...bootstrapped.annotations },
+    },
     rules: structuredClone(rules),
     ...(more.aggregates === undefined
       ? {}
-      : { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [`rbac.authorization.k8s.io/aggregate-to-${more.aggregates}`]: "true" } }] } }),
+      : {
+          aggregationRule: {
+            clusterRoleSelectors: [
+              { matchLabels: { [`rbac.authorization.k8s.io/aggregate-to-${more.aggregates}`]: "true" } },
+            ],
+          },
+        }),
   };
 }
 
@@ -40,11 +57,56 @@ function binding(name: string, role: string, groups: readonly string[]): KubeObj
 }
 
 const health = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-const documents = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"];
+const documents = [
+  "/api",
+  "/api/*",
+  "/apis",
+  "/apis/*",
+  "/healthz",
+  "/livez",
+  "/openapi",
+  "/openapi/*",
+  "/readyz",
+  "/version",
+  "/version/",
+];
 
 const viewRules: readonly Rule[] = [
-  { apiGroups: [""], resources: ["configmaps", "endpoints", "events", "namespaces", "namespaces/status", "pods", "pods/log", "pods/status", "resourcequotas", "serviceaccounts", "services"], verbs: read },
-  { apiGroups: ["apps"], resources: ["controllerrevisions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "deployments/status", "replicasets", "replicasets/scale", "replicasets/status", "statefulsets", "statefulsets/scale", "statefulsets/status"], verbs: read },
+  {
+    apiGroups: [""],
+    resources: [
+      "configmaps",
+      "endpoints",
+      "events",
+      "namespaces",
+      "namespaces/status",
+      "pods",
+      "pods/log",
+      "pods/status",
+      "resourcequotas",
+      "serviceaccounts",
+      "services",
+    ],
+    verbs: read,
+  },
+  {
+    apiGroups: ["apps"],
+    resources: [
+      "controllerrevisions",
+      "daemonsets",
+      "daemonsets/status",
+      "deployments",
+      "deployments/scale",
+      "deployments/status",
+      "replicasets",
+      "replicasets/scale",
+      "replicasets/status",
+      "statefulsets",
+      "statefulsets/scale",
+      "statefulsets/status",
+    ],
+    verbs: read,
+  },
   { apiGroups: ["batch"], resources: ["cronjobs", "cronjobs/status", "jobs", "jobs/status"], verbs: read },
   { apiGroups: ["policy"], resources: ["poddisruptionbudgets", "poddisruptionbudgets/status"], verbs: read },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: read },
@@ -52,11 +114,27 @@ const viewRules: readonly Rule[] = [
 ];
 
 const editRules: readonly Rule[] = [
-  { apiGroups: [""], resources: ["configmaps", "endpoints", "events", "pods", "secrets", "serviceaccounts", "services"], verbs: write },
+  {
+    apiGroups: [""],
+    resources: ["configmaps", "endpoints", "events", "pods", "secrets", "serviceaccounts", "services"],
+    verbs: write,
+  },
   { apiGroups: [""], resources: ["secrets"], verbs: read },
   { apiGroups: [""], resources: ["pods/eviction", "serviceaccounts/token"], verbs: ["create"] },
   { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"] },
-  { apiGroups: ["apps"], resources: ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale", "statefulsets", "statefulsets/scale"], verbs: write },
+  {
+    apiGroups: ["apps"],
+    resources: [
+      "daemonsets",
+      "deployments",
+      "deployments/scale",
+      "replicasets",
+      "replicasets/scale",
+      "statefulsets",
+      "statefulsets/scale",
+    ],
+    verbs: write,
+  },
   { apiGroups: ["batch"], resources: ["cronjobs", "jobs"], verbs: write },
   { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: write },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: write },
@@ -75,15 +153,31 @@ export const defaultRoles: readonly KubeObject[] = [
   ]),
   // What the aggregating roles hold stands in their parts; `rules` of the whole is worked out when it is asked for.
   clusterRole("admin", [...adminRules, ...editRules, ...viewRules], { aggregates: "admin", labels: {} }),
-  clusterRole("edit", [...editRules, ...viewRules], { aggregates: "edit", labels: { "rbac.authorization.k8s.io/aggregate-to-admin": "true" } }),
-  clusterRole("view", viewRules, { aggregates: "view", labels: { "rbac.authorization.k8s.io/aggregate-to-edit": "true" } }),
-  clusterRole("system:aggregate-to-admin", adminRules, { labels: { "rbac.authorization.k8s.io/aggregate-to-admin": "true" } }),
-  clusterRole("system:aggregate-to-edit", editRules, { labels: { "rbac.authorization.k8s.io/aggregate-to-edit": "true" } }),
-  clusterRole("system:aggregate-to-view", viewRules, { labels: { "rbac.authorization.k8s.io/aggregate-to-view": "true" } }),
+  clusterRole("edit", [...editRules, ...viewRules], {
+    aggregates: "edit",
+    labels: { "rbac.authorization.k8s.io/aggregate-to-admin": "true" },
+  }),
+  clusterRole("view", viewRules, {
+    aggregates: "view",
+    labels: { "rbac.authorization.k8s.io/aggregate-to-edit": "true" },
+  }),
+  clusterRole("system:aggregate-to-admin", adminRules, {
+    labels: { "rbac.authorization.k8s.io/aggregate-to-admin": "true" },
+  }),
+  clusterRole("system:aggregate-to-edit", editRules, {
+    labels: { "rbac.authorization.k8s.io/aggregate-to-edit": "true" },
+  }),
+  clusterRole("system:aggregate-to-view", viewRules, {
+    labels: { "rbac.authorization.k8s.io/aggregate-to-view": "true" },
+  }),
   clusterRole("system:discovery", [{ nonResourceURLs: documents, verbs: ["get"] }]),
   clusterRole("system:public-info-viewer", [{ nonResourceURLs: health, verbs: ["get"] }]),
   clusterRole("system:basic-user", [
-    { apiGroups: ["authorization.k8s.io"], resources: ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], verbs: ["create"] },
+    {
+      apiGroups: ["authorization.k8s.io"],
+      resources: ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+      verbs: ["create"],
+    },
     { apiGroups: ["authentication.k8s.io"], resources: ["selfsubjectreviews"], verbs: ["create"] },
   ]),
   clusterRole("system:auth-delegator", [
@@ -92,7 +186,11 @@ export const defaultRoles: readonly KubeObject[] = [
   ]),
   clusterRole("system:node", [
     { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
-    { apiGroups: ["authorization.k8s.io"], resources: ["localsubjectaccessreviews", "subjectaccessreviews"], verbs: ["create"] },
+    {
+      apiGroups: ["authorization.k8s.io"],
+      resources: ["localsubjectaccessreviews", "subjectaccessreviews"],
+      verbs: ["create"],
+    },
     { apiGroups: [""], resources: ["services"], verbs: read },
     { apiGroups: [""], resources: ["nodes"], verbs: ["create", ...read, "patch", "update"] },
     { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch", "update"] },
@@ -105,12 +203,25 @@ export const defaultRoles: readonly KubeObject[] = [
     { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["get"] },
     { apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"] },
     { apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", ...read] },
-    { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create", "delete", "get", "patch", "update"] },
+    {
+      apiGroups: ["coordination.k8s.io"],
+      resources: ["leases"],
+      verbs: ["create", "delete", "get", "patch", "update"],
+    },
   ]),
   clusterRole("system:node-bootstrapper", [
     { apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", ...read] },
   ]),
-  ...["kubelet-serving", "kube-apiserver-client", "kube-apiserver-client-kubelet"].map((signer) => clusterRole(`system:certificates.k8s.io:${signer}-approver`, [{ apiGroups: ["certificates.k8s.io"], resources: ["signers"], resourceNames: [`kubernetes.io/${signer}`], verbs: ["approve"] }])),
+  ...["kubelet-serving", "kube-apiserver-client", "kube-apiserver-client-kubelet"].map((signer) =>
+    clusterRole(`system:certificates.k8s.io:${signer}-approver`, [
+      {
+        apiGroups: ["certificates.k8s.io"],
+        resources: ["signers"],
+        resourceNames: [`kubernetes.io/${signer}`],
+        verbs: ["approve"],
+      },
+    ]),
+  ),
   clusterRole("system:kubelet-api-admin", [
     { apiGroups: [""], resources: ["nodes"], verbs: [...read, "proxy"] },
     { apiGroups: [""], resources: ["nodes/log", "nodes/metrics", "nodes/proxy", "nodes/stats"], verbs: ["*"] },

@@ -29,10 +29,18 @@ export async function deleteObject(
     if (live === undefined) return notFound(definition, target.name);
     const { metadata } = live.object;
     if (options.uid !== undefined && options.uid !== metadata.uid) {
-      return conflict(ofKind, target.name, `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid ?? ""}). The object might have been deleted and then recreated`);
+      return conflict(
+        ofKind,
+        target.name,
+        `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid ?? ""}). The object might have been deleted and then recreated`,
+      );
     }
     if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
-      return conflict(ofKind, target.name, `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion ?? ""}). The object might have been modified`);
+      return conflict(
+        ofKind,
+        target.name,
+        `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion ?? ""}). The object might have been modified`,
+      );
     }
     const objection = await engine.admission.validate(
       {
@@ -58,9 +66,14 @@ export async function deleteObject(
     if (objection !== undefined) return objection;
 
     const { outcome, object } = markDeleted(live, options, engine.clock.now());
-    if (options.dryRun) return { live: outcome === "leave" || object === live.object ? live : { object, json: JSON.stringify(object) }, effect: outcome === "remove" ? "removed" : "updated" };
+    if (options.dryRun)
+      return {
+        live: outcome === "leave" || object === live.object ? live : { object, json: JSON.stringify(object) },
+        effect: outcome === "remove" ? "removed" : "updated",
+      };
     if (outcome === "leave") return { live, effect: "unchanged" };
-    const marked = outcome === "keep" || object !== live.object ? engine.live.update(live.key, live.revision, object) : undefined;
+    const marked =
+      outcome === "keep" || object !== live.object ? engine.live.update(live.key, live.revision, object) : undefined;
     if (outcome === "keep" && marked?.outcome === "written") return { live: marked.live, effect: "updated" };
     if (outcome === "remove" && (marked === undefined || marked.outcome === "written")) {
       const commit = engine.live.remove(live.key, marked?.live.revision ?? live.revision, object);
@@ -74,7 +87,11 @@ export async function deleteObject(
  * What deleting makes of an object: nothing left, another state of it, or (asked again) no change. Kinds with a grace period, which
  * are pods, are marked before they are removed, also when the period is none.
  */
-function markDeleted(live: LiveObject, options: DeleteOptions, now: number): { readonly outcome: "remove" | "keep" | "leave"; readonly object: KubeObject } {
+function markDeleted(
+  live: LiveObject,
+  options: DeleteOptions,
+  now: number,
+): { readonly outcome: "remove" | "keep" | "leave"; readonly object: KubeObject } {
   const after = cloneJson(live.object);
   const { metadata } = after;
   const grace = live.key.resource === "pods" ? podGrace(after, options.gracePeriodSeconds) : 0;
@@ -90,17 +107,20 @@ function markDeleted(live: LiveObject, options: DeleteOptions, now: number): { r
     held.delete("orphan");
     held.delete("foregroundDeletion");
   }
-  const finalizersChange = held.size !== heldBefore || (metadata.finalizers ?? []).some((finalizer) => !held.has(finalizer));
+  const finalizersChange =
+    held.size !== heldBefore || (metadata.finalizers ?? []).some((finalizer) => !held.has(finalizer));
   if (finalizersChange) metadata.finalizers = [...held];
 
   const waits = held.size > 0 || (live.key.resource === "namespaces" && namespaceFinalizers(after).length > 0);
   if (metadata.deletionTimestamp === undefined) {
     if (live.key.resource !== "pods" && !waits) return { outcome: "remove", object: live.object };
     metadata.deletionTimestamp = timestamp(now + grace * 1_000);
-    if (live.key.resource === "customresourcedefinitions.apiextensions.k8s.io") return { outcome: "keep", object: ending(after, timestamp(now)) };
+    if (live.key.resource === "customresourcedefinitions.apiextensions.k8s.io")
+      return { outcome: "keep", object: ending(after, timestamp(now)) };
     metadata.deletionGracePeriodSeconds = grace;
     if (metadata.generation !== undefined) metadata.generation += 1;
-    if (live.key.resource === "namespaces") after["status"] = { ...(isObject(after["status"]) ? after["status"] : {}), phase: "Terminating" };
+    if (live.key.resource === "namespaces")
+      after["status"] = { ...(isObject(after["status"]) ? after["status"] : {}), phase: "Terminating" };
     return { outcome: grace === 0 && !waits ? "remove" : "keep", object: after };
   }
   const left = metadata.deletionGracePeriodSeconds ?? 0;
@@ -115,8 +135,16 @@ function markDeleted(live: LiveObject, options: DeleteOptions, now: number): { r
 /** `k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go (master)` Delete. */
 function ending(crd: KubeObject, now: string): KubeObject {
   const status = isObject(crd["status"]) ? crd["status"] : {};
-  const conditions = (Array.isArray(status["conditions"]) ? status["conditions"] : []).filter((condition) => !isObject(condition) || condition["type"] !== "Terminating");
-  const terminating = { lastTransitionTime: now, message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon", reason: "InstanceDeletionPending", status: "True", type: "Terminating" };
+  const conditions = (Array.isArray(status["conditions"]) ? status["conditions"] : []).filter(
+    (condition) => !isObject(condition) || condition["type"] !== "Terminating",
+  );
+  const terminating = {
+    lastTransitionTime: now,
+    message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    reason: "InstanceDeletionPending",
+    status: "True",
+    type: "Terminating",
+  };
   return { ...crd, status: { ...status, conditions: [...conditions, terminating] } };
 }
 
@@ -124,7 +152,8 @@ function podGrace(pod: KubeObject, asked: number | undefined): number {
   const spec = isObject(pod["spec"]) ? pod["spec"] : {};
   const phase = isObject(pod["status"]) ? pod["status"]["phase"] : undefined;
   // Nobody runs it: there is nobody to wait for.
-  if (typeof spec["nodeName"] !== "string" || spec["nodeName"] === "" || phase === "Succeeded" || phase === "Failed") return 0;
+  if (typeof spec["nodeName"] !== "string" || spec["nodeName"] === "" || phase === "Succeeded" || phase === "Failed")
+    return 0;
   const own = spec["terminationGracePeriodSeconds"];
   // `k8s.io/kubernetes pkg/registry/core/pod/strategy.go (master)`: a negative grace is the shortest.
   if (asked !== undefined && asked < 0) return 1;

@@ -4,7 +4,14 @@ import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { Catalog } from "./catalog.ts";
 import { acceptedTypes } from "./representation.ts";
 import type { ResourceDefinition } from "./schema/contract.ts";
-import { aggregatedDiscovery, type DiscoveryForm, legacyGroupOf, legacyGroups, legacyResources, legacyVersions } from "./schema/discovery.ts";
+import {
+  aggregatedDiscovery,
+  type DiscoveryForm,
+  legacyGroupOf,
+  legacyGroups,
+  legacyResources,
+  legacyVersions,
+} from "./schema/discovery.ts";
 import { openApiDocuments, type OpenApiDocuments } from "./schema/openapi.ts";
 import { jsonResponse, methodNotAllowed } from "./status.ts";
 
@@ -28,7 +35,10 @@ const version = {
 };
 
 /** Clients ask with an `@`, which is no media type: the real server answers with a dot, too. */
-const openApiV2Type = { asked: "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", answered: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" };
+const openApiV2Type = {
+  asked: "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+  answered: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+};
 /**
  * OpenAPI v2 with no definitions in it. kubectl asks for it when a file holds a List, whose items it then leaves to the
  * server to check; without any v2 document it refuses the file. Message openapi.v2.Document of google/gnostic-models
@@ -36,7 +46,23 @@ const openApiV2Type = { asked: "application/com.github.proto-openapi.spec.v2@v1.
  */
 const openApiV2 = {
   json: { swagger: "2.0", info: { title: "Kubernetes", version: "v1.32.4" }, paths: {}, definitions: {} },
-  protobuf: Uint8Array.of(0x0a, 3, ...ascii("2.0"), 0x12, 21, 0x0a, 10, ...ascii("Kubernetes"), 0x12, 7, ...ascii("v1.32.4"), 0x42, 0, 0x4a, 0),
+  protobuf: Uint8Array.of(
+    0x0a,
+    3,
+    ...ascii("2.0"),
+    0x12,
+    21,
+    0x0a,
+    10,
+    ...ascii("Kubernetes"),
+    0x12,
+    7,
+    ...ascii("v1.32.4"),
+    0x42,
+    0,
+    0x4a,
+    0,
+  ),
 };
 
 function ascii(text: string): Uint8Array {
@@ -60,7 +86,12 @@ export function apiDocuments(catalog: Catalog): ApiDocuments {
     return catalog.definitions();
   }
 
-  function tagged(request: HttpRequest, key: string, contentType: string, make: (definitions: readonly ResourceDefinition[]) => unknown): HttpResponse | undefined {
+  function tagged(
+    request: HttpRequest,
+    key: string,
+    contentType: string,
+    make: (definitions: readonly ResourceDefinition[]) => unknown,
+  ): HttpResponse | undefined {
     const served = definitions();
     let known = texts.get(key);
     if (known === undefined) {
@@ -82,7 +113,9 @@ export function apiDocuments(catalog: Catalog): ApiDocuments {
       const contentType = `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`;
       return tagged(request, `${path}|${form}`, contentType, (served) => aggregatedDiscovery(served, path, form));
     }
-    return tagged(request, `${path}|legacy`, "application/json", (served) => (path === "core" ? legacyVersions(request.headers["host"] ?? "127.0.0.1") : legacyGroups(served)));
+    return tagged(request, `${path}|legacy`, "application/json", (served) =>
+      path === "core" ? legacyVersions(request.headers["host"] ?? "127.0.0.1") : legacyGroups(served),
+    );
   }
 
   return {
@@ -90,18 +123,25 @@ export function apiDocuments(catalog: Catalog): ApiDocuments {
       if (request.method !== "GET" && request.method !== "HEAD") return methodNotAllowed().response();
       const path = rawPath.length > 1 ? rawPath.replace(/\/+$/, "") : rawPath;
       const [, root, group, groupVersion, more] = path.split("/");
-      if (healthPaths.some((one) => path === one || path.startsWith(`${one}/`))) return { status: 200, headers: { "content-type": "text/plain; charset=utf-8" }, body: "ok" };
+      if (healthPaths.some((one) => path === one || path.startsWith(`${one}/`)))
+        return { status: 200, headers: { "content-type": "text/plain; charset=utf-8" }, body: "ok" };
       if (path === "/version") return jsonResponse(200, version);
-      if (path === "/") return jsonResponse(200, { paths: ["/api", "/api/v1", "/apis", ...healthPaths, "/openapi/v3", "/version"] });
+      if (path === "/")
+        return jsonResponse(200, { paths: ["/api", "/api/v1", "/apis", ...healthPaths, "/openapi/v3", "/version"] });
       if (path === "/api") return discovery(request, "core");
       if (path === "/apis") return discovery(request, "groups");
-      if (root === "api" && group !== undefined && groupVersion === undefined) return tagged(request, path, "application/json", (served) => legacyResources(served, "", group));
+      if (root === "api" && group !== undefined && groupVersion === undefined)
+        return tagged(request, path, "application/json", (served) => legacyResources(served, "", group));
       if (root === "apis" && group !== undefined && more === undefined) {
-        return tagged(request, path, "application/json", (served) => (groupVersion === undefined ? legacyGroupOf(served, group) : legacyResources(served, group, groupVersion)));
+        return tagged(request, path, "application/json", (served) =>
+          groupVersion === undefined ? legacyGroupOf(served, group) : legacyResources(served, group, groupVersion),
+        );
       }
       if (path === "/openapi/v2") {
         const wantsProtobuf = acceptedTypes(request.headers["accept"])[0]?.type === openApiV2Type.asked;
-        return wantsProtobuf ? { status: 200, headers: { "content-type": openApiV2Type.answered }, body: openApiV2.protobuf } : jsonResponse(200, openApiV2.json);
+        return wantsProtobuf
+          ? { status: 200, headers: { "content-type": openApiV2Type.answered }, body: openApiV2.protobuf }
+          : jsonResponse(200, openApiV2.json);
       }
       if (path === "/openapi/v3" || path.startsWith("/openapi/v3/")) {
         const served = definitions();
@@ -121,7 +161,12 @@ function discoveryForm(accept: string | undefined): DiscoveryForm | "legacy" {
     if (type !== "application/json" && type !== "*/*") continue;
     if (parameters["as"] === undefined) return "legacy";
     const asked = parameters["v"];
-    if (parameters["as"] === "APIGroupDiscoveryList" && parameters["g"] === "apidiscovery.k8s.io" && (asked === "v2" || asked === "v2beta1")) return asked;
+    if (
+      parameters["as"] === "APIGroupDiscoveryList" &&
+      parameters["g"] === "apidiscovery.k8s.io" &&
+      (asked === "v2" || asked === "v2beta1")
+    )
+      return asked;
   }
   return "legacy";
 }

@@ -33,7 +33,11 @@ export interface Exchange {
 }
 
 export function keyOf(served: Served, target: Pick<ResourceTarget, "namespace" | "name">): StoreKey {
-  return { resource: served.stored, namespace: served.definition.namespaced ? target.namespace : "", name: target.name };
+  return {
+    resource: served.stored,
+    namespace: served.definition.namespaced ? target.namespace : "",
+    name: target.name,
+  };
 }
 
 /** Seconds precision, as Kubernetes writes times. */
@@ -46,6 +50,7 @@ const suffixLetters = "bcdfghjklmnpqrstvwxz2456789";
 /** Five letters that make no words: `k8s.io/apimachinery pkg/util/rand (master)`. */
 export function nameSuffix(random: Random): string {
   let suffix = "";
-  for (let length = 0; length < 5; length++) suffix += suffixLetters[Math.floor(random.next() * suffixLetters.length)] ?? "";
+  for (let length = 0; length < 5; length++)
+    suffix += suffixLetters[Math.floor(random.next() * suffixLetters.length)] ?? "";
   return suffix;
 }

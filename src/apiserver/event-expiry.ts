@@ -12,7 +12,11 @@ export function expireEvents(live: LiveObjects, clock: Clock): void {
   const expiries = new Map<string, { readonly key: StoreKey; readonly at: number }>();
   const path = (key: StoreKey) => `${key.namespace}/${key.name}`;
   const lastSeen = (event: Readonly<Record<string, unknown>>): number => {
-    const times = [isObject(event["metadata"]) ? event["metadata"]["creationTimestamp"] : undefined, event["lastTimestamp"], event["eventTime"]];
+    const times = [
+      isObject(event["metadata"]) ? event["metadata"]["creationTimestamp"] : undefined,
+      event["lastTimestamp"],
+      event["eventTime"],
+    ];
     return Math.max(0, ...times.map((time) => (typeof time === "string" ? Date.parse(time) || 0 : 0)));
   };
   const known = live.list("events").map(({ key, object }) => ({ key, at: lastSeen(object) + eventLifeMs }));

@@ -5,9 +5,19 @@ import { memoryStore } from "./memory-store.ts";
 import type { KubeObject } from "./schema/contract.ts";
 
 const key = (name: string, namespace = "n", resource = "things") => ({ resource, namespace, name });
-const object = (name: string, value = 0): KubeObject => ({ apiVersion: "v1", kind: "Thing", metadata: { name, namespace: "n" }, value });
+const object = (name: string, value = 0): KubeObject => ({
+  apiVersion: "v1",
+  kind: "Thing",
+  metadata: { name, namespace: "n" },
+  value,
+});
 
-const anyWrite = fc.record({ namespace: fc.constantFrom("m", "n"), name: fc.constantFrom("a", "b", "c", "d"), value: fc.nat(9), remove: fc.boolean() });
+const anyWrite = fc.record({
+  namespace: fc.constantFrom("m", "n"),
+  name: fc.constantFrom("a", "b", "c", "d"),
+  value: fc.nat(9),
+  remove: fc.boolean(),
+});
 
 describe("liveObjects", () => {
   test("the list at a revision is the list that there was at that revision", () => {
@@ -21,7 +31,11 @@ describe("liveObjects", () => {
           if (before === undefined) live.create(at, object(name, value));
           else if (remove) live.remove(at, before.revision, before.object);
           else live.update(at, before.revision, object(name, value));
-          then.push({ revision: live.revision(), all: live.list("things").map(({ json }) => json), one: live.list("things", "m").map(({ json }) => json) });
+          then.push({
+            revision: live.revision(),
+            all: live.list("things").map(({ json }) => json),
+            one: live.list("things", "m").map(({ json }) => json),
+          });
         }
         for (const { revision, all, one } of then) {
           const listed = live.listAt("things", undefined, revision);
@@ -52,11 +66,19 @@ describe("liveObjects", () => {
         });
         const events = live.since({ resource: "things" }, since);
         if (events === "compacted") throw new Error("nothing was compacted");
-        for (const { type, live: { key: where, json } } of events) {
+        for (const {
+          type,
+          live: { key: where, json },
+        } of events) {
           if (type === "DELETED") heard.delete(`${where.namespace}/${where.name}`);
           else heard.set(`${where.namespace}/${where.name}`, json);
         }
-        expect([...heard.values()].sort()).toEqual(live.list("things").map(({ json }) => json).sort());
+        expect([...heard.values()].sort()).toEqual(
+          live
+            .list("things")
+            .map(({ json }) => json)
+            .sort(),
+        );
       }),
     );
   });
@@ -64,7 +86,8 @@ describe("liveObjects", () => {
   test("only those who asked for a resource, namespace, name or node hear of a change", () => {
     const live = liveObjects(memoryStore());
     const heard: string[] = [];
-    const listen = (who: string, interest: Parameters<typeof live.subscribe>[0]) => live.subscribe(interest, () => heard.push(who));
+    const listen = (who: string, interest: Parameters<typeof live.subscribe>[0]) =>
+      live.subscribe(interest, () => heard.push(who));
     listen("all", { resource: "pods" });
     listen("namespace n", { resource: "pods", namespace: "n" });
     listen("namespace m", { resource: "pods", namespace: "m" });

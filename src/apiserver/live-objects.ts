@@ -29,7 +29,9 @@ export interface Interest {
   readonly nodeName?: string;
 }
 
-export type Commit = { readonly outcome: "written"; readonly live: LiveObject } | { readonly outcome: "exists" | "absent" | "changed" };
+export type Commit =
+  | { readonly outcome: "written"; readonly live: LiveObject }
+  | { readonly outcome: "exists" | "absent" | "changed" };
 
 /**
  * All objects, decoded, in memory, kept equal to the store: reads never touch the store, a write goes to the store first.
@@ -86,16 +88,16 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
     return objects;
   }
 
-  function commit(
-    type: LiveEvent["type"],
-    key: StoreKey,
-    expected: number,
-    object: KubeObject,
-  ): Commit {
+  function commit(type: LiveEvent["type"], key: StoreKey, expected: number, object: KubeObject): Commit {
     const revision = store.revision() + 1;
     const stamped = ordered(object, String(revision));
     const json = JSON.stringify(stamped);
-    const outcome = type === "ADDED" ? store.create(key, json) : type === "MODIFIED" ? store.update(key, expected, json) : store.delete(key, expected, json);
+    const outcome =
+      type === "ADDED"
+        ? store.create(key, json)
+        : type === "MODIFIED"
+          ? store.update(key, expected, json)
+          : store.delete(key, expected, json);
     if (outcome.outcome !== "written") return { outcome: outcome.outcome };
     assert(outcome.revision === revision, "the store gave another revision than the next one");
     const live: LiveObject = { key, revision, object: stamped, json };
@@ -170,7 +172,9 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
       if (revision >= store.revision()) return now;
       const events = eventsSince(revision);
       if (events === "compacted") return "compacted";
-      const undone = events.filter(({ live: { key } }) => key.resource === resource && (namespace === undefined || key.namespace === namespace));
+      const undone = events.filter(
+        ({ live: { key } }) => key.resource === resource && (namespace === undefined || key.namespace === namespace),
+      );
       if (undone.length === 0) return now;
       const then = new Map(now.map((live) => [path(live.key), live]));
       for (const event of undone.toReversed()) {
@@ -287,5 +291,10 @@ function ordered(object: KubeObject, resourceVersion: string): KubeObject {
 }
 
 function decode(stored: StoredObject): LiveObject {
-  return { key: stored.key, revision: stored.revision, object: JSON.parse(stored.value) as KubeObject, json: stored.value };
+  return {
+    key: stored.key,
+    revision: stored.revision,
+    object: JSON.parse(stored.value) as KubeObject,
+    json: stored.value,
+  };
 }

@@ -1,4 +1,11 @@
-import { compareKeys, type Store, type StoredEvent, type StoredObject, type StoreKey, type WriteOutcome } from "./store.ts";
+import {
+  compareKeys,
+  type Store,
+  type StoredEvent,
+  type StoredObject,
+  type StoreKey,
+  type WriteOutcome,
+} from "./store.ts";
 
 /** A store that forgets when the process ends: tests and the simulation. No timers, no I/O. */
 export function memoryStore(): Store {
@@ -11,7 +18,12 @@ export function memoryStore(): Store {
 
   const path = (key: StoreKey) => `${key.resource}/${key.namespace}/${key.name}`;
 
-  function write(type: StoredEvent["type"], key: StoreKey, value: string, before: StoredObject | undefined): WriteOutcome {
+  function write(
+    type: StoredEvent["type"],
+    key: StoreKey,
+    value: string,
+    before: StoredObject | undefined,
+  ): WriteOutcome {
     revision += 1;
     const previous = before === undefined ? undefined : { revision: before.revision, value: before.value };
     events.push({ type, key, revision, value, previous });

@@ -64,9 +64,16 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
         case "/nodes/status":
           return changes && name === node;
         case "/pods":
-          if (verb === "list" || verb === "watch") return fieldSelectorNode === node || (name !== "" && podsOf.get(node)?.has(`${namespace}/${name}`) === true);
+          if (verb === "list" || verb === "watch")
+            return (
+              fieldSelectorNode === node || (name !== "" && podsOf.get(node)?.has(`${namespace}/${name}`) === true)
+            );
           // A pod that is gone answers 404, so that its kubelet learns of it.
-          if (verb === "get") return podsOf.get(node)?.has(`${namespace}/${name}`) === true || live.get({ resource: "pods", namespace, name }) === undefined;
+          if (verb === "get")
+            return (
+              podsOf.get(node)?.has(`${namespace}/${name}`) === true ||
+              live.get({ resource: "pods", namespace, name }) === undefined
+            );
           // Whose pod it is, is decided by the admission below.
           return verb === "create" || verb === "delete";
         case "/pods/status":
@@ -106,8 +113,12 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
  * Why a kubelet was refused what is decided object by object, in the words of the real authorizer
  * (`k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (v1.34)`); empty for everything else.
  */
-export function nodeRefusal(node: string, { verb, group, resource, subresource, namespace, name }: AccessAttributes): string {
-  const unrelated = name === "" ? "No Object name found" : `no relationship found between node '${node}' and this object`;
+export function nodeRefusal(
+  node: string,
+  { verb, group, resource, subresource, namespace, name }: AccessAttributes,
+): string {
+  const unrelated =
+    name === "" ? "No Object name found" : `no relationship found between node '${node}' and this object`;
   const reads = verb === "get" || verb === "list" || verb === "watch";
   const readable = (): string => {
     if (!reads) return "can only read resources of this type";
@@ -136,10 +147,14 @@ export function nodeRefusal(node: string, { verb, group, resource, subresource, 
       return verb === "get" || name !== "" ? unrelated : "can only list/watch pods with spec.nodeName field selector";
     case "coordination.k8s.io/leases":
       if (reads && verb !== "get") return "can only get, create, update, patch, or delete a node lease";
-      return namespace === leaseNamespace ? "can only access node lease with the same name as the requesting node" : `can only access leases in the "${leaseNamespace}" system namespace`;
+      return namespace === leaseNamespace
+        ? "can only access node lease with the same name as the requesting node"
+        : `can only access leases in the "${leaseNamespace}" system namespace`;
     case "/nodes":
       if (subresource !== "" || !reads) return "";
-      return name === "" ? `node '${node}' cannot read all nodes, only its own Node object` : `node '${node}' cannot read '${name}', only its own Node object`;
+      return name === ""
+        ? `node '${node}' cannot read all nodes, only its own Node object`
+        : `node '${node}' cannot read '${name}', only its own Node object`;
     default:
       return "";
   }
@@ -149,7 +164,9 @@ type Needed = "configMap" | "secret" | "serviceAccount";
 
 function boundTo(pod: KubeObject): string | undefined {
   const spec = pod["spec"];
-  return isObject(spec) && typeof spec["nodeName"] === "string" && spec["nodeName"] !== "" ? spec["nodeName"] : undefined;
+  return isObject(spec) && typeof spec["nodeName"] === "string" && spec["nodeName"] !== ""
+    ? spec["nodeName"]
+    : undefined;
 }
 
 /** Names that a pod refers to. */
@@ -165,7 +182,10 @@ function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
   }
   const list = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.filter(isObject) : []);
   if (kind === "secret") for (const reference of list(spec["imagePullSecrets"])) add(reference["name"]);
-  const sources = list(spec["volumes"]).flatMap((volume) => [volume, ...(isObject(volume["projected"]) ? list(volume["projected"]["sources"]) : [])]);
+  const sources = list(spec["volumes"]).flatMap((volume) => [
+    volume,
+    ...(isObject(volume["projected"]) ? list(volume["projected"]["sources"]) : []),
+  ]);
   for (const source of sources) {
     const reference = source[kind];
     // A volume says `secretName`, a projected source says `name`.
@@ -185,7 +205,13 @@ function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
 }
 
 /** Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go (master)`. */
-const ownLabels = [/^kubernetes\.io\/(hostname|os|arch)$/, /^beta\.kubernetes\.io\/(os|arch|instance-type)$/, /^node\.kubernetes\.io\/instance-type$/, /^(failure-domain\.beta|topology)\.kubernetes\.io\/(zone|region)$/, /(^|\.)(kubelet|node)\.kubernetes\.io\//];
+const ownLabels = [
+  /^kubernetes\.io\/(hostname|os|arch)$/,
+  /^beta\.kubernetes\.io\/(os|arch|instance-type)$/,
+  /^node\.kubernetes\.io\/instance-type$/,
+  /^(failure-domain\.beta|topology)\.kubernetes\.io\/(zone|region)$/,
+  /(^|\.)(kubelet|node)\.kubernetes\.io\//,
+];
 
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
 export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
@@ -196,10 +222,17 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
       const refuse = (why: string) => forbidden(served.definition, name, why);
       switch (served.stored) {
         case "nodes": {
-          if (operation === "DELETE") return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
-          if (name !== node) return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
-          const changed = labelsChanged(before, object).filter((label) => /(^|[./])(kubernetes|k8s)\.io\//.test(label) && !ownLabels.some((own) => own.test(label)));
-          if (operation === "CREATE") return changed.length === 0 ? undefined : refuse(`is not allowed to set the following labels: ${changed.join(", ")}`);
+          if (operation === "DELETE")
+            return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
+          if (name !== node)
+            return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
+          const changed = labelsChanged(before, object).filter(
+            (label) => /(^|[./])(kubernetes|k8s)\.io\//.test(label) && !ownLabels.some((own) => own.test(label)),
+          );
+          if (operation === "CREATE")
+            return changed.length === 0
+              ? undefined
+              : refuse(`is not allowed to set the following labels: ${changed.join(", ")}`);
           if (changed.length > 0) return refuse(`is not allowed to modify labels: ${changed.join(", ")}`);
           if (subresource === "" && !equalJson(specPart(before, "taints"), specPart(object, "taints"))) {
             return refuse(`node ${JSON.stringify(node)} is not allowed to modify taints`);
@@ -209,8 +242,12 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
         case "pods": {
           if (operation === "CREATE" && subresource === "") {
             const annotations = object?.metadata.annotations ?? {};
-            if (!("kubernetes.io/config.mirror" in annotations)) return refuse(`pod does not have "kubernetes.io/config.mirror" annotation, node ${JSON.stringify(node)} can only create mirror pods`);
-            if (object !== undefined && boundTo(object) !== node) return refuse(`node ${JSON.stringify(node)} can only create pods with spec.nodeName set to itself`);
+            if (!("kubernetes.io/config.mirror" in annotations))
+              return refuse(
+                `pod does not have "kubernetes.io/config.mirror" annotation, node ${JSON.stringify(node)} can only create mirror pods`,
+              );
+            if (object !== undefined && boundTo(object) !== node)
+              return refuse(`node ${JSON.stringify(node)} can only create pods with spec.nodeName set to itself`);
             return undefined;
           }
           const pod = before ?? live.get({ resource: "pods", namespace, name })?.object;
@@ -218,25 +255,36 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
             const verb = operation === "DELETE" ? "delete" : subresource === "eviction" ? "evict" : "update status for";
             return refuse(`node ${JSON.stringify(node)} can only ${verb} pods with spec.nodeName set to itself`);
           }
-          if (subresource === "status" && !equalJson(before?.metadata.labels ?? {}, object?.metadata.labels ?? {})) return refuse(`node ${JSON.stringify(node)} cannot update labels through pod status`);
+          if (subresource === "status" && !equalJson(before?.metadata.labels ?? {}, object?.metadata.labels ?? {}))
+            return refuse(`node ${JSON.stringify(node)} cannot update labels through pod status`);
           return undefined;
         }
         case signingRequests: {
-          if (operation !== "CREATE" || subresource !== "" || !kubeletSigners.has(textAt(object, "spec", "signerName"))) return undefined;
+          if (operation !== "CREATE" || subresource !== "" || !kubeletSigners.has(textAt(object, "spec", "signerName")))
+            return undefined;
           // As Go reads a subject: of several common names the last one counts.
-          return askedBy(object)?.commonNames.at(-1) === user.name ? undefined : refuse(`can only create a node CSR with CN=${user.name}`);
+          return askedBy(object)?.commonNames.at(-1) === user.name
+            ? undefined
+            : refuse(`can only create a node CSR with CN=${user.name}`);
         }
         case "leases.coordination.k8s.io":
-          if (namespace !== leaseNamespace) return refuse(`can only access leases in the ${JSON.stringify(leaseNamespace)} system namespace`);
-          return name === node ? undefined : refuse(`can only access node lease with the same name as the requesting node`);
+          if (namespace !== leaseNamespace)
+            return refuse(`can only access leases in the ${JSON.stringify(leaseNamespace)} system namespace`);
+          return name === node
+            ? undefined
+            : refuse(`can only access node lease with the same name as the requesting node`);
         case "serviceaccounts": {
           if (subresource !== "token") return undefined;
           const spec = object?.["spec"];
           const bound = isObject(spec) && isObject(spec["boundObjectRef"]) ? spec["boundObjectRef"] : {};
-          if (bound["kind"] !== "Pod" || typeof bound["name"] !== "string") return refuse("node requested token not bound to a pod");
-          if (typeof bound["uid"] !== "string" || bound["uid"] === "") return refuse("node requested token with a pod binding without a uid");
+          if (bound["kind"] !== "Pod" || typeof bound["name"] !== "string")
+            return refuse("node requested token not bound to a pod");
+          if (typeof bound["uid"] !== "string" || bound["uid"] === "")
+            return refuse("node requested token with a pod binding without a uid");
           const pod = live.get({ resource: "pods", namespace, name: bound["name"] })?.object;
-          return pod !== undefined && boundTo(pod) === node ? undefined : refuse("node requested token bound to a pod scheduled on a different node");
+          return pod !== undefined && boundTo(pod) === node
+            ? undefined
+            : refuse("node requested token bound to a pod scheduled on a different node");
         }
         default:
           return undefined;

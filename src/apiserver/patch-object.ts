@@ -24,7 +24,9 @@ export type Patch = (object: unknown) => { readonly object: unknown } | Refusal;
 
 /** 415 for a kind of patch that the kind of object does not have. */
 export function checkPatchType({ definition }: WriteContext["served"], request: HttpRequest): Refusal | undefined {
-  const served: readonly string[] = definition.custom ? [patchTypes.json, patchTypes.merge, patchTypes.apply] : Object.values(patchTypes);
+  const served: readonly string[] = definition.custom
+    ? [patchTypes.json, patchTypes.merge, patchTypes.apply]
+    : Object.values(patchTypes);
   return served.includes(mediaType(request)) ? undefined : unsupportedMediaType(served);
 }
 
@@ -42,19 +44,27 @@ export function readPatch(context: Pick<WriteContext, "served">, request: HttpRe
   if (type === patchTypes.merge) return (object) => outcome(mergePatch(object, patch));
   return (object) => {
     const result = strategicMergePatch(object, patch, definition.schema);
-    const problem = result.verdict === "patched" ? inconvertible(rootSchema(definition.schema), result.object) : undefined;
+    const problem =
+      result.verdict === "patched" ? inconvertible(rootSchema(definition.schema), result.object) : undefined;
     return problem === undefined ? outcome(result) : unreadable(goText(patch), problem);
   };
 }
 
 function outcome(result: PatchResult): { readonly object: unknown } | Refusal {
   if (result.verdict === "patched") return result;
-  return new Refusal(result.status, result.reason, result.message, result.causes === undefined ? (result.status === 422 ? {} : undefined) : { causes: result.causes });
+  return new Refusal(
+    result.status,
+    result.reason,
+    result.message,
+    result.causes === undefined ? (result.status === 422 ? {} : undefined) : { causes: result.causes },
+  );
 }
 
 /** The patch, not the body, made of the object something that is not of its kind. */
 function unreadable(value: string, problem: string): Refusal {
-  return invalid({ group: "", kind: "" }, "", [{ reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(value)}: ${problem}` }]);
+  return invalid({ group: "", kind: "" }, "", [
+    { reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(value)}: ${problem}` },
+  ]);
 }
 
 /** PATCH of an object or its status. */
@@ -69,8 +79,16 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       if (result instanceof Refusal) return result;
       if (!isObject(result.object)) return badRequest("the patched object is no object");
       const object = checkIdentity(context, result.object);
-      if (!(object instanceof Refusal) || context.served.definition.custom || object.status.message?.includes("cannot be handled as") !== true) return object;
-      return unreadable(JSON.stringify(result.object), object.status.message.replace(/^.*? cannot be handled as an? ?\w+: /, ""));
+      if (
+        !(object instanceof Refusal) ||
+        context.served.definition.custom ||
+        object.status.message?.includes("cannot be handled as") !== true
+      )
+        return object;
+      return unreadable(
+        JSON.stringify(result.object),
+        object.status.message.replace(/^.*? cannot be handled as an? ?\w+: /, ""),
+      );
     },
     "patched",
   );
@@ -83,14 +101,21 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   if (value instanceof Refusal) return badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
   if (!isObject(value)) return badRequest("the applied configuration must be an object");
   const { apiVersion, kind } = value;
-  if (typeof apiVersion !== "string" || typeof kind !== "string" || (!served.definition.custom && (apiVersion !== served.apiVersion || kind !== served.definition.kind))) {
+  if (
+    typeof apiVersion !== "string" ||
+    typeof kind !== "string" ||
+    (!served.definition.custom && (apiVersion !== served.apiVersion || kind !== served.definition.kind))
+  ) {
     const version = typeof apiVersion === "string" ? splitApiVersion(apiVersion) : { group: "", version: "" };
-    return badRequest(`invalid object type: ${version.group}/${version.version}, Kind=${typeof kind === "string" ? kind : ""}`);
+    return badRequest(
+      `invalid object type: ${version.group}/${version.version}, Kind=${typeof kind === "string" ? kind : ""}`,
+    );
   }
   const applied = checkIdentity(context, value);
   if (applied instanceof Refusal) return applied;
   const { name } = applied.metadata;
-  if (name !== undefined && name !== target.name) return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);
+  if (name !== undefined && name !== target.name)
+    return badRequest(`the name of the object (${name}) does not match the name on the URL (${target.name})`);
   if ((applied.metadata.managedFields ?? []).length > 0) return badRequest("metadata.managedFields must be nil");
   applied.metadata.name = target.name;
   const { resourceVersion, uid } = applied.metadata;
@@ -122,7 +147,12 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   };
 
   if (engine.live.get(keyOf(served, target)) === undefined && target.subresource === "") {
-    if ((uid ?? "") !== "") return conflict(served.definition, target.name, `uid mismatch: the provided object specified uid ${uid ?? ""}, and no existing object was found`);
+    if ((uid ?? "") !== "")
+      return conflict(
+        served.definition,
+        target.name,
+        `uid mismatch: the provided object specified uid ${uid ?? ""}, and no existing object was found`,
+      );
     const denied = context.mayCreate?.();
     if (denied !== undefined) return denied;
     const object = merge(undefined);
@@ -135,11 +165,19 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   return modifyObject(
     context,
     (live) => {
-      if ((uid ?? "") !== "" && uid !== live.metadata.uid) return conflict(served.definition, target.name, `Precondition failed: UID in precondition: ${uid ?? ""}, UID in object meta: ${live.metadata.uid ?? ""}`);
+      if ((uid ?? "") !== "" && uid !== live.metadata.uid)
+        return conflict(
+          served.definition,
+          target.name,
+          `Precondition failed: UID in precondition: ${uid ?? ""}, UID in object meta: ${live.metadata.uid ?? ""}`,
+        );
       const object = merge(inVersion(live, served.apiVersion));
       if (object instanceof Refusal) return object;
       const current = (resourceVersion ?? "") === "" ? live.metadata.resourceVersion : resourceVersion;
-      return { ...object, metadata: { ...object.metadata, ...(current === undefined ? {} : { resourceVersion: current }) } };
+      return {
+        ...object,
+        metadata: { ...object.metadata, ...(current === undefined ? {} : { resourceVersion: current }) },
+      };
     },
     "applied",
   );

@@ -7,7 +7,17 @@ import { isTrue } from "./request-target.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { cloneJson, isObject } from "./schema/json-values.ts";
 import { labelSelectorMatches } from "./schema/selectors.ts";
-import { badRequest, conflict, internalError, jsonResponse, notFound, Refusal, type Status, tooManyRequests, unforeseen } from "./status.ts";
+import {
+  badRequest,
+  conflict,
+  internalError,
+  jsonResponse,
+  notFound,
+  Refusal,
+  type Status,
+  tooManyRequests,
+  unforeseen,
+} from "./status.ts";
 import { type DeleteOptions, readDeleteOptions } from "./write-options.ts";
 import { modifyObject, type WriteContext } from "./writes.ts";
 
@@ -34,14 +44,30 @@ export async function evictPod(context: WriteContext, request: HttpRequest): Pro
   const body = bodyObject(request);
   if (body instanceof Refusal) return body;
   const metadata = isObject(body["metadata"]) ? body["metadata"] : {};
-  if (metadata["name"] !== undefined && metadata["name"] !== target.name) return badRequest("name in URL does not match name in Eviction object");
+  if (metadata["name"] !== undefined && metadata["name"] !== target.name)
+    return badRequest("name in URL does not match name in Eviction object");
   const given = readDeleteOptions(isObject(body["deleteOptions"]) ? body["deleteOptions"] : undefined, target.query);
   if (given instanceof Refusal) return given;
   const options: DeleteOptions = { ...given, dryRun: given.dryRun || context.options.dryRun };
 
-  const eviction = { ...body, apiVersion: "policy/v1", kind: "Eviction", metadata: { name: target.name, namespace: target.namespace } };
+  const eviction = {
+    ...body,
+    apiVersion: "policy/v1",
+    kind: "Eviction",
+    metadata: { name: target.name, namespace: target.namespace },
+  };
   const objection = await engine.admission.validate(
-    { operation: "CREATE", served, subresource: "eviction", namespace: target.namespace, name: target.name, object: eviction, before: undefined, dryRun: options.dryRun, options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" } },
+    {
+      operation: "CREATE",
+      served,
+      subresource: "eviction",
+      namespace: target.namespace,
+      name: target.name,
+      object: eviction,
+      before: undefined,
+      dryRun: options.dryRun,
+      options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" },
+    },
     exchange,
   );
   if (objection !== undefined) return objection;
@@ -55,25 +81,48 @@ export async function evictPod(context: WriteContext, request: HttpRequest): Pro
       if (attempt === raceAttempts) return tooManyRequests("couldn't update PodDisruptionBudget due to conflicts", 10);
       continue;
     }
-    const deleted = await deleteObject(engine, exchange, served, target, { ...options, uid: options.uid ?? live.object.metadata.uid });
+    const deleted = await deleteObject(engine, exchange, served, target, {
+      ...options,
+      uid: options.uid ?? live.object.metadata.uid,
+    });
     return deleted instanceof Refusal ? deleted : jsonResponse(201, done);
   }
 }
 
 /** Takes one allowed disruption from the budget that covers the pod, if one does. */
-function takeBudget({ engine, target }: WriteContext, pod: KubeObject, options: DeleteOptions): "free" | "raced" | Refusal {
+function takeBudget(
+  { engine, target }: WriteContext,
+  pod: KubeObject,
+  options: DeleteOptions,
+): "free" | "raced" | Refusal {
   const phase = statusOf(pod)["phase"];
-  if (pod.metadata.deletionTimestamp !== undefined || phase === "Succeeded" || phase === "Failed" || phase === "Pending") return "free";
+  if (
+    pod.metadata.deletionTimestamp !== undefined ||
+    phase === "Succeeded" ||
+    phase === "Failed" ||
+    phase === "Pending"
+  )
+    return "free";
   const covering = engine.live
     .list("poddisruptionbudgets.policy", target.namespace)
-    .filter(({ object }) => isObject(object["spec"]) && labelSelectorMatches(object["spec"]["selector"], pod.metadata.labels));
+    .filter(
+      ({ object }) => isObject(object["spec"]) && labelSelectorMatches(object["spec"]["selector"], pod.metadata.labels),
+    );
   const [budget] = covering;
   if (budget === undefined) return "free";
-  if (covering.length > 1) return internalError("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
+  if (covering.length > 1)
+    return internalError(
+      "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+    );
   return spend(engine, budget, pod, options);
 }
 
-function spend(engine: WriteContext["engine"], budget: LiveObject, pod: KubeObject, options: DeleteOptions): "free" | "raced" | Refusal {
+function spend(
+  engine: WriteContext["engine"],
+  budget: LiveObject,
+  pod: KubeObject,
+  options: DeleteOptions,
+): "free" | "raced" | Refusal {
   const after = cloneJson(budget.object);
   const name = after.metadata.name ?? "";
   const spec = isObject(after["spec"]) ? after["spec"] : {};
@@ -86,13 +135,23 @@ function spend(engine: WriteContext["engine"], budget: LiveObject, pod: KubeObje
     if (figure("currentHealthy") >= figure("desiredHealthy") && figure("desiredHealthy") > 0) return "free";
   }
   if (figure("observedGeneration") < (after.metadata.generation ?? 0)) {
-    return tooManyRequests(wouldViolate, 10, [{ reason: "DisruptionBudget", message: `The disruption budget ${name} is still being processed by the server.` }]);
+    return tooManyRequests(wouldViolate, 10, [
+      { reason: "DisruptionBudget", message: `The disruption budget ${name} is still being processed by the server.` },
+    ]);
   }
   const disrupted = isObject(status["disruptedPods"]) ? status["disruptedPods"] : {};
-  if (Object.keys(disrupted).length > disruptedPodsLimit) return new Refusal(403, "Forbidden", "pod disruption budget controller is not running: too many pods in disruption");
+  if (Object.keys(disrupted).length > disruptedPodsLimit)
+    return new Refusal(
+      403,
+      "Forbidden",
+      "pod disruption budget controller is not running: too many pods in disruption",
+    );
   if (figure("disruptionsAllowed") <= 0) {
     return tooManyRequests(wouldViolate, 0, [
-      { reason: "DisruptionBudget", message: `The disruption budget ${name} needs ${figure("desiredHealthy")} healthy pods and has ${figure("currentHealthy")} currently` },
+      {
+        reason: "DisruptionBudget",
+        message: `The disruption budget ${name} needs ${figure("desiredHealthy")} healthy pods and has ${figure("currentHealthy")} currently`,
+      },
     ]);
   }
   if (options.dryRun) return "free";
@@ -108,7 +167,12 @@ function statusOf(object: KubeObject): Record<string, unknown> {
 
 function isReady(pod: KubeObject): boolean {
   const { conditions } = statusOf(pod);
-  return Array.isArray(conditions) && conditions.some((condition) => isObject(condition) && condition["type"] === "Ready" && condition["status"] === "True");
+  return (
+    Array.isArray(conditions) &&
+    conditions.some(
+      (condition) => isObject(condition) && condition["type"] === "Ready" && condition["status"] === "True",
+    )
+  );
 }
 
 /** POST …/pods/x/binding: gives a pod its node, once. */
@@ -118,7 +182,11 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
   if (body instanceof Refusal) return body;
   const to = isObject(body["target"]) ? body["target"] : {};
   const node = to["name"];
-  if (typeof node !== "string" || node === "" || (to["kind"] !== undefined && to["kind"] !== "Node" && to["kind"] !== "")) {
+  if (
+    typeof node !== "string" ||
+    node === "" ||
+    (to["kind"] !== undefined && to["kind"] !== "Node" && to["kind"] !== "")
+  ) {
     return unforeseen("target.name: Required value");
   }
   const written = await modifyObject(
@@ -126,12 +194,25 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
     (pod) => {
       const spec = isObject(pod["spec"]) ? pod["spec"] : {};
       const refuse = (why: string) => conflict({ group: "", plural: "pods/binding" }, target.name, why);
-      if (pod.metadata.deletionTimestamp !== undefined) return refuse(`pod ${target.name} is being deleted, cannot be assigned to a host`);
-      if (typeof spec["nodeName"] === "string" && spec["nodeName"] !== "") return refuse(`pod ${target.name} is already assigned to node ${JSON.stringify(spec["nodeName"])}`);
+      if (pod.metadata.deletionTimestamp !== undefined)
+        return refuse(`pod ${target.name} is being deleted, cannot be assigned to a host`);
+      if (typeof spec["nodeName"] === "string" && spec["nodeName"] !== "")
+        return refuse(`pod ${target.name} is already assigned to node ${JSON.stringify(spec["nodeName"])}`);
       const status = statusOf(pod);
-      const conditions = (Array.isArray(status["conditions"]) ? status["conditions"] : []).filter((condition) => !isObject(condition) || condition["type"] !== "PodScheduled");
-      const scheduled = { type: "PodScheduled", status: "True", lastProbeTime: null, lastTransitionTime: timestamp(engine.clock.now()) };
-      return { ...pod, spec: { ...spec, nodeName: node }, status: { ...status, conditions: [...conditions, scheduled] } };
+      const conditions = (Array.isArray(status["conditions"]) ? status["conditions"] : []).filter(
+        (condition) => !isObject(condition) || condition["type"] !== "PodScheduled",
+      );
+      const scheduled = {
+        type: "PodScheduled",
+        status: "True",
+        lastProbeTime: null,
+        lastTransitionTime: timestamp(engine.clock.now()),
+      };
+      return {
+        ...pod,
+        spec: { ...spec, nodeName: node },
+        status: { ...status, conditions: [...conditions, scheduled] },
+      };
     },
     "patched",
   );
@@ -144,7 +225,8 @@ export async function podLog(context: WriteContext, source: LogSource | undefine
   const pod = engine.live.get({ resource: "pods", namespace: target.namespace, name: target.name })?.object;
   if (pod === undefined) return notFound(served.definition, target.name);
   const spec = isObject(pod["spec"]) ? pod["spec"] : {};
-  const names = (field: string) => (Array.isArray(spec[field]) ? spec[field].filter(isObject).map((container) => String(container["name"])) : []);
+  const names = (field: string) =>
+    Array.isArray(spec[field]) ? spec[field].filter(isObject).map((container) => String(container["name"])) : [];
   const containers = names("containers");
   const initial = names("initContainers");
   let container = target.query.get("container") ?? "";
@@ -152,7 +234,9 @@ export async function podLog(context: WriteContext, source: LogSource | undefine
     const [only] = containers;
     if (containers.length !== 1 || only === undefined) {
       const also = initial.length > 0 ? ` or one of the init containers: [${initial.join(" ")}]` : "";
-      return badRequest(`a container name must be specified for pod ${target.name}, choose one of: [${containers.join(" ")}]${also}`);
+      return badRequest(
+        `a container name must be specified for pod ${target.name}, choose one of: [${containers.join(" ")}]${also}`,
+      );
     }
     container = only;
   } else if (!containers.includes(container) && !initial.includes(container)) {
@@ -163,7 +247,7 @@ export async function podLog(context: WriteContext, source: LogSource | undefine
   if (nodeName === "" || source === undefined) return empty;
   const query = new URLSearchParams(target.query);
   query.set("container", container);
-  if (isTrue(query.get("follow")) && query.has("limitBytes") && Number(query.get("limitBytes")) <= 0) return badRequest("limitBytes must be positive");
+  if (isTrue(query.get("follow")) && query.has("limitBytes") && Number(query.get("limitBytes")) <= 0)
+    return badRequest("limitBytes must be positive");
   return source({ namespace: target.namespace, pod: target.name, container, nodeName, query }, exchange.signal);
 }
-

@@ -55,7 +55,13 @@ export function rbacIndex(live: LiveObjects): RbacIndex {
     const role = live.get({ resource: resources.clusterRoles, namespace: "", name })?.object;
     if (role === undefined) return [];
     if (!isObject(role["aggregationRule"])) return policyRules(role);
-    return [...policyRules(role), ...aggregateRules(role, live.list(resources.clusterRoles).map(({ object }) => object))];
+    return [
+      ...policyRules(role),
+      ...aggregateRules(
+        role,
+        live.list(resources.clusterRoles).map(({ object }) => object),
+      ),
+    ];
   }
 
   return {
@@ -67,7 +73,8 @@ export function rbacIndex(live: LiveObjects): RbacIndex {
       const subjects = [`user:${user.name}`, ...user.groups.map((one) => `group:${one}`)];
       const found = new Set<KubeObject>();
       for (const scope of namespace === "" ? [""] : ["", namespace]) {
-        for (const subject of subjects) for (const binding of bindings.get(`${scope}|${subject}`) ?? []) found.add(binding);
+        for (const subject of subjects)
+          for (const binding of bindings.get(`${scope}|${subject}`) ?? []) found.add(binding);
       }
       const rules = [...found].flatMap(rulesOfRole);
       if (answers.size >= answerLimit) answers.clear();

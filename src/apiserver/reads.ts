@@ -13,7 +13,12 @@ import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unfo
 import { defaultBacklog, WatchStream } from "./watch-stream.ts";
 
 /** GET of one object. */
-export function getObject(engine: Engine, served: Served, target: ResourceTarget, request: HttpRequest): HttpResponse | Refusal {
+export function getObject(
+  engine: Engine,
+  served: Served,
+  target: ResourceTarget,
+  request: HttpRequest,
+): HttpResponse | Refusal {
   const format = negotiate(request.headers["accept"], target.query);
   if (format instanceof Refusal) return format;
   const live = engine.live.get(keyOf(served, target));
@@ -43,7 +48,8 @@ export function selectionOf(served: Served, target: ResourceTarget): Selection |
   const requires = fields?.requires ?? {};
   // A watch of one name: `GET …/pods/x?watch=true`
   const name = target.name === "" ? requires["metadata.name"] : target.name;
-  const namespace = target.namespace !== "" ? target.namespace : definition.namespaced ? requires["metadata.namespace"] : "";
+  const namespace =
+    target.namespace !== "" ? target.namespace : definition.namespaced ? requires["metadata.namespace"] : "";
   const nodeName = requires["spec.nodeName"];
   return {
     everything: labels === undefined && fields === undefined && target.name === "",
@@ -63,7 +69,12 @@ export function selectionOf(served: Served, target: ResourceTarget): Selection |
 }
 
 /** LIST, with pages that all show the same moment. */
-export function listObjects(engine: Engine, served: Served, target: ResourceTarget, request: HttpRequest): HttpResponse | Refusal {
+export function listObjects(
+  engine: Engine,
+  served: Served,
+  target: ResourceTarget,
+  request: HttpRequest,
+): HttpResponse | Refusal {
   const { query } = target;
   const format = negotiate(request.headers["accept"], query);
   if (format instanceof Refusal) return format;
@@ -73,31 +84,50 @@ export function listObjects(engine: Engine, served: Served, target: ResourceTarg
   if (asked instanceof Refusal) return badRequest(`invalid resource version: ${asked.status.message ?? ""}`);
   const match = query.get("resourceVersionMatch");
   const problems = [
-    ...(match !== null && asked === undefined ? [forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")] : []),
-    ...(match === "Exact" && asked === 0 ? [forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')] : []),
-    ...(query.get("sendInitialEvents") === null ? [] : [forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]),
+    ...(match !== null && asked === undefined
+      ? [forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")]
+      : []),
+    ...(match === "Exact" && asked === 0
+      ? [forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')]
+      : []),
+    ...(query.get("sendInitialEvents") === null
+      ? []
+      : [forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]),
   ];
   if (problems.length > 0) return invalid({ group: "meta.k8s.io", kind: "ListOptions" }, "", problems);
-  if (match !== null && match !== "Exact" && match !== "NotOlderThan") return invalidListOptions("resourceVersionMatch", "FieldValueNotSupported", `Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`);
+  if (match !== null && match !== "Exact" && match !== "NotOlderThan")
+    return invalidListOptions(
+      "resourceVersionMatch",
+      "FieldValueNotSupported",
+      `Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`,
+    );
 
   const asksFor = Number(query.get("limit") ?? 0);
-  if (!Number.isSafeInteger(asksFor) || asksFor < 0) return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
+  if (!Number.isSafeInteger(asksFor) || asksFor < 0)
+    return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
   // One object that is named is read alone, and nothing follows it: `k8s.io/apiserver pkg/registry/generic/registry/store.go (v0.34)` ListPredicate.
-  const limit = selection.interest.name !== undefined && (target.namespace !== "" || !served.definition.namespaced) ? 0 : asksFor;
+  const limit =
+    selection.interest.name !== undefined && (target.namespace !== "" || !served.definition.namespaced) ? 0 : asksFor;
   const token = query.get("continue") ?? "";
   const from = token === "" ? undefined : readContinue(token);
   if (from instanceof Refusal) return from;
-  if (from !== undefined && asked !== undefined && asked !== 0) return badRequest("specifying resource version is not allowed when using continue");
+  if (from !== undefined && asked !== undefined && asked !== 0)
+    return badRequest("specifying resource version is not allowed when using continue");
 
   const current = engine.live.revision();
   if (asked !== undefined && asked > current) return tooLargeRevision(asked, current);
   const exact = from?.revision ?? (match === "Exact" && asked !== undefined ? asked : undefined);
   const namespace = served.definition.namespaced && target.namespace !== "" ? target.namespace : undefined;
-  const all = exact === undefined ? engine.live.list(served.stored, namespace) : engine.live.listAt(served.stored, namespace, exact);
+  const all =
+    exact === undefined
+      ? engine.live.list(served.stored, namespace)
+      : engine.live.listAt(served.stored, namespace, exact);
   if (all === "compacted") {
     return from === undefined
       ? expired(`The resourceVersion for the provided list is too old.`)
-      : expired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.");
+      : expired(
+          "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
+        );
   }
   const revision = exact ?? current;
 
@@ -119,7 +149,9 @@ export function listObjects(engine: Engine, served: Served, target: ResourceTarg
   }
   const metadata = {
     resourceVersion: String(revision),
-    ...(more && last !== undefined ? { continue: writeContinue(revision, `${last.key.namespace}/${last.key.name}`) } : {}),
+    ...(more && last !== undefined
+      ? { continue: writeContinue(revision, `${last.key.namespace}/${last.key.name}`) }
+      : {}),
     ...(more && selection.everything ? { remainingItemCount: all.length - passed + 1 } : {}),
   };
   return objectResponse(200, engine.show.list(served, items, metadata, format), format);
@@ -135,7 +167,10 @@ function invalidListOptions(field: string, reason: string, message: string): Ref
 
 function revisionOf(text: string | null): number | undefined | Refusal {
   if (text === null || text === "") return undefined;
-  if (!/^\d{1,15}$/.test(text)) return badRequest(`resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
+  if (!/^\d{1,15}$/.test(text))
+    return badRequest(
+      `resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+    );
   return Number(text);
 }
 
@@ -162,7 +197,13 @@ const bookmarkEveryMs = 60_000;
 const defaultWatchSeconds = 1_800;
 
 /** WATCH: from a revision, or from the objects that there are. */
-export function watchObjects(engine: Engine, served: Served, target: ResourceTarget, request: HttpRequest, signal: AbortSignal): HttpResponse | Refusal {
+export function watchObjects(
+  engine: Engine,
+  served: Served,
+  target: ResourceTarget,
+  request: HttpRequest,
+  signal: AbortSignal,
+): HttpResponse | Refusal {
   const { query } = target;
   const format = negotiate(request.headers["accept"], query);
   if (format instanceof Refusal) return format;
@@ -173,17 +214,26 @@ export function watchObjects(engine: Engine, served: Served, target: ResourceTar
   const bookmarks = isTrue(query.get("allowWatchBookmarks"));
   const sendInitial = query.get("sendInitialEvents");
   if (sendInitial !== null && query.get("resourceVersionMatch") !== "NotOlderThan") {
-    return invalidListOptions("resourceVersionMatch", "FieldValueForbidden", "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    return invalidListOptions(
+      "resourceVersionMatch",
+      "FieldValueForbidden",
+      "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+    );
   }
   const timeoutSeconds = Number(query.get("timeoutSeconds") ?? 0);
-  if (!Number.isFinite(timeoutSeconds) || timeoutSeconds < 0) return badRequest(`invalid timeoutSeconds: ${query.get("timeoutSeconds") ?? ""}`);
+  if (!Number.isFinite(timeoutSeconds) || timeoutSeconds < 0)
+    return badRequest(`invalid timeoutSeconds: ${query.get("timeoutSeconds") ?? ""}`);
 
   const cancels: (() => void)[] = [];
   const stream = new WatchStream(engine.watchBacklog ?? defaultBacklog, () => {
     engine.watches.delete(stream);
     for (const cancel of cancels) cancel();
   });
-  const answer: HttpResponse = { status: 200, headers: { "content-type": contentType({ ...format, encoding: "json" }), "cache-control": "no-cache, private" }, body: stream };
+  const answer: HttpResponse = {
+    status: 200,
+    headers: { "content-type": contentType({ ...format, encoding: "json" }), "cache-control": "no-cache, private" },
+    body: stream,
+  };
 
   const encoding = `${served.apiVersion}|${format.as}|${format.rowObject}`;
   const send = (event: LiveEvent): string => {
@@ -210,7 +260,9 @@ export function watchObjects(engine: Engine, served: Served, target: ResourceTar
     }
     stream.begin(initial);
     if (sendInitial !== null && bookmarks) {
-      stream.begin(`{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`);
+      stream.begin(
+        `{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`,
+      );
     }
   } else {
     const missed = engine.live.since(selection.interest, asked ?? engine.live.revision());
@@ -234,7 +286,8 @@ export function watchObjects(engine: Engine, served: Served, target: ResourceTar
     }),
   );
   const seconds = timeoutSeconds > 0 ? timeoutSeconds : defaultWatchSeconds * (1 + engine.random.next());
-  const bookmark = () => stream.push(`{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format)}}\n`);
+  const bookmark = () =>
+    stream.push(`{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format)}}\n`);
   cancels.push(
     engine.clock.after(seconds * 1_000, () => {
       if (bookmarks) bookmark();
@@ -267,6 +320,9 @@ function encodedOnce(event: LiveEvent, key: string, encode: () => string): strin
 
 function leaving(event: LiveEvent): Pick<LiveObject, "object" | "json"> {
   if (event.type === "DELETED" || event.previous === undefined) return event.live;
-  const object = { ...event.previous.object, metadata: { ...event.previous.object.metadata, resourceVersion: String(event.live.revision) } };
+  const object = {
+    ...event.previous.object,
+    metadata: { ...event.previous.object.metadata, resourceVersion: String(event.live.revision) },
+  };
   return { object, json: JSON.stringify(object) };
 }

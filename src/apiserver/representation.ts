@@ -41,7 +41,12 @@ const servedTypes = ["application/json", "application/yaml"];
 /** Chooses the first form of the Accept header that this server has. */
 export function negotiate(accept: string | undefined, query: URLSearchParams): Format | Refusal {
   for (const { type, parameters } of acceptedTypes(accept)) {
-    const encoding = type === "application/yaml" ? "yaml" : ["application/json", "*/*", "application/*"].includes(type) ? "json" : undefined;
+    const encoding =
+      type === "application/yaml"
+        ? "yaml"
+        : ["application/json", "*/*", "application/*"].includes(type)
+          ? "json"
+          : undefined;
     if (encoding === undefined) continue;
     const as = parameters["as"];
     if (as === undefined) return { ...plain, encoding };
@@ -50,7 +55,8 @@ export function negotiate(accept: string | undefined, query: URLSearchParams): F
       const wanted = query.get("includeObject");
       return { as: "table", encoding, rowObject: wanted === "None" || wanted === "Object" ? wanted : "Metadata" };
     }
-    if (as === "PartialObjectMetadata" || as === "PartialObjectMetadataList") return { ...plain, as: "metadata", encoding };
+    if (as === "PartialObjectMetadata" || as === "PartialObjectMetadataList")
+      return { ...plain, as: "metadata", encoding };
   }
   return notAcceptable(servedTypes);
 }
@@ -78,12 +84,20 @@ export function representation(now: () => number): Representation {
     const shown = inVersion(object, served.apiVersion);
     return {
       cells: served.definition.table.row(shown, now()),
-      ...(format.rowObject === "None" ? { object: null } : { object: format.rowObject === "Object" ? shown : asMetadata(object) }),
+      ...(format.rowObject === "None"
+        ? { object: null }
+        : { object: format.rowObject === "Object" ? shown : asMetadata(object) }),
     };
   }
 
   function table(served: Served, rows: readonly unknown[], metadata: unknown) {
-    return { kind: "Table", apiVersion: "meta.k8s.io/v1", metadata, columnDefinitions: served.definition.table.columns, rows };
+    return {
+      kind: "Table",
+      apiVersion: "meta.k8s.io/v1",
+      metadata,
+      columnDefinitions: served.definition.table.columns,
+      rows,
+    };
   }
 
   function json(served: Served, live: Pick<LiveObject, "object" | "json">): string {
@@ -109,7 +123,12 @@ export function representation(now: () => number): Representation {
     object(served, live, format) {
       switch (format.as) {
         case "table":
-          return text(table(served, [row(served, live.object, format)], { resourceVersion: live.object.metadata.resourceVersion ?? "" }), format);
+          return text(
+            table(served, [row(served, live.object, format)], {
+              resourceVersion: live.object.metadata.resourceVersion ?? "",
+            }),
+            format,
+          );
         case "metadata":
           return text(asMetadata(live.object), format);
         case "object":
@@ -120,22 +139,47 @@ export function representation(now: () => number): Representation {
       const { definition, apiVersion } = served;
       switch (format.as) {
         case "table":
-          return text(table(served, items.map((live) => row(served, live.object, format)), metadata), format);
+          return text(
+            table(
+              served,
+              items.map((live) => row(served, live.object, format)),
+              metadata,
+            ),
+            format,
+          );
         case "metadata":
-          return text({ kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1", metadata, items: items.map((live) => asMetadata(live.object)) }, format);
+          return text(
+            {
+              kind: "PartialObjectMetadataList",
+              apiVersion: "meta.k8s.io/v1",
+              metadata,
+              items: items.map((live) => asMetadata(live.object)),
+            },
+            format,
+          );
         case "object": {
           // Lists of custom objects are written without Go's types, and name a token that there is not.
-          const head = { kind: definition.listKind, apiVersion, metadata: definition.custom ? { continue: "", ...metadata } : metadata };
-          if (format.encoding === "yaml") return stringify({ ...head, items: items.map((live) => JSON.parse(item(served, live)) as unknown) });
+          const head = {
+            kind: definition.listKind,
+            apiVersion,
+            metadata: definition.custom ? { continue: "", ...metadata } : metadata,
+          };
+          if (format.encoding === "yaml")
+            return stringify({ ...head, items: items.map((live) => JSON.parse(item(served, live)) as unknown) });
           // Objects are kept encoded: a list is their concatenation.
           return `${JSON.stringify(head).slice(0, -1)},"items":[${items.map((live) => item(served, live)).join(",")}]}`;
         }
       }
     },
     bookmark(served, revision, format, annotations) {
-      const metadata = { resourceVersion: String(revision), creationTimestamp: null, ...(annotations === undefined ? {} : { annotations }) };
+      const metadata = {
+        resourceVersion: String(revision),
+        creationTimestamp: null,
+        ...(annotations === undefined ? {} : { annotations }),
+      };
       const object = { kind: served.definition.kind, apiVersion: served.apiVersion, metadata };
-      if (format.as === "metadata") return JSON.stringify({ ...object, kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" });
+      if (format.as === "metadata")
+        return JSON.stringify({ ...object, kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" });
       return JSON.stringify(format.as === "table" ? table(served, [], { resourceVersion: String(revision) }) : object);
     },
   };
@@ -147,5 +191,9 @@ export function contentType(format: Format): string {
 
 /** One object as an answer. */
 export function objectResponse(status: number, text: string, format: Format): HttpResponse {
-  return { status, headers: { "content-type": contentType(format) }, body: format.encoding === "yaml" ? text : `${text}\n` };
+  return {
+    status,
+    headers: { "content-type": contentType(format) },
+    body: format.encoding === "yaml" ? text : `${text}\n`,
+  };
 }

@@ -17,7 +17,9 @@ export function bodyBytes(request: HttpRequest): number {
 
 function utf8Length(text: string): number {
   // A string of n units has n to 3n bytes: encode only where that leaves a doubt.
-  return text.length * 3 <= bodyLimitBytes || text.length > bodyLimitBytes ? text.length : new TextEncoder().encode(text).byteLength;
+  return text.length * 3 <= bodyLimitBytes || text.length > bodyLimitBytes
+    ? text.length
+    : new TextEncoder().encode(text).byteLength;
 }
 
 /** The body as text. */
@@ -36,16 +38,26 @@ export function bodyObject(request: HttpRequest, kind = "object"): Record<string
   if (bodyBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
   const type = mediaType(request);
   if (type === "application/vnd.kubernetes.protobuf") {
-    const decoded = decodeProtobuf(typeof request.body === "string" || request.body === undefined ? new TextEncoder().encode(request.body ?? "") : request.body);
+    const decoded = decodeProtobuf(
+      typeof request.body === "string" || request.body === undefined
+        ? new TextEncoder().encode(request.body ?? "")
+        : request.body,
+    );
     return decoded.verdict === "decoded" ? { ...decoded.object } : badRequest(decoded.message);
   }
   if (type !== "" && !objectTypes.includes(type)) return unsupportedMediaType(objectTypes);
-  const unrecognised = (why: string) => badRequest(`the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why}`);
+  const unrecognised = (why: string) =>
+    badRequest(
+      `the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why}`,
+    );
   const value = parseText(bodyText(request), type === "application/yaml" ? "yaml" : "json");
   if (value instanceof Refusal) return unrecognised(value.status.message ?? "");
   if (!isObject(value)) return unrecognised("it is no object");
   for (const field of ["apiVersion", "kind"]) {
-    if (field in value && typeof value[field] !== "string") return unrecognised(`json: cannot unmarshal ${typeof value[field]} into Go struct field .${field} of type string`);
+    if (field in value && typeof value[field] !== "string")
+      return unrecognised(
+        `json: cannot unmarshal ${typeof value[field]} into Go struct field .${field} of type string`,
+      );
   }
   return value;
 }
@@ -54,7 +66,9 @@ export function bodyObject(request: HttpRequest, kind = "object"): Record<string
 export function parseText(text: string, language: "json" | "yaml"): unknown {
   try {
     // Aliases can blow a small text up to a huge value; warnings would go to the console.
-    return language === "json" ? (JSON.parse(text) as unknown) : (parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown);
+    return language === "json"
+      ? (JSON.parse(text) as unknown)
+      : (parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown);
   } catch (error) {
     return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -83,7 +97,10 @@ function duplicatesOf(text: string): readonly string[] {
     switch (token) {
       case "{":
       case "[": {
-        const path = level === undefined ? "" : `${level.path}${level.seen === undefined ? `[${level.index}]` : level.path === "" ? level.step : `.${level.step}`}`;
+        const path =
+          level === undefined
+            ? ""
+            : `${level.path}${level.seen === undefined ? `[${level.index}]` : level.path === "" ? level.step : `.${level.step}`}`;
         levels.push({ seen: token === "{" ? new Set() : undefined, path, step: "", index: 0 });
         expectsKey = token === "{";
         break;

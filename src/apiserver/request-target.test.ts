@@ -27,7 +27,9 @@ describe("parseTarget", () => {
     else if (parsed.form === "path") expect(`path ${parsed.path}`).toBe(is);
     else {
       const where = parsed.namespace === "" && parsed.name === "" ? "" : ` ${parsed.namespace}/${parsed.name}`;
-      expect(`${parsed.verb} ${parsed.group}/${parsed.version} ${parsed.resource}${parsed.subresource === "" ? "" : `/${parsed.subresource}`}${where}`).toBe(is);
+      expect(
+        `${parsed.verb} ${parsed.group}/${parsed.version} ${parsed.resource}${parsed.subresource === "" ? "" : `/${parsed.subresource}`}${where}`,
+      ).toBe(is);
     }
   });
 });

@@ -13,7 +13,12 @@ export interface ReviewDependencies {
   readonly authentication: Pick<AuthenticationOptions, "tokens" | "staticTokens">;
 }
 
-type Review = (body: Readonly<Record<string, unknown>>, user: UserInfo, namespace: string, dependencies: ReviewDependencies) => Readonly<Record<string, unknown>> | Refusal;
+type Review = (
+  body: Readonly<Record<string, unknown>>,
+  user: UserInfo,
+  namespace: string,
+  dependencies: ReviewDependencies,
+) => Readonly<Record<string, unknown>> | Refusal;
 
 /** Questions that are asked by creating an object that is never stored: what the status says, by resource. */
 export const reviews: Readonly<Record<string, Review>> = {
@@ -21,7 +26,8 @@ export const reviews: Readonly<Record<string, Review>> = {
 
   "tokenreviews.authentication.k8s.io"(body, _user, _namespace, { authentication }) {
     const spec = part(body, "spec");
-    if (typeof spec["token"] !== "string" || spec["token"] === "") return badRequest("token is required for TokenReview in authentication");
+    if (typeof spec["token"] !== "string" || spec["token"] === "")
+      return badRequest("token is required for TokenReview in authentication");
     const audiences = texts(spec["audiences"]);
     const found = userOfToken(spec["token"], audiences, authentication);
     if (found === undefined) return { user: {}, error: "invalid bearer token" };
@@ -29,15 +35,25 @@ export const reviews: Readonly<Record<string, Review>> = {
     return { authenticated: true, user: userInfo(found.user), ...(accepted.length > 0 ? { audiences: accepted } : {}) };
   },
 
-  "selfsubjectaccessreviews.authorization.k8s.io": (body, user, _namespace, { authorizer }) => access(part(body, "spec"), user, authorizer),
+  "selfsubjectaccessreviews.authorization.k8s.io": (body, user, _namespace, { authorizer }) =>
+    access(part(body, "spec"), user, authorizer),
 
-  "subjectaccessreviews.authorization.k8s.io": (body, _user, _namespace, { authorizer }) => ofSubject(part(body, "spec"), authorizer),
+  "subjectaccessreviews.authorization.k8s.io": (body, _user, _namespace, { authorizer }) =>
+    ofSubject(part(body, "spec"), authorizer),
 
   "localsubjectaccessreviews.authorization.k8s.io"(body, _user, namespace, { authorizer }) {
     const spec = part(body, "spec");
     const asked = part(spec, "resourceAttributes")["namespace"] ?? namespace;
-    if (spec["nonResourceAttributes"] !== undefined) return refused(invalid("spec.nonResourceAttributes", asGo(spec["nonResourceAttributes"]), "disallowed on this kind of request"));
-    if (asked !== namespace) return refused(invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"));
+    if (spec["nonResourceAttributes"] !== undefined)
+      return refused(
+        invalid(
+          "spec.nonResourceAttributes",
+          asGo(spec["nonResourceAttributes"]),
+          "disallowed on this kind of request",
+        ),
+      );
+    if (asked !== namespace)
+      return refused(invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"));
     return ofSubject({ ...spec, resourceAttributes: { ...part(spec, "resourceAttributes"), namespace } }, authorizer);
   },
 
@@ -54,23 +70,42 @@ export const reviews: Readonly<Record<string, Review>> = {
 const refused = (error: FieldError): Refusal => invalidObject({ group: "authorization.k8s.io", kind: "" }, "", [error]);
 
 /** As the real server prints its own struct. */
-const asGo = (attributes: unknown): unknown => (isObject(attributes) ? { Path: attributes["path"] ?? "", Verb: attributes["verb"] ?? "" } : attributes);
+const asGo = (attributes: unknown): unknown =>
+  isObject(attributes) ? { Path: attributes["path"] ?? "", Verb: attributes["verb"] ?? "" } : attributes;
 
-function ofSubject(spec: Readonly<Record<string, unknown>>, authorizer: Authorizer): Readonly<Record<string, unknown>> | Refusal {
+function ofSubject(
+  spec: Readonly<Record<string, unknown>>,
+  authorizer: Authorizer,
+): Readonly<Record<string, unknown>> | Refusal {
   const name = typeof spec["user"] === "string" ? spec["user"] : "";
   const groups = texts(spec["groups"]);
-  if (name === "" && groups.length === 0) return refused(invalid("spec.user", "", "at least one of user or group must be specified"));
+  if (name === "" && groups.length === 0)
+    return refused(invalid("spec.user", "", "at least one of user or group must be specified"));
   const extra: Record<string, readonly string[]> = {};
   for (const [key, value] of Object.entries(part(spec, "extra"))) extra[key] = texts(value);
   return access(spec, { name, groups, ...(Object.keys(extra).length > 0 ? { extra } : {}) }, authorizer);
 }
 
-function access(spec: Readonly<Record<string, unknown>>, user: UserInfo, authorizer: Authorizer): Readonly<Record<string, unknown>> | Refusal {
+function access(
+  spec: Readonly<Record<string, unknown>>,
+  user: UserInfo,
+  authorizer: Authorizer,
+): Readonly<Record<string, unknown>> | Refusal {
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   const resource = spec["resourceAttributes"];
   const path = spec["nonResourceAttributes"];
-  if (isObject(resource) && isObject(path)) return refused(invalid("spec.nonResourceAttributes", asGo(path), "cannot be specified in combination with resourceAttributes"));
-  if (!isObject(resource) && !isObject(path)) return refused(invalid("spec.resourceAttributes", null, "exactly one of nonResourceAttributes or resourceAttributes must be specified"));
+  if (isObject(resource) && isObject(path))
+    return refused(
+      invalid("spec.nonResourceAttributes", asGo(path), "cannot be specified in combination with resourceAttributes"),
+    );
+  if (!isObject(resource) && !isObject(path))
+    return refused(
+      invalid(
+        "spec.resourceAttributes",
+        null,
+        "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+      ),
+    );
   const asked = isObject(resource) ? resource : {};
   const attributes: AccessAttributes = {
     user,

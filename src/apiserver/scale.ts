@@ -31,7 +31,10 @@ function scaleOf(object: KubeObject, paths: ScalePaths): KubeObject {
       ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
     },
     spec: { replicas: count(valueAt(object, paths.specReplicasPath)) },
-    status: { replicas: count(valueAt(object, paths.statusReplicasPath)), ...(text === undefined ? {} : { selector: text }) },
+    status: {
+      replicas: count(valueAt(object, paths.statusReplicasPath)),
+      ...(text === undefined ? {} : { selector: text }),
+    },
   };
 }
 
@@ -42,8 +45,11 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
   if (paths === undefined) return notFound(served.definition, target.name);
   if (target.verb === "get") {
     const live = engine.live.get(keyOf(served, target));
-    if (live !== undefined && served.definition.custom && valueAt(live.object, paths.specReplicasPath) === undefined) return internalError(`the spec replicas field ${JSON.stringify(paths.specReplicasPath)} does not exist`);
-    return live === undefined ? notFound(served.definition, target.name) : jsonResponse(200, scaleOf(inVersion(live.object, served.apiVersion), paths));
+    if (live !== undefined && served.definition.custom && valueAt(live.object, paths.specReplicasPath) === undefined)
+      return internalError(`the spec replicas field ${JSON.stringify(paths.specReplicasPath)} does not exist`);
+    return live === undefined
+      ? notFound(served.definition, target.name)
+      : jsonResponse(200, scaleOf(inVersion(live.object, served.apiVersion), paths));
   }
 
   let wanted: (scale: KubeObject) => unknown;
@@ -69,11 +75,16 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
       if (!isObject(scale)) return badRequest("a Scale must be an object");
       const metadata = isObject(scale["metadata"]) ? scale["metadata"] : {};
       const revision = metadata["resourceVersion"];
-      if (typeof revision === "string" && revision !== "" && revision !== live.metadata.resourceVersion) return conflict(served.definition, target.name);
+      if (typeof revision === "string" && revision !== "" && revision !== live.metadata.resourceVersion)
+        return conflict(served.definition, target.name);
       const replicas = isObject(scale["spec"]) ? (scale["spec"]["replicas"] ?? 0) : 0;
       if (typeof replicas !== "number" || !Number.isInteger(replicas) || replicas < 0) {
         return invalid(scaleKind, target.name, [
-          { reason: "FieldValueInvalid", field: "spec.replicas", message: `Invalid value: ${JSON.stringify(replicas)}: must be greater than or equal to 0` },
+          {
+            reason: "FieldValueInvalid",
+            field: "spec.replicas",
+            message: `Invalid value: ${JSON.stringify(replicas)}: must be greater than or equal to 0`,
+          },
         ]);
       }
       setAt(live, paths.specReplicasPath, replicas);
@@ -81,7 +92,9 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
     },
     "patched",
   );
-  return written instanceof Refusal ? written : jsonResponse(200, scaleOf(inVersion(written.live.object, served.apiVersion), paths));
+  return written instanceof Refusal
+    ? written
+    : jsonResponse(200, scaleOf(inVersion(written.live.object, served.apiVersion), paths));
 }
 
 function count(value: unknown): number {

@@ -54,17 +54,41 @@ const admin = { name: "admin", groups: ["system:masters"] };
 function start(options: Partial<ApiServerOptions> = {}) {
   const clock = manualClock();
   const store: Store = memoryStore();
-  const made = { store, clock, random: countingRandom(), log: silentLogger, tokenKeys: sharedSecretKeys(new Uint8Array(32)), ...options };
+  const made = {
+    store,
+    clock,
+    random: countingRandom(),
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(new Uint8Array(32)),
+    ...options,
+  };
   const server = createApiServer(made);
   return { server, clock, store: made.store };
 }
 
-async function call(server: ApiServer, method: string, target: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<{ status: number; json: Json; headers: HttpResponse["headers"] }> {
-  const response = await server.as(admin)({ method, target, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }, new AbortController().signal);
-  return { status: response.status, headers: response.headers, json: JSON.parse(typeof response.body === "string" ? response.body : "null") as Json };
+async function call(
+  server: ApiServer,
+  method: string,
+  target: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; json: Json; headers: HttpResponse["headers"] }> {
+  const response = await server.as(admin)(
+    { method, target, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) },
+    new AbortController().signal,
+  );
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: JSON.parse(typeof response.body === "string" ? response.body : "null") as Json,
+  };
 }
 
-async function watch(server: ApiServer, target: string, signal = new AbortController().signal): Promise<AsyncIterator<string | Uint8Array>> {
+async function watch(
+  server: ApiServer,
+  target: string,
+  signal = new AbortController().signal,
+): Promise<AsyncIterator<string | Uint8Array>> {
   const { body } = await server.as(admin)({ method: "GET", target, headers: {} }, signal);
   if (typeof body === "string" || body instanceof Uint8Array) throw new Error(String(body));
   return body[Symbol.asyncIterator]();
@@ -73,10 +97,16 @@ async function watch(server: ApiServer, target: string, signal = new AbortContro
 const lines = async (iterator: AsyncIterator<string | Uint8Array>): Promise<string[]> => {
   const { value, done } = await iterator.next();
   if (done === true) return ["end"];
-  return String(value).trim().split("\n").map((line) => {
-    const event = JSON.parse(line) as { type: string; object: { metadata?: { name?: string }; message?: string; code?: number } };
-    return `${event.type} ${event.object.metadata?.name ?? event.object.code ?? ""}`.trim();
-  });
+  return String(value)
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const event = JSON.parse(line) as {
+        type: string;
+        object: { metadata?: { name?: string }; message?: string; code?: number };
+      };
+      return `${event.type} ${event.object.metadata?.name ?? event.object.code ?? ""}`.trim();
+    });
 };
 
 const maps = "/api/v1/namespaces/default/configmaps";
@@ -105,10 +135,17 @@ describe("watches", () => {
     first.server.close();
 
     const second = start({ store });
-    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${early}`))).toEqual(["ADDED b", "DELETED a"]);
+    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${early}`))).toEqual([
+      "ADDED b",
+      "DELETED a",
+    ]);
     store.compact(Number(late));
-    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${early}`))).toEqual(["ERROR 410"]);
-    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${late}`))).toEqual(["DELETED a"]);
+    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${early}`))).toEqual([
+      "ERROR 410",
+    ]);
+    expect(await lines(await watch(second.server, `${maps}?watch=true&resourceVersion=${late}`))).toEqual([
+      "DELETED a",
+    ]);
   });
 
   test("the history in memory may be short: the store remembers the rest", async () => {
@@ -121,7 +158,10 @@ describe("watches", () => {
 
   test("bookmarks come every minute and a watch ends when its time is over", async () => {
     const { server, clock } = start();
-    const iterator = await watch(server, `${maps}?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=90&fieldSelector=metadata.name%3Dnone`);
+    const iterator = await watch(
+      server,
+      `${maps}?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=90&fieldSelector=metadata.name%3Dnone`,
+    );
     clock.advance(60_000);
     expect(await lines(iterator)).toEqual(["BOOKMARK"]);
     clock.advance(30_000);
@@ -157,7 +197,9 @@ describe("the store behind the server", () => {
     const run = async () => {
       const { server } = start();
       await call(server, "POST", maps, { apiVersion: "v1", kind: "ConfigMap", metadata: { generateName: "x-" } });
-      await call(server, "PATCH", `${maps}/y?fieldManager=me`, map("y"), { "content-type": "application/apply-patch+yaml" });
+      await call(server, "PATCH", `${maps}/y?fieldManager=me`, map("y"), {
+        "content-type": "application/apply-patch+yaml",
+      });
       return (await call(server, "GET", maps)).json;
     };
     expect(await run()).toEqual(await run());
@@ -168,8 +210,17 @@ describe("events", () => {
   test("an event goes an hour after it was last written", async () => {
     const { server, clock } = start();
     const path = "/api/v1/namespaces/default/events";
-    const event = (name: string) => ({ apiVersion: "v1", kind: "Event", metadata: { name }, involvedObject: { kind: "Pod", name: "p", namespace: "default" }, reason: "Started" });
-    const names = async () => ((await call(server, "GET", path)).json["items"] as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name);
+    const event = (name: string) => ({
+      apiVersion: "v1",
+      kind: "Event",
+      metadata: { name },
+      involvedObject: { kind: "Pod", name: "p", namespace: "default" },
+      reason: "Started",
+    });
+    const names = async () =>
+      ((await call(server, "GET", path)).json["items"] as { metadata: { name: string } }[]).map(
+        ({ metadata }) => metadata.name,
+      );
     await call(server, "POST", path, event("once"));
     await call(server, "POST", path, event("again"));
     clock.advance(1_800_000);
@@ -185,32 +236,112 @@ describe("events", () => {
 
 describe("any input", () => {
   const anyJson = fc.jsonValue({ maxDepth: 4 });
-  const anyText = fc.oneof(fc.string(), anyJson.map((value) => JSON.stringify(value)));
-  const kinds = ["/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps", "/api/v1/nodes", "/apis/apps/v1/namespaces/default/deployments", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "/api/v1/namespaces/default/events", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"];
+  const anyText = fc.oneof(
+    fc.string(),
+    anyJson.map((value) => JSON.stringify(value)),
+  );
+  const kinds = [
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/configmaps",
+    "/api/v1/nodes",
+    "/apis/apps/v1/namespaces/default/deployments",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "/api/v1/namespaces/default/events",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+  ];
 
   test("is answered, never with a failure of the server", async () => {
     const { server } = start();
-    for (const kind of kinds) await call(server, "PATCH", `${kind}/there?fieldManager=x&force=true`, { apiVersion: kind.startsWith("/api/") ? "v1" : kind.split("/").slice(2, 4).join("/"), kind: "x" }, { "content-type": "application/apply-patch+yaml" });
+    for (const kind of kinds)
+      await call(
+        server,
+        "PATCH",
+        `${kind}/there?fieldManager=x&force=true`,
+        { apiVersion: kind.startsWith("/api/") ? "v1" : kind.split("/").slice(2, 4).join("/"), kind: "x" },
+        { "content-type": "application/apply-patch+yaml" },
+      );
     const send = async (method: string, target: string, type: string, body: string) => {
-      const response = await server.as(admin)({ method, target, headers: { "content-type": type }, body }, new AbortController().signal);
-      expect(response.status, `${method} ${target} ${type} ${body}: ${typeof response.body === "string" ? response.body : ""}`).not.toBe(500);
+      const response = await server.as(admin)(
+        { method, target, headers: { "content-type": type }, body },
+        new AbortController().signal,
+      );
+      expect(
+        response.status,
+        `${method} ${target} ${type} ${body}: ${typeof response.body === "string" ? response.body : ""}`,
+      ).not.toBe(500);
     };
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...kinds), fc.record({ metadata: fc.oneof(anyJson, fc.record({ name: fc.constant("x"), labels: anyJson, finalizers: anyJson, ownerReferences: anyJson, managedFields: anyJson })), spec: anyJson, status: anyJson, rules: anyJson, data: anyJson }, { requiredKeys: [] }), async (kind, object) => {
-        await send("POST", `${kind}?dryRun=All`, "application/json", JSON.stringify(object));
-      }),
+      fc.asyncProperty(
+        fc.constantFrom(...kinds),
+        fc.record(
+          {
+            metadata: fc.oneof(
+              anyJson,
+              fc.record({
+                name: fc.constant("x"),
+                labels: anyJson,
+                finalizers: anyJson,
+                ownerReferences: anyJson,
+                managedFields: anyJson,
+              }),
+            ),
+            spec: anyJson,
+            status: anyJson,
+            rules: anyJson,
+            data: anyJson,
+          },
+          { requiredKeys: [] },
+        ),
+        async (kind, object) => {
+          await send("POST", `${kind}?dryRun=All`, "application/json", JSON.stringify(object));
+        },
+      ),
       { numRuns: 300 },
     );
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom("POST", "PUT", "PATCH", "DELETE"), fc.constantFrom(...kinds, "/api/v1/namespaces/default/serviceaccounts/default/token", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "/api/v1/namespaces/default/pods/x/eviction"), fc.constantFrom("", "/default"), fc.constantFrom("application/json", "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml?", "application/yaml", "application/vnd.kubernetes.protobuf"), anyText, async (method, kind, name, type, body) => {
-        await send(method, `${kind}${name}?fieldManager=x`, type.replace("?", ""), body);
-      }),
+      fc.asyncProperty(
+        fc.constantFrom("POST", "PUT", "PATCH", "DELETE"),
+        fc.constantFrom(
+          ...kinds,
+          "/api/v1/namespaces/default/serviceaccounts/default/token",
+          "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+          "/api/v1/namespaces/default/pods/x/eviction",
+        ),
+        fc.constantFrom("", "/default"),
+        fc.constantFrom(
+          "application/json",
+          "application/merge-patch+json",
+          "application/json-patch+json",
+          "application/strategic-merge-patch+json",
+          "application/apply-patch+yaml?",
+          "application/yaml",
+          "application/vnd.kubernetes.protobuf",
+        ),
+        anyText,
+        async (method, kind, name, type, body) => {
+          await send(method, `${kind}${name}?fieldManager=x`, type.replace("?", ""), body);
+        },
+      ),
       { numRuns: 400 },
     );
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom("labelSelector", "fieldSelector", "continue", "limit", "resourceVersion", "timeoutSeconds", "dryRun"), fc.string(), async (parameter, value) => {
-        await send("GET", `${kinds[0] ?? ""}?${parameter}=${encodeURIComponent(value)}`, "application/json", "");
-      }),
+      fc.asyncProperty(
+        fc.constantFrom(
+          "labelSelector",
+          "fieldSelector",
+          "continue",
+          "limit",
+          "resourceVersion",
+          "timeoutSeconds",
+          "dryRun",
+        ),
+        fc.string(),
+        async (parameter, value) => {
+          await send("GET", `${kinds[0] ?? ""}?${parameter}=${encodeURIComponent(value)}`, "application/json", "");
+        },
+      ),
       { numRuns: 200 },
     );
   });
@@ -218,17 +349,56 @@ describe("any input", () => {
   test("any patch of a stored object is answered, and what is stored stays readable", async () => {
     const { server } = start();
     await call(server, "POST", maps, map("there"));
-    await call(server, "POST", "/api/v1/namespaces/default/pods", { apiVersion: "v1", kind: "Pod", metadata: { name: "there" }, spec: { containers: [{ name: "c", image: "i" }] } });
+    await call(server, "POST", "/api/v1/namespaces/default/pods", {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "there" },
+      spec: { containers: [{ name: "c", image: "i" }] },
+    });
     await fc.assert(
       fc.asyncProperty(
-        fc.constantFrom(`${maps}/there`, "/api/v1/namespaces/default/pods/there", "/api/v1/namespaces/default/pods/there/status"),
-        fc.constantFrom("application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"),
-        fc.record({ apiVersion: fc.constant("v1"), metadata: fc.oneof(anyJson, fc.record({ labels: anyJson, annotations: anyJson, managedFields: anyJson, deletionTimestamp: anyJson }, { requiredKeys: [] })), spec: anyJson, status: anyJson, data: anyJson }, { requiredKeys: [] }),
+        fc.constantFrom(
+          `${maps}/there`,
+          "/api/v1/namespaces/default/pods/there",
+          "/api/v1/namespaces/default/pods/there/status",
+        ),
+        fc.constantFrom(
+          "application/merge-patch+json",
+          "application/strategic-merge-patch+json",
+          "application/apply-patch+yaml",
+        ),
+        fc.record(
+          {
+            apiVersion: fc.constant("v1"),
+            metadata: fc.oneof(
+              anyJson,
+              fc.record(
+                { labels: anyJson, annotations: anyJson, managedFields: anyJson, deletionTimestamp: anyJson },
+                { requiredKeys: [] },
+              ),
+            ),
+            spec: anyJson,
+            status: anyJson,
+            data: anyJson,
+          },
+          { requiredKeys: [] },
+        ),
         async (target, type, patch) => {
           const kind = target.includes("pods") ? "Pod" : "ConfigMap";
-          const response = await server.as(admin)({ method: "PATCH", target: `${target}?fieldManager=x&force=true`, headers: { "content-type": type }, body: JSON.stringify(type.includes("apply") ? { ...patch, apiVersion: "v1", kind } : patch) }, new AbortController().signal);
+          const response = await server.as(admin)(
+            {
+              method: "PATCH",
+              target: `${target}?fieldManager=x&force=true`,
+              headers: { "content-type": type },
+              body: JSON.stringify(type.includes("apply") ? { ...patch, apiVersion: "v1", kind } : patch),
+            },
+            new AbortController().signal,
+          );
           // A 500 without a reason is a refusal that the real server gives, too.
-          expect(typeof response.body === "string" ? response.body : "", `${target} ${type} ${JSON.stringify(patch)}`).not.toContain('"reason":"InternalError"');
+          expect(
+            typeof response.body === "string" ? response.body : "",
+            `${target} ${type} ${JSON.stringify(patch)}`,
+          ).not.toContain('"reason":"InternalError"');
           const read = await call(server, "GET", target);
           expect(read.status).toBe(200);
         },
@@ -241,9 +411,20 @@ describe("any input", () => {
 describe("tokens", () => {
   test("a token ends with its time", async () => {
     const { server, clock } = start();
-    const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } });
+    const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { expirationSeconds: 600 },
+    });
     const { token } = issued.json["status"] as { token: string };
-    const ask = async () => (await server.handle({ method: "GET", target: "/version", headers: { authorization: `Bearer ${token}` } }, {}, new AbortController().signal)).status;
+    const ask = async () =>
+      (
+        await server.handle(
+          { method: "GET", target: "/version", headers: { authorization: `Bearer ${token}` } },
+          {},
+          new AbortController().signal,
+        )
+      ).status;
     expect(await ask()).toBe(200);
     clock.advance(599_000);
     expect(await ask()).toBe(200);
@@ -253,10 +434,22 @@ describe("tokens", () => {
 
   test("a token that was tampered with is nobody's", async () => {
     const { server } = start();
-    const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} });
+    const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: {},
+    });
     const [head = "", , signature = ""] = (issued.json["status"] as { token: string }).token.split(".");
     const forged = `${head}.${btoa(JSON.stringify({ sub: "system:serviceaccount:kube-system:root" })).replaceAll("=", "")}.${signature}`;
-    expect((await server.handle({ method: "GET", target: "/version", headers: { authorization: `Bearer ${forged}` } }, {}, new AbortController().signal)).status).toBe(401);
+    expect(
+      (
+        await server.handle(
+          { method: "GET", target: "/version", headers: { authorization: `Bearer ${forged}` } },
+          {},
+          new AbortController().signal,
+        )
+      ).status,
+    ).toBe(401);
   });
 });
 
@@ -279,13 +472,28 @@ describe("admission webhooks", () => {
         },
       ],
     });
-  const answering = (response: (review: Review) => Json): WebhookCaller => (request) => {
-    const review = JSON.parse(request.body) as Review;
-    return Promise.resolve({ status: 200, body: JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid: review.request.uid, ...response(review) } }) });
-  };
+  const answering =
+    (response: (review: Review) => Json): WebhookCaller =>
+    (request) => {
+      const review = JSON.parse(request.body) as Review;
+      return Promise.resolve({
+        status: 200,
+        body: JSON.stringify({
+          apiVersion: "admission.k8s.io/v1",
+          kind: "AdmissionReview",
+          response: { uid: review.request.uid, ...response(review) },
+        }),
+      });
+    };
 
   test("a validating webhook refuses with its message and code, and warns", async () => {
-    const { server } = start({ webhooks: answering((review) => ({ allowed: review.request.object.metadata["name"] !== "bad", warnings: ["think again"], status: { message: "not that one", code: 422 } })) });
+    const { server } = start({
+      webhooks: answering((review) => ({
+        allowed: review.request.object.metadata["name"] !== "bad",
+        warnings: ["think again"],
+        status: { message: "not that one", code: 422 },
+      })),
+    });
     expect((await configure(server, "Validating")).status).toBe(201);
     const refused = await call(server, "POST", maps, map("bad"));
     expect(refused.status).toBe(422);
@@ -296,7 +504,13 @@ describe("admission webhooks", () => {
   });
 
   test("a mutating webhook changes the object by its patch", async () => {
-    const { server } = start({ webhooks: answering(() => ({ allowed: true, patchType: "JSONPatch", patch: btoa(JSON.stringify([{ op: "add", path: "/data", value: { by: "hook" } }])) })) });
+    const { server } = start({
+      webhooks: answering(() => ({
+        allowed: true,
+        patchType: "JSONPatch",
+        patch: btoa(JSON.stringify([{ op: "add", path: "/data", value: { by: "hook" } }])),
+      })),
+    });
     await configure(server, "Mutating");
     expect((await call(server, "POST", maps, map("a"))).json).toMatchObject({ data: { by: "hook" } });
   });
@@ -306,14 +520,17 @@ describe("admission webhooks", () => {
     await configure(failing.server, "Validating");
     const stopped = await call(failing.server, "POST", maps, map("a"));
     expect(stopped.status).toBe(500);
-    expect(stopped.json["message"]).toBe('Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://127.0.0.1:1/hook": connection refused');
+    expect(stopped.json["message"]).toBe(
+      'Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://127.0.0.1:1/hook": connection refused',
+    );
     const ignoring = start({ webhooks: () => Promise.reject(new Error("connection refused")) });
     await configure(ignoring.server, "Validating", { failurePolicy: "Ignore" });
     expect((await call(ignoring.server, "POST", maps, map("a"))).status).toBe(201);
   });
 
   test("a webhook that does not answer is given up after its time", async () => {
-    const silent: WebhookCaller = (_request, signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
+    const silent: WebhookCaller = (_request, signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
     const { server, clock } = start({ webhooks: silent });
     await configure(server, "Validating");
     const waiting = call(server, "POST", maps, map("a"));
@@ -326,7 +543,10 @@ describe("admission webhooks", () => {
 
   test("selectors and conditions keep a webhook out of what is not its business", async () => {
     const { server } = start({ webhooks: answering(() => ({ allowed: false })) });
-    await configure(server, "Validating", { objectSelector: { matchLabels: { guarded: "yes" } }, matchConditions: [{ name: "not-free", expression: "!object.metadata.name.startsWith('free')" }] });
+    await configure(server, "Validating", {
+      objectSelector: { matchLabels: { guarded: "yes" } },
+      matchConditions: [{ name: "not-free", expression: "!object.metadata.name.startsWith('free')" }],
+    });
     expect((await call(server, "POST", maps, map("a"))).status).toBe(201);
     expect((await call(server, "POST", maps, map("free-b", { labels: { guarded: "yes" } }))).status).toBe(201);
     const refused = await call(server, "POST", maps, map("c", { labels: { guarded: "yes" } }));

@@ -31,11 +31,31 @@ import { serveScale } from "./scale.ts";
 import { builtinDefinitions } from "./schema/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./service-account-tokens.ts";
-import { groupResource, internalError, jsonResponse, methodNotAllowed, notFound, notServed, pageNotFound, Refusal, success, unforeseen } from "./status.ts";
+import {
+  groupResource,
+  internalError,
+  jsonResponse,
+  methodNotAllowed,
+  notFound,
+  notServed,
+  pageNotFound,
+  Refusal,
+  success,
+  unforeseen,
+} from "./status.ts";
 import type { Store } from "./store.ts";
 import { requestToken } from "./token-request.ts";
 import { readDeleteOptions, readWriteOptions } from "./write-options.ts";
-import { checkIdentity, createObject, decode, mayCreateByUpdate, modifyObject, nameless, type WriteContext, type Written } from "./writes.ts";
+import {
+  checkIdentity,
+  createObject,
+  decode,
+  mayCreateByUpdate,
+  modifyObject,
+  nameless,
+  type WriteContext,
+  type Written,
+} from "./writes.ts";
 
 export interface ApiServerOptions {
   readonly store: Store;
@@ -76,8 +96,15 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const live = liveObjects(store, options.history ?? defaultHistory);
   const catalog = catalogOf(builtinDefinitions);
   const issuer = options.issuer ?? defaultIssuer;
-  const tokens = options.tokenKeys === undefined ? undefined : tokenIssuer({ keys: options.tokenKeys, issuer, audiences: [issuer], live, clock, random });
-  const authentication: AuthenticationOptions = { tokens, staticTokens: options.staticTokens ?? {}, anonymous: options.anonymous ?? "allowed" };
+  const tokens =
+    options.tokenKeys === undefined
+      ? undefined
+      : tokenIssuer({ keys: options.tokenKeys, issuer, audiences: [issuer], live, clock, random });
+  const authentication: AuthenticationOptions = {
+    tokens,
+    staticTokens: options.staticTokens ?? {},
+    anonymous: options.anonymous ?? "allowed",
+  };
   const rbac = rbacIndex(live);
   const access = authorizer(nodeAuthorizer(live), rbac);
   const custom = customResources({ live, catalog, clock, log });
@@ -111,22 +138,43 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   custom.start(engine);
   expireEvents(live, clock);
 
-  async function respond(request: HttpRequest, peer: Peer, exchange: { user: UserInfo; signal: AbortSignal; warnings: string[] }): Promise<HttpResponse | Refusal> {
+  async function respond(
+    request: HttpRequest,
+    peer: Peer,
+    exchange: { user: UserInfo; signal: AbortSignal; warnings: string[] },
+  ): Promise<HttpResponse | Refusal> {
     const user = authenticate(request, peer, authentication);
     if (user instanceof Refusal) return user;
     exchange.user = user;
     const other = impersonated(request);
-    if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-"))) return unforeseen("requested to be somebody else without saying which user");
+    if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-")))
+      return unforeseen("requested to be somebody else without saying which user");
     if (other !== undefined) {
-      for (const attributes of impersonationChecks(user, other)) if (!access.allows(attributes)) return accessDenied(attributes);
+      for (const attributes of impersonationChecks(user, other))
+        if (!access.allows(attributes)) return accessDenied(attributes);
       exchange.user = other;
     }
     const target = parseTarget(request.method, request.target);
     if (target instanceof Refusal) return target;
     if (target.form === "path") {
-      const attributes: AccessAttributes = { user: exchange.user, verb: request.method.toLowerCase(), group: "", resource: "", subresource: "", namespace: "", name: "", path: target.path };
+      const attributes: AccessAttributes = {
+        user: exchange.user,
+        verb: request.method.toLowerCase(),
+        group: "",
+        resource: "",
+        subresource: "",
+        namespace: "",
+        name: "",
+        path: target.path,
+      };
       if (!access.allows(attributes)) return accessDenied(attributes);
-      return documents.answer(request, target.path) ?? (/^\/(?:api|apis\/[^/]+)\/[^/]+\/?$/.test(target.path) && handledGroup(target.path.startsWith("/api/") ? "" : (target.path.split("/")[2] ?? "")) ? notServed() : pageNotFound());
+      return (
+        documents.answer(request, target.path) ??
+        (/^\/(?:api|apis\/[^/]+)\/[^/]+\/?$/.test(target.path) &&
+        handledGroup(target.path.startsWith("/api/") ? "" : (target.path.split("/")[2] ?? ""))
+          ? notServed()
+          : pageNotFound())
+      );
     }
     const attributes = attributesOf(exchange.user, target);
     if (!access.allows(attributes, selectorValue(target, "spec.nodeName"))) return accessDenied(attributes);
@@ -140,16 +188,27 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return builtinDefinitions.some((definition) => definition.group === group);
   }
 
-  async function serve(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+  async function serve(
+    request: HttpRequest,
+    served: Served,
+    target: ResourceTarget,
+    exchange: Exchange,
+  ): Promise<HttpResponse | Refusal> {
     const { definition } = served;
     const { verb, subresource } = target;
-    const allowed = subresource === "" ? definition.verbs : definition.subresources.find(({ name }) => name === subresource)?.verbs;
+    const allowed =
+      subresource === "" ? definition.verbs : definition.subresources.find(({ name }) => name === subresource)?.verbs;
     if (allowed === undefined) return definition.custom ? notFound(definition, target.name) : notServed();
     if (!allowed.includes(verb)) return methodNotAllowed();
     if (target.name === "" && (verb === "update" || verb === "patch")) return methodNotAllowed();
     const inNamespace = target.namespace !== "" && served.stored !== "namespaces";
     const wholeCluster = verb === "list" || verb === "watch";
-    if (definition.namespaced ? !inNamespace && !wholeCluster && target.resource !== "localsubjectaccessreviews" : inNamespace) return definition.custom ? pageNotFound() : notServed();
+    if (
+      definition.namespaced
+        ? !inNamespace && !wholeCluster && target.resource !== "localsubjectaccessreviews"
+        : inNamespace
+    )
+      return definition.custom ? pageNotFound() : notServed();
 
     switch (verb) {
       case "get": {
@@ -174,10 +233,21 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
 
   function contextOf(served: Served, target: ResourceTarget, exchange: Exchange): WriteContext {
-    return { engine, exchange, served, target, options: { manager: "unknown", dryRun: false, fieldValidation: "Ignore", force: false } };
+    return {
+      engine,
+      exchange,
+      served,
+      target,
+      options: { manager: "unknown", dryRun: false, fieldValidation: "Ignore", force: false },
+    };
   }
 
-  async function create(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+  async function create(
+    request: HttpRequest,
+    served: Served,
+    target: ResourceTarget,
+    exchange: Exchange,
+  ): Promise<HttpResponse | Refusal> {
     const writeOptions = readWriteOptions(request, target.query, "CreateOptions");
     if (writeOptions instanceof Refusal) return writeOptions;
     const context: WriteContext = { engine, exchange, served, target, options: writeOptions };
@@ -200,7 +270,13 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (review !== undefined) {
       const status = review(body, exchange.user, target.namespace, { authorizer: access, rbac, authentication });
       if (status instanceof Refusal) return status;
-      return jsonResponse(201, { kind: served.definition.kind, apiVersion: served.apiVersion, metadata: body["metadata"] ?? { creationTimestamp: null }, ...("spec" in body ? { spec: body["spec"] } : {}), status });
+      return jsonResponse(201, {
+        kind: served.definition.kind,
+        apiVersion: served.apiVersion,
+        metadata: body["metadata"] ?? { creationTimestamp: null },
+        ...("spec" in body ? { spec: body["spec"] } : {}),
+        status,
+      });
     }
     const object = checkIdentity(context, body);
     if (object instanceof Refusal) return object;
@@ -209,12 +285,21 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return answer(served, target, request, await createObject(context, object, "track"));
   }
 
-  async function change(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+  async function change(
+    request: HttpRequest,
+    served: Served,
+    target: ResourceTarget,
+    exchange: Exchange,
+  ): Promise<HttpResponse | Refusal> {
     if (target.verb === "patch" && target.subresource !== "scale") {
       const unsupported = checkPatchType(served, request);
       if (unsupported !== undefined) return unsupported;
     }
-    const writeOptions = readWriteOptions(request, target.query, target.verb === "patch" ? "PatchOptions" : "UpdateOptions");
+    const writeOptions = readWriteOptions(
+      request,
+      target.query,
+      target.verb === "patch" ? "PatchOptions" : "UpdateOptions",
+    );
     if (writeOptions instanceof Refusal) return writeOptions;
     const mayCreate = (): Refusal | undefined => {
       const attributes = { ...attributesOf(exchange.user, target), verb: "create" };
@@ -242,11 +327,20 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return answer(served, target, request, written);
   }
 
-  function answer(served: Served, target: ResourceTarget, request: HttpRequest, written: Written | Refusal): HttpResponse | Refusal {
+  function answer(
+    served: Served,
+    target: ResourceTarget,
+    request: HttpRequest,
+    written: Written | Refusal,
+  ): HttpResponse | Refusal {
     if (written instanceof Refusal) return written;
     const format = negotiate(request.headers["accept"], target.query);
     if (format instanceof Refusal) return format;
-    return objectResponse(written.effect === "created" ? 201 : 200, engine.show.object(served, written.live, format), format);
+    return objectResponse(
+      written.effect === "created" ? 201 : 200,
+      engine.show.object(served, written.live, format),
+      format,
+    );
   }
 
   function deletionBody(request: HttpRequest): Record<string, unknown> | undefined | Refusal {
@@ -254,7 +348,12 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return bodyObject(request);
   }
 
-  async function remove(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+  async function remove(
+    request: HttpRequest,
+    served: Served,
+    target: ResourceTarget,
+    exchange: Exchange,
+  ): Promise<HttpResponse | Refusal> {
     const body = deletionBody(request);
     if (body instanceof Refusal) return body;
     const deleteOptions = readDeleteOptions(body, target.query);
@@ -262,12 +361,20 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const written = await deleteObject(engine, exchange, served, target, deleteOptions);
     if (written instanceof Refusal) return written;
     // Of a pod that went at once the caller still learns what it was: `ReturnDeletedObject` of the real server's pod store.
-    if (written.effect === "removed" && served.stored !== "pods") return jsonResponse(200, success(served.definition, target.name, written.live.object.metadata.uid));
+    if (written.effect === "removed" && served.stored !== "pods")
+      return jsonResponse(200, success(served.definition, target.name, written.live.object.metadata.uid));
     const shown = answer(served, target, request, written);
-    return deleteOptions.cascades && written.effect !== "removed" && !(shown instanceof Refusal) ? { ...shown, status: 202 } : shown;
+    return deleteOptions.cascades && written.effect !== "removed" && !(shown instanceof Refusal)
+      ? { ...shown, status: 202 }
+      : shown;
   }
 
-  async function removeAll(request: HttpRequest, served: Served, target: ResourceTarget, exchange: Exchange): Promise<HttpResponse | Refusal> {
+  async function removeAll(
+    request: HttpRequest,
+    served: Served,
+    target: ResourceTarget,
+    exchange: Exchange,
+  ): Promise<HttpResponse | Refusal> {
     const selection = selectionOf(served, target);
     if (selection instanceof Refusal) return selection;
     const body = deletionBody(request);
@@ -276,12 +383,24 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (deleteOptions instanceof Refusal) return deleteOptions;
     const format = negotiate(request.headers["accept"], target.query);
     if (format instanceof Refusal) return format;
-    const chosen = live.list(served.stored, served.definition.namespaced ? target.namespace : undefined).filter(selection.matches);
+    const chosen = live
+      .list(served.stored, served.definition.namespaced ? target.namespace : undefined)
+      .filter(selection.matches);
     for (const { key } of chosen) {
-      const written = await deleteObject(engine, exchange, served, { namespace: key.namespace, name: key.name, subresource: "", inCollection: true }, deleteOptions);
+      const written = await deleteObject(
+        engine,
+        exchange,
+        served,
+        { namespace: key.namespace, name: key.name, subresource: "", inCollection: true },
+        deleteOptions,
+      );
       if (written instanceof Refusal && written.code !== 404) return written;
     }
-    return objectResponse(200, engine.show.list(served, chosen, { resourceVersion: String(live.revision()) }, format), format);
+    return objectResponse(
+      200,
+      engine.show.list(served, chosen, { resourceVersion: String(live.revision()) }, format),
+      format,
+    );
   }
 
   const server: ApiServer = {
@@ -293,10 +412,18 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         response = outcome instanceof Refusal ? outcome.response() : outcome;
       } catch (error) {
         if (signal.aborted) throw error;
-        log.error({ method: request.method, target: request.target, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }, "request failed");
+        log.error(
+          {
+            method: request.method,
+            target: request.target,
+            error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+          },
+          "request failed",
+        );
         response = internalError(error instanceof Error ? error.message : String(error)).response();
       }
-      if (exchange.warnings.length > 0) response = { ...response, headers: { ...response.headers, warning: warningHeaders(exchange.warnings) } };
+      if (exchange.warnings.length > 0)
+        response = { ...response, headers: { ...response.headers, warning: warningHeaders(exchange.warnings) } };
       return request.method === "HEAD" ? { ...response, body: "" } : response;
     },
     as: (user) => (request, signal) => server.handle(request, { user }, signal),
@@ -326,7 +453,15 @@ function warningHeaders(texts: readonly string[]): readonly string[] {
 function attributesOf(user: UserInfo, target: ResourceTarget): AccessAttributes {
   const { verb, group, resource, subresource, namespace } = target;
   const collection = verb === "list" || verb === "watch" || verb === "deletecollection";
-  return { user, verb, group, resource, subresource, namespace, name: target.name === "" && collection ? (selectorValue(target, "metadata.name") ?? "") : target.name };
+  return {
+    user,
+    verb,
+    group,
+    resource,
+    subresource,
+    namespace,
+    name: target.name === "" && collection ? (selectorValue(target, "metadata.name") ?? "") : target.name,
+  };
 }
 
 /** The value that a field selector demands of a field. */
@@ -337,4 +472,3 @@ function selectorValue({ query }: ResourceTarget, field: string): string | undef
   }
   return undefined;
 }
-

@@ -84,7 +84,11 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
     return claims;
   }
 
-  function find(resource: string, namespace: string, reference: unknown): { readonly object: KubeObject } | "gone" | "notNamed" {
+  function find(
+    resource: string,
+    namespace: string,
+    reference: unknown,
+  ): { readonly object: KubeObject } | "gone" | "notNamed" {
     if (!isObject(reference) || typeof reference["name"] !== "string") return "notNamed";
     const object = live.get({ resource, namespace, name: reference["name"] })?.object;
     return object === undefined || object.metadata.uid !== reference["uid"] ? "gone" : { object };
@@ -97,7 +101,11 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
       const namespace = serviceAccount.metadata.namespace ?? "";
       const reference = (object: KubeObject) => ({ name: object.metadata.name, uid: object.metadata.uid });
       const nodeName = isObject(pod?.["spec"]) ? pod["spec"]["nodeName"] : undefined;
-      const node = boundNode ?? (typeof nodeName === "string" && nodeName !== "" ? live.get({ resource: "nodes", namespace: "", name: nodeName })?.object : undefined);
+      const node =
+        boundNode ??
+        (typeof nodeName === "string" && nodeName !== ""
+          ? live.get({ resource: "nodes", namespace: "", name: nodeName })?.object
+          : undefined);
       const claims = {
         aud: audiences.length > 0 ? audiences : own,
         exp: now + expirationSeconds,
@@ -141,9 +149,12 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
       if (secret === "gone") return refuse("the secret that the token is bound to is gone");
       // A pod's token names its node; one that is bound to the node alone goes with it.
       const node = bound["node"];
-      if (pod === "notNamed" && isObject(node) && find("nodes", "", node) === "gone") return refuse("the node that the token is bound to is gone");
+      if (pod === "notNamed" && isObject(node) && find("nodes", "", node) === "gone")
+        return refuse("the node that the token is bound to is gone");
       const name = account.object.metadata.name ?? "";
-      const extra: Record<string, readonly string[]> = { "authentication.kubernetes.io/credential-id": [`JTI=${String(claims["jti"])}`] };
+      const extra: Record<string, readonly string[]> = {
+        "authentication.kubernetes.io/credential-id": [`JTI=${String(claims["jti"])}`],
+      };
       if (typeof pod !== "string") {
         extra["authentication.kubernetes.io/pod-name"] = [pod.object.metadata.name ?? ""];
         extra["authentication.kubernetes.io/pod-uid"] = [pod.object.metadata.uid ?? ""];

@@ -33,7 +33,16 @@ export class Refusal {
   readonly status: Status;
 
   constructor(code: number, reason: string, message: string, details?: StatusDetails) {
-    this.status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, ...(reason === "" ? {} : { reason }), ...(details === undefined ? {} : { details }), code };
+    this.status = {
+      kind: "Status",
+      apiVersion: "v1",
+      metadata: {},
+      status: "Failure",
+      message,
+      ...(reason === "" ? {} : { reason }),
+      ...(details === undefined ? {} : { details }),
+      code,
+    };
   }
 
   get code(): number {
@@ -46,7 +55,11 @@ export class Refusal {
   }
 }
 
-export function jsonResponse(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): HttpResponse {
+export function jsonResponse(
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): HttpResponse {
   return { status, headers: { "content-type": "application/json", ...headers }, body: `${JSON.stringify(body)}\n` };
 }
 
@@ -62,7 +75,11 @@ export function groupResource({ group, plural }: Named): string {
 }
 
 function details(resource: Named, name: string): StatusDetails {
-  return { ...(name === "" ? {} : { name }), ...(resource.group === "" ? {} : { group: resource.group }), kind: resource.plural };
+  return {
+    ...(name === "" ? {} : { name }),
+    ...(resource.group === "" ? {} : { group: resource.group }),
+    kind: resource.plural,
+  };
 }
 
 export function badRequest(message: string): Refusal {
@@ -76,7 +93,10 @@ export function unauthorized(): Refusal {
 /** `pods "x" is forbidden: <why>` */
 export function forbidden(resource: Named, name: string, why: string, causes: readonly StatusCause[] = []): Refusal {
   const subject = name === "" ? groupResource(resource) : `${groupResource(resource)} "${name}"`;
-  return new Refusal(403, "Forbidden", `${subject} is forbidden: ${why}`, { ...details(resource, name), ...(causes.length > 0 ? { causes } : {}) });
+  return new Refusal(403, "Forbidden", `${subject} is forbidden: ${why}`, {
+    ...details(resource, name),
+    ...(causes.length > 0 ? { causes } : {}),
+  });
 }
 
 /** What the real server did not foresee, and answers as it comes. */
@@ -90,7 +110,11 @@ export function notFound(resource: Named, name: string): Refusal {
 
 /** What nobody handles: the text of Go's own mux, not a Status. */
 export function pageNotFound(): HttpResponse {
-  return { status: 404, headers: { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" }, body: "404 page not found\n" };
+  return {
+    status: 404,
+    headers: { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" },
+    body: "404 page not found\n",
+  };
 }
 
 /** No such kind in a group that is served. */
@@ -103,11 +127,25 @@ export function methodNotAllowed(message = "the server does not allow this metho
 }
 
 export function alreadyExists(resource: Named, name: string, state: "stays" | "goes" = "stays"): Refusal {
-  return new Refusal(409, "AlreadyExists", `${state === "goes" ? "object is being deleted: " : ""}${groupResource(resource)} "${name}" already exists`, details(resource, name));
+  return new Refusal(
+    409,
+    "AlreadyExists",
+    `${state === "goes" ? "object is being deleted: " : ""}${groupResource(resource)} "${name}" already exists`,
+    details(resource, name),
+  );
 }
 
-export function conflict(resource: Named, name: string, why = "the object has been modified; please apply your changes to the latest version and try again"): Refusal {
-  return new Refusal(409, "Conflict", `Operation cannot be fulfilled on ${groupResource(resource)} "${name}": ${why}`, details(resource, name));
+export function conflict(
+  resource: Named,
+  name: string,
+  why = "the object has been modified; please apply your changes to the latest version and try again",
+): Refusal {
+  return new Refusal(
+    409,
+    "Conflict",
+    `Operation cannot be fulfilled on ${groupResource(resource)} "${name}": ${why}`,
+    details(resource, name),
+  );
 }
 
 /** A resourceVersion that the history no longer reaches back to. */
@@ -120,17 +158,32 @@ export function tooLarge(limitBytes: number): Refusal {
 }
 
 export function notAcceptable(accepted: readonly string[]): Refusal {
-  return new Refusal(406, "NotAcceptable", `406: Not Acceptable\n\nAvailable representations: ${accepted.join(", ")}`, {});
+  return new Refusal(
+    406,
+    "NotAcceptable",
+    `406: Not Acceptable\n\nAvailable representations: ${accepted.join(", ")}`,
+    {},
+  );
 }
 
 export function unsupportedMediaType(accepted: readonly string[]): Refusal {
-  return new Refusal(415, "UnsupportedMediaType", `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`);
+  return new Refusal(
+    415,
+    "UnsupportedMediaType",
+    `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
+  );
 }
 
 /** `Pod "x" is invalid: spec.containers: Required value`; several reasons stand in brackets. */
-export function invalid(kind: { readonly group: string; readonly kind: string }, name: string, errors: readonly FieldError[]): Refusal {
+export function invalid(
+  kind: { readonly group: string; readonly kind: string },
+  name: string,
+  errors: readonly FieldError[],
+): Refusal {
   const subject = kind.group === "" ? kind.kind : `${kind.kind}.${kind.group}`;
-  const texts = [...new Set(errors.map((error) => (error.field === "" ? error.message : `${error.field}: ${error.message}`)))];
+  const texts = [
+    ...new Set(errors.map((error) => (error.field === "" ? error.message : `${error.field}: ${error.message}`))),
+  ];
   const all = texts.length === 1 ? (texts[0] ?? "") : `[${texts.join(", ")}]`;
   return new Refusal(422, "Invalid", `${subject} "${name}" is invalid: ${all}`, {
     ...(name === "" ? {} : { name }),
@@ -140,8 +193,15 @@ export function invalid(kind: { readonly group: string; readonly kind: string },
   });
 }
 
-export function tooManyRequests(message: string, retryAfterSeconds: number, causes: readonly StatusCause[] = []): Refusal {
-  return new Refusal(429, "TooManyRequests", message, { ...(causes.length > 0 ? { causes } : {}), ...(retryAfterSeconds > 0 ? { retryAfterSeconds } : {}) });
+export function tooManyRequests(
+  message: string,
+  retryAfterSeconds: number,
+  causes: readonly StatusCause[] = [],
+): Refusal {
+  return new Refusal(429, "TooManyRequests", message, {
+    ...(causes.length > 0 ? { causes } : {}),
+    ...(retryAfterSeconds > 0 ? { retryAfterSeconds } : {}),
+  });
 }
 
 export function internalError(message: string): Refusal {

@@ -52,8 +52,15 @@ describe.for([
 
   test("lists in order, by resource and namespace, in pages", () => {
     const store = make();
-    for (const [name, namespace, resource] of [["b", "x", "pods"], ["a", "y", "pods"], ["a", "x", "pods"], ["n", "", "nodes"]] as const) store.create(key(name, namespace, resource), name);
-    const names = (page: ReturnType<Store["list"]>) => page.items.map((item) => `${item.key.namespace}/${item.key.name}`);
+    for (const [name, namespace, resource] of [
+      ["b", "x", "pods"],
+      ["a", "y", "pods"],
+      ["a", "x", "pods"],
+      ["n", "", "nodes"],
+    ] as const)
+      store.create(key(name, namespace, resource), name);
+    const names = (page: ReturnType<Store["list"]>) =>
+      page.items.map((item) => `${item.key.namespace}/${item.key.name}`);
     expect(names(store.list({}))).toEqual(["/n", "x/a", "x/b", "y/a"]);
     expect(names(store.list({ resource: "pods", namespace: "x" }))).toEqual(["x/a", "x/b"]);
     const page = store.list({ resource: "pods", limit: 2 });
@@ -74,7 +81,13 @@ describe.for([
       verdict: "events",
       events: [
         { type: "MODIFIED", key: key("a"), revision: second, value: "2", previous: { revision: first, value: "1" } },
-        { type: "DELETED", key: key("a"), revision: third, value: "2 gone", previous: { revision: second, value: "2" } },
+        {
+          type: "DELETED",
+          key: key("a"),
+          revision: third,
+          value: "2 gone",
+          previous: { revision: second, value: "2" },
+        },
       ],
     });
     expect(store.events(third, 10)).toEqual({ verdict: "events", events: [] });
@@ -132,7 +145,11 @@ describe("the sqlite store", () => {
   });
 
   test("answers like the memory store, whatever is asked in whatever order", () => {
-    const anyKey = fc.record({ resource: fc.constantFrom("pods", "nodes"), namespace: fc.constantFrom("", "x"), name: fc.constantFrom("a", "b", "c") });
+    const anyKey = fc.record({
+      resource: fc.constantFrom("pods", "nodes"),
+      namespace: fc.constantFrom("", "x"),
+      name: fc.constantFrom("a", "b", "c"),
+    });
     const anyCall = fc.oneof(
       fc.record({ call: fc.constant("create" as const), key: anyKey, value: fc.string() }),
       fc.record({ call: fc.constant("update" as const), key: anyKey, value: fc.string(), stale: fc.boolean() }),
@@ -147,7 +164,9 @@ describe("the sqlite store", () => {
             if (call.call === "compact") return store.compact(store.revision() - call.back);
             if (call.call === "create") return store.create(call.key, call.value);
             const expected = (store.get(call.key)?.revision ?? 1) - (call.stale ? 1 : 0);
-            return call.call === "update" ? store.update(call.key, expected, call.value) : store.delete(call.key, expected, call.value);
+            return call.call === "update"
+              ? store.update(call.key, expected, call.value)
+              : store.delete(call.key, expected, call.value);
           });
           const events = store.events(store.compactedThrough(), 1000);
           // Whether the log still has the value before the first event is the driver's own business.

@@ -23,7 +23,10 @@ const curves: Readonly<Record<string, { readonly name: string; readonly sizeByte
 };
 
 /** Whether a request for a certificate was signed with the key that it is for. What is signed in no known way is not. */
-export async function verifySignature({ publicKey, signature }: Pick<CertificateRequestFacts, "publicKey" | "signature">): Promise<boolean> {
+export async function verifySignature({
+  publicKey,
+  signature,
+}: Pick<CertificateRequestFacts, "publicKey" | "signature">): Promise<boolean> {
   const scheme = schemes[signature.algorithm];
   if (scheme === undefined) return false;
   const [algorithm] = children(elementAt(publicKey, 0)?.contents ?? new Uint8Array());

@@ -29,7 +29,11 @@ const contextPath = /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\0]{1,1024}$/;
  * @param at where a path of the container lies.
  * @throws McoError `MCO_BUILD_CONTEXT_INVALID`
  */
-export async function readBuildContext(files: Files, at: (path: string) => string, folder: string = buildPaths.context): Promise<BuildContext> {
+export async function readBuildContext(
+  files: Files,
+  at: (path: string) => string,
+  folder: string = buildPaths.context,
+): Promise<BuildContext> {
   const invalid = (file: string, problem: string) => new McoError("MCO_BUILD_CONTEXT_INVALID", { file, problem });
   const text = (path: string) => files.readText(at(path));
   const told = await text(`${folder}/${buildFiles.request}`);
@@ -57,8 +61,10 @@ export async function readBuildContext(files: Files, at: (path: string) => strin
   }
 
   const layer = await joined(buildFiles.configLayer, request.pieces.configLayer);
-  if ((layer === undefined) !== (request.configLayer === undefined)) throw invalid(buildFiles.configLayer, "build.json says otherwise");
-  if (layer !== undefined && digestOf(layer) !== request.configLayer?.digest) throw invalid(buildFiles.configLayer, "it has another digest than build.json says");
+  if ((layer === undefined) !== (request.configLayer === undefined))
+    throw invalid(buildFiles.configLayer, "build.json says otherwise");
+  if (layer !== undefined && digestOf(layer) !== request.configLayer?.digest)
+    throw invalid(buildFiles.configLayer, "it has another digest than build.json says");
   const contextFiles: { path: string; contents: Uint8Array; mode: number }[] = [];
   for (const { path, key, mode } of request.files) {
     if (!contextPath.test(path)) throw invalid(path.slice(0, 128), "it is no path inside of the context");
@@ -72,7 +78,10 @@ export async function readBuildContext(files: Files, at: (path: string) => strin
     files: contextFiles,
     configLayer: layer === undefined ? undefined : { bytes: layer, diffId: request.configLayer?.diffId ?? "" },
     buildVisible: await joined(buildFiles.buildVisible, request.pieces.buildVisible),
-    auth: { pull: await text(`${buildPaths.pull}/${buildFiles.auth}`), push: await text(`${buildPaths.push}/${buildFiles.auth}`) },
+    auth: {
+      pull: await text(`${buildPaths.pull}/${buildFiles.auth}`),
+      push: await text(`${buildPaths.push}/${buildFiles.auth}`),
+    },
     trust: await text(`${buildPaths.trust}/${buildFiles.trust}`),
     policy: await text(`${buildPaths.policy}/${buildFiles.policy}`),
     registries: await text(`${buildPaths.registries}/${buildFiles.registries}`),

@@ -2,8 +2,21 @@ import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { McoError } from "../api/errors.ts";
 import { stepsOfContainerfile } from "../core/build-containerfile.ts";
-import { type BuildFailure, type FailureClass, classifyFailure, classifyImageError, excerptOf } from "../core/build-failures.ts";
-import { type BuildOutcome, buildFiles, buildPaths, labelsOfImage, mountTargets, stepMarker } from "../core/image-build.ts";
+import {
+  type BuildFailure,
+  type FailureClass,
+  classifyFailure,
+  classifyImageError,
+  excerptOf,
+} from "../core/build-failures.ts";
+import {
+  type BuildOutcome,
+  buildFiles,
+  buildPaths,
+  labelsOfImage,
+  mountTargets,
+  stepMarker,
+} from "../core/image-build.ts";
 import { redactText } from "../core/redact.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
@@ -13,7 +26,17 @@ import { digestOf } from "../registry/registry-client.ts";
 import { readTar } from "../registry/tar.ts";
 import { pushedProblem } from "../registry/verify-pushed.ts";
 import { type BuildContext, readBuildContext } from "./build-context.ts";
-import { type BuildahOptions, type BuildahStore, buildahVersion, heredocLine, readsHeredocs, runBuildah, stepFollower, storeArguments, timeArguments } from "./buildah.ts";
+import {
+  type BuildahOptions,
+  type BuildahStore,
+  buildahVersion,
+  heredocLine,
+  readsHeredocs,
+  runBuildah,
+  stepFollower,
+  storeArguments,
+  timeArguments,
+} from "./buildah.ts";
 import { claimFolder } from "./claim-folder.ts";
 import { type OpenFile, onBase, readLayout, withOwnLayer } from "./read-layout.ts";
 
@@ -91,7 +114,13 @@ export async function buildImage(options: BuildImageOptions, signal: AbortSignal
     steps.end(failure.exitCode ?? 1);
     return { failure };
   } finally {
-    await options.files.remove(`${work}/build`).catch((error: unknown) => print(`warning: files of the build are left in ${work}: ${error instanceof Error ? error.message : String(error)}`));
+    await options.files
+      .remove(`${work}/build`)
+      .catch((error: unknown) =>
+        print(
+          `warning: files of the build are left in ${work}: ${error instanceof Error ? error.message : String(error)}`,
+        ),
+      );
   }
 }
 
@@ -107,16 +136,28 @@ function withoutSecrets(print: (line: string) => void): (line: string) => void {
 }
 
 function failureOf(error: unknown, step: string, signal: AbortSignal): BuildFailure {
-  const made = (failureClass: FailureClass, exitCode: number, text: string): BuildFailure => ({ class: failureClass, step, exitCode, cause: redactText(text).slice(0, 300), excerpt: excerptOf(text) });
+  const made = (failureClass: FailureClass, exitCode: number, text: string): BuildFailure => ({
+    class: failureClass,
+    step,
+    exitCode,
+    cause: redactText(text).slice(0, 300),
+    excerpt: excerptOf(text),
+  });
   if (signal.aborted) return made("BuilderLost", 143, "the build was told to end");
   if (error instanceof StepFailed) return error.failure;
   if (error instanceof DeadlineExceeded) return made("Timeout", 124, `${step} was ${error.message}`);
-  if (error instanceof McoError && error.code.startsWith("MCO_IMAGE_")) return { exitCode: 1, ...classifyImageError(step, error) };
+  if (error instanceof McoError && error.code.startsWith("MCO_IMAGE_"))
+    return { exitCode: 1, ...classifyImageError(step, error) };
   const text = error instanceof Error ? error.message : String(error);
   return error instanceof McoError ? made("Internal", 1, text) : { ...classifyFailure({ step, exitCode: 1, text }) };
 }
 
-async function build(options: BuildImageOptions, steps: ReturnType<typeof stepTeller>, work: string, signal: AbortSignal): Promise<string> {
+async function build(
+  options: BuildImageOptions,
+  steps: ReturnType<typeof stepTeller>,
+  work: string,
+  signal: AbortSignal,
+): Promise<string> {
   const { files, at, print } = options;
   steps.begin("ca");
   await files.remove(work);
@@ -124,21 +165,37 @@ async function build(options: BuildImageOptions, steps: ReturnType<typeof stepTe
   const { request } = context;
   const store = options.storeFor({
     auth: context.auth,
-    certificates: async (host) => [...(request.certificates[host] ?? []), ...(context.trust === undefined ? [] : [context.trust])],
+    certificates: async (host) => [
+      ...(request.certificates[host] ?? []),
+      ...(context.trust === undefined ? [] : [context.trust]),
+    ],
     registries: context.registries,
     policy: context.policy,
     architecture: request.architecture,
     proxy: request.proxy,
   });
   print(`builds ${request.id} on ${request.base} for ${request.target.repository}:${request.target.tag}`);
-  const parent = context.containerfile === undefined ? await baseAlone(store, context, steps, signal) : await builtParent(options, store, context, context.containerfile, steps, work, signal);
+  const parent =
+    context.containerfile === undefined
+      ? await baseAlone(store, context, steps, signal)
+      : await builtParent(options, store, context, context.containerfile, steps, work, signal);
 
   steps.begin("config-layer");
   steps.begin("push");
   const deadline = options.clock.deadline(request.pushSeconds * 1000, signal);
   let digest: string;
   try {
-    ({ digest } = await store.publish(parent, { dropTopLayer: false, ...(context.configLayer === undefined ? {} : { layer: context.configLayer }), labels: labelsOfImage(request), ...request.target, createdSeconds: request.epoch }, deadline.signal));
+    ({ digest } = await store.publish(
+      parent,
+      {
+        dropTopLayer: false,
+        ...(context.configLayer === undefined ? {} : { layer: context.configLayer }),
+        labels: labelsOfImage(request),
+        ...request.target,
+        createdSeconds: request.epoch,
+      },
+      deadline.signal,
+    ));
   } finally {
     deadline.cancel();
   }
@@ -150,26 +207,49 @@ async function build(options: BuildImageOptions, steps: ReturnType<typeof stepTe
   return digest;
 }
 
-const baseOf = (image: string) => ({ repository: image.slice(0, image.indexOf("@")), digest: image.slice(image.indexOf("@") + 1) });
+const baseOf = (image: string) => ({
+  repository: image.slice(0, image.indexOf("@")),
+  digest: image.slice(image.indexOf("@") + 1),
+});
 
-async function baseAlone(store: ImageStore, { request }: BuildContext, steps: ReturnType<typeof stepTeller>, signal: AbortSignal): Promise<ParentImage> {
+async function baseAlone(
+  store: ImageStore,
+  { request }: BuildContext,
+  steps: ReturnType<typeof stepTeller>,
+  signal: AbortSignal,
+): Promise<ParentImage> {
   steps.begin("pull-base");
   return store.parentOf(request.base, signal);
 }
 
 /** Builds the parent with buildah, and reads it as an image on the registry's base. */
-async function builtParent(options: BuildImageOptions, store: ImageStore, context: BuildContext, containerfile: string, steps: ReturnType<typeof stepTeller>, work: string, signal: AbortSignal): Promise<ParentImage> {
+async function builtParent(
+  options: BuildImageOptions,
+  store: ImageStore,
+  context: BuildContext,
+  containerfile: string,
+  steps: ReturnType<typeof stepTeller>,
+  work: string,
+  signal: AbortSignal,
+): Promise<ParentImage> {
   const { files, at, print } = options;
   const { request } = context;
   const buildah: BuildahOptions = { ...options, environment: environmentFor(options, context) };
   const version = await buildahVersion(buildah, signal);
-  const failed = (failureClass: FailureClass, step: string, cause: string) => new StepFailed({ class: failureClass, step, exitCode: 1, cause, excerpt: "" });
-  if (version === undefined) throw failed("Internal", "ca", "BuilderBinaryMissing: there is no buildah where this build runs");
+  const failed = (failureClass: FailureClass, step: string, cause: string) =>
+    new StepFailed({ class: failureClass, step, exitCode: 1, cause, excerpt: "" });
+  if (version === undefined)
+    throw failed("Internal", "ca", "BuilderBinaryMissing: there is no buildah where this build runs");
   await writeSettings(files, context, work);
 
   steps.begin("context");
   const heredoc = readsHeredocs(version) ? undefined : heredocLine(containerfile);
-  if (heredoc !== undefined) throw failed("ContainerfileInvalid", "context", `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`);
+  if (heredoc !== undefined)
+    throw failed(
+      "ContainerfileInvalid",
+      "context",
+      `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`,
+    );
   await writeContext(files, context, containerfile, work);
   const mounts = await writeMounts(options, context, work);
   const cache = at(buildPaths.cache);
@@ -179,9 +259,19 @@ async function builtParent(options: BuildImageOptions, store: ImageStore, contex
     const alone = await claimed.isAlone();
     const buildahStore = await chooseStore(options, buildah, cache, mounts.seen, alone, signal);
     used = buildahStore;
-    if (buildahStore.driver === "vfs") print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
-    const global = [...storeArguments(buildahStore), ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`])];
-    const access = ["--authfile", `${work}/auth.json`, "--signature-policy", `${work}/${buildFiles.policy}`, ...((await files.list(`${work}/certs`)).length === 0 ? [] : ["--cert-dir", `${work}/certs`])];
+    if (buildahStore.driver === "vfs")
+      print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
+    const global = [
+      ...storeArguments(buildahStore),
+      ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`]),
+    ];
+    const access = [
+      "--authfile",
+      `${work}/auth.json`,
+      "--signature-policy",
+      `${work}/${buildFiles.policy}`,
+      ...((await files.list(`${work}/certs`)).length === 0 ? [] : ["--cert-dir", `${work}/certs`]),
+    ];
     /** Runs one command of buildah; a bad end is a failure of the step that it was in. */
     const run = async (args: readonly string[], onLine?: (line: string) => void) => {
       const { exitCode, text } = await runBuildah([...global, ...args], buildah, signal, onLine);
@@ -191,7 +281,8 @@ async function builtParent(options: BuildImageOptions, store: ImageStore, contex
     if (alone) await cleared(files, buildahStore, buildah, run);
 
     steps.begin("pull-base");
-    for (const image of [request.base, ...(request.extensions === undefined ? [] : [request.extensions])]) await run(["pull", "-q", "--policy", "missing", ...access, image]);
+    for (const image of [request.base, ...(request.extensions === undefined ? [] : [request.extensions])])
+      await run(["pull", "-q", "--policy", "missing", ...access, image]);
     const stepAt = stepFollower(stepsOfContainerfile(containerfile));
     const tag = `localhost/machine-config/${request.target.tag.toLowerCase().slice(0, 100)}`;
     const build = [
@@ -219,12 +310,28 @@ async function builtParent(options: BuildImageOptions, store: ImageStore, contex
     });
 
     steps.begin("commit");
-    await run(["push", "-q", "--format", "oci", "--signature-policy", `${work}/${localPolicy}`, tag, `oci:${work}/layout:built`]);
+    await run([
+      "push",
+      "-q",
+      "--format",
+      "oci",
+      "--signature-policy",
+      `${work}/${localPolicy}`,
+      tag,
+      `oci:${work}/layout:built`,
+    ]);
     const built = await readLayout(`${work}/layout`, files, options.openFile);
     const base = await store.parentOf(request.base, signal);
     const parent = onBase(built, base, baseOf(request.base));
     const layer = context.configLayer;
-    return layer === undefined ? parent : await withOwnLayer(parent, { ...layer, digest: digestOf(layer.bytes) }, new Set(base.layers.map(({ diffId }) => diffId)), signal);
+    return layer === undefined
+      ? parent
+      : await withOwnLayer(
+          parent,
+          { ...layer, digest: digestOf(layer.bytes) },
+          new Set(base.layers.map(({ diffId }) => diffId)),
+          signal,
+        );
   } finally {
     // Some versions leave the container of a stage that has no instructions, and with it a mount (buildah 1.28); so does a step that was ended.
     if (used !== undefined && (await claimed.isAlone())) await removeContainers(files, used, buildah);
@@ -237,24 +344,55 @@ async function removeContainers(files: Files, store: BuildahStore, buildah: Buil
   if ((await sizeOf(files, store, "containers")) <= "[]".length) return;
   const deadline = buildah.clock.deadline(removalMs);
   try {
-    await runBuildah([...storeArguments(store), "rm", "--all"], { ...buildah, print: () => undefined }, deadline.signal);
+    await runBuildah(
+      [...storeArguments(store), "rm", "--all"],
+      { ...buildah, print: () => undefined },
+      deadline.signal,
+    );
   } catch (error) {
-    buildah.print(`warning: working containers are left in ${store.folder}: ${error instanceof Error ? error.message : String(error)}`);
+    buildah.print(
+      `warning: working containers are left in ${store.folder}: ${error instanceof Error ? error.message : String(error)}`,
+    );
   } finally {
     deadline.cancel();
   }
 }
 
 /** What buildah and its steps see of our environment: no more than they need. */
-function environmentFor({ environment, at }: BuildImageOptions, { request }: BuildContext): Readonly<Record<string, string>> {
+function environmentFor(
+  { environment, at }: BuildImageOptions,
+  { request }: BuildContext,
+): Readonly<Record<string, string>> {
   const work = at(buildPaths.work);
-  const proxy = { http_proxy: request.proxy?.httpProxy, https_proxy: request.proxy?.httpsProxy, no_proxy: request.proxy?.noProxy };
-  const proxies = Object.entries(proxy).flatMap(([name, value]) => (value === undefined ? [] : [[name, value], [name.toUpperCase(), value]]));
-  return { PATH: environment["PATH"] ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: `${work}/home`, XDG_RUNTIME_DIR: `${work}/home`, TMPDIR: work, BUILDAH_ISOLATION: "chroot", ...(Object.fromEntries(proxies) as Record<string, string>) };
+  const proxy = {
+    http_proxy: request.proxy?.httpProxy,
+    https_proxy: request.proxy?.httpsProxy,
+    no_proxy: request.proxy?.noProxy,
+  };
+  const proxies = Object.entries(proxy).flatMap(([name, value]) =>
+    value === undefined
+      ? []
+      : [
+          [name, value],
+          [name.toUpperCase(), value],
+        ],
+  );
+  return {
+    PATH: environment["PATH"] ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    HOME: `${work}/home`,
+    XDG_RUNTIME_DIR: `${work}/home`,
+    TMPDIR: work,
+    BUILDAH_ISOLATION: "chroot",
+    ...(Object.fromEntries(proxies) as Record<string, string>),
+  };
 }
 
 /** Credentials, certificates and rules for registries, as buildah reads them; only this user can. */
-async function writeSettings(files: Files, { request, auth, trust, policy, registries }: BuildContext, work: string): Promise<void> {
+async function writeSettings(
+  files: Files,
+  { request, auth, trust, policy, registries }: BuildContext,
+  work: string,
+): Promise<void> {
   await files.makeDirectory(`${work}/certs`, { mode: 0o700 });
   await files.makeDirectory(`${work.slice(0, work.lastIndexOf("/"))}/home`, { mode: 0o700 });
   await files.write(`${work}/auth.json`, mergedAuth(auth.push, auth.pull), { mode: 0o600 });
@@ -267,15 +405,19 @@ async function writeSettings(files: Files, { request, auth, trust, policy, regis
 
 /** One auth file of two; where both know a host, the second counts. */
 function mergedAuth(...texts: readonly (string | undefined)[]): string {
-  const auths = texts.map((text) => (text === undefined ? {} : ((JSON.parse(text) as { readonly auths?: object }).auths ?? {})));
+  const auths = texts.map((text) =>
+    text === undefined ? {} : ((JSON.parse(text) as { readonly auths?: object }).auths ?? {}),
+  );
   return JSON.stringify({ auths: Object.assign({}, ...auths) as object });
 }
 
 async function writeContext(files: Files, context: BuildContext, containerfile: string, work: string): Promise<void> {
   await files.makeDirectory(`${work}/context`);
-  for (const { path, contents, mode } of context.files) await files.write(`${work}/context/${path}`, contents, { mode });
+  for (const { path, contents, mode } of context.files)
+    await files.write(`${work}/context/${path}`, contents, { mode });
   if (context.trust !== undefined) await files.write(`${work}/context/${buildFiles.trust}`, context.trust);
-  if (context.configLayer !== undefined) await files.write(`${work}/context/${buildFiles.configLayer}`, context.configLayer.bytes);
+  if (context.configLayer !== undefined)
+    await files.write(`${work}/context/${buildFiles.configLayer}`, context.configLayer.bytes);
   await files.write(`${work}/${buildFiles.containerfile}`, containerfile);
 }
 
@@ -283,7 +425,11 @@ async function writeContext(files: Files, context: BuildContext, containerfile: 
  * What steps see and the image does not hold: the cluster's own content, and files of the configuration that say where packages
  * come from. `seen`: names what of it may change the outcome, so that nothing is taken from a build that saw something else.
  */
-async function writeMounts({ files, at }: BuildImageOptions, { request, buildVisible }: BuildContext, work: string): Promise<{ readonly arguments: readonly string[]; readonly seen: string | undefined }> {
+async function writeMounts(
+  { files, at }: BuildImageOptions,
+  { request, buildVisible }: BuildContext,
+  work: string,
+): Promise<{ readonly arguments: readonly string[]; readonly seen: string | undefined }> {
   const given: string[] = [];
   const parts: Uint8Array[] = [];
   for (const kind of request.mounts) {
@@ -303,22 +449,36 @@ async function writeMounts({ files, at }: BuildImageOptions, { request, buildVis
     const covered = request.mounts.map((kind) => ({ kind, target: mountTargets[kind] }));
     for (const { path, contents, mode } of await unpacked(buildVisible)) {
       // A folder that is mounted whole hides what would be mounted in it.
-      const over = covered.find(({ kind, target }) => path.startsWith(`${target}/`) && given.some((argument) => argument.startsWith(`${work}/mounts/${kind}:`)));
-      const target = over === undefined ? `${work}/visible${path}` : `${work}/mounts/${over.kind}${path.slice(over.target.length)}`;
+      const over = covered.find(
+        ({ kind, target }) =>
+          path.startsWith(`${target}/`) && given.some((argument) => argument.startsWith(`${work}/mounts/${kind}:`)),
+      );
+      const target =
+        over === undefined ? `${work}/visible${path}` : `${work}/mounts/${over.kind}${path.slice(over.target.length)}`;
       await files.write(target, contents, { mode });
       if (over === undefined) given.push("--volume", `${target}:${path}:ro`);
     }
   }
-  return { arguments: given, seen: parts.length === 0 ? undefined : digestOf(Buffer.concat(parts)).slice("sha256:".length, "sha256:".length + 12) };
+  return {
+    arguments: given,
+    seen:
+      parts.length === 0 ? undefined : digestOf(Buffer.concat(parts)).slice("sha256:".length, "sha256:".length + 12),
+  };
 }
 
 /** Files of a small archive by their absolute paths. */
-async function unpacked(archive: Uint8Array): Promise<readonly { readonly path: string; readonly contents: Uint8Array; readonly mode: number }[]> {
+async function unpacked(
+  archive: Uint8Array,
+): Promise<readonly { readonly path: string; readonly contents: Uint8Array; readonly mode: number }[]> {
   const found: { path: string; contents: Uint8Array; mode: number }[] = [];
   for await (const entry of readTar(Readable.from([archive]).pipe(createGunzip()))) {
     if (entry.kind !== "file") continue;
     const parts = entry.path.split("/").filter((part) => part !== "" && part !== ".");
-    if (parts.includes("..") || parts.some((part) => part.includes(":"))) throw new McoError("MCO_BUILD_CONTEXT_INVALID", { file: buildFiles.buildVisible, problem: `${entry.path.slice(0, 200)} cannot be shown to a step` });
+    if (parts.includes("..") || parts.some((part) => part.includes(":")))
+      throw new McoError("MCO_BUILD_CONTEXT_INVALID", {
+        file: buildFiles.buildVisible,
+        problem: `${entry.path.slice(0, 200)} cannot be shown to a step`,
+      });
     const chunks: Uint8Array[] = [];
     for await (const chunk of entry.contents) chunks.push(Uint8Array.from(chunk));
     found.push({ path: `/${parts.join("/")}`, contents: Buffer.concat(chunks), mode: entry.mode });
@@ -327,7 +487,14 @@ async function unpacked(archive: Uint8Array): Promise<readonly { readonly path: 
 }
 
 /** A store of buildah on the best file system that there is; each content that steps see has one of its own. */
-async function chooseStore({ files }: BuildImageOptions, buildah: BuildahOptions, cache: string, seen: string | undefined, alone: boolean, signal: AbortSignal): Promise<BuildahStore> {
+async function chooseStore(
+  { files }: BuildImageOptions,
+  buildah: BuildahOptions,
+  cache: string,
+  seen: string | undefined,
+  alone: boolean,
+  signal: AbortSignal,
+): Promise<BuildahStore> {
   const quiet = { ...buildah, print: () => undefined };
   for (const driver of ["overlay", "vfs"] as const) {
     const store: BuildahStore = { folder: `${cache}/${driver}${seen === undefined ? "" : `-${seen}`}`, driver };
@@ -345,25 +512,40 @@ async function chooseStore({ files }: BuildImageOptions, buildah: BuildahOptions
   throw new Error("bug: no driver was tried");
 }
 
-async function removeOldStores(files: Files, cache: string, used: BuildahStore, buildah: BuildahOptions, signal: AbortSignal): Promise<void> {
+async function removeOldStores(
+  files: Files,
+  cache: string,
+  used: BuildahStore,
+  buildah: BuildahOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const others: { folder: string; at: number }[] = [];
   for (const name of await files.list(cache)) {
     const folder = `${cache}/${name}`;
     const images = await files.stat(listIn({ folder, driver: used.driver }, "images"));
-    if (name.startsWith(`${used.driver}-`) && folder !== used.folder && images !== undefined) others.push({ folder, at: images.modifiedMs });
+    if (name.startsWith(`${used.driver}-`) && folder !== used.folder && images !== undefined)
+      others.push({ folder, at: images.modifiedMs });
   }
   for (const { folder } of others.sort((a, b) => b.at - a.at).slice(storesKept - 1)) {
-    for (const verb of ["rm", "rmi"]) await runBuildah([...storeArguments({ folder, driver: used.driver }), verb, "--all"], buildah, signal);
+    for (const verb of ["rm", "rmi"])
+      await runBuildah([...storeArguments({ folder, driver: used.driver }), verb, "--all"], buildah, signal);
     await files.remove(folder);
   }
 }
 
 /** Puts away what builds left that were killed, and everything when it has become too much. */
-async function cleared(files: Files, store: BuildahStore, buildah: BuildahOptions, run: (args: readonly string[]) => Promise<string>): Promise<void> {
+async function cleared(
+  files: Files,
+  store: BuildahStore,
+  buildah: BuildahOptions,
+  run: (args: readonly string[]) => Promise<string>,
+): Promise<void> {
   await removeContainers(files, store, buildah);
   if ((await sizeOf(files, store, "images")) > maxImageListBytes) await run(["rmi", "--all", "--force"]);
 }
 
 /** Lists of what a store holds, as it keeps them (containers/storage docs, main). */
-const listIn = ({ folder, driver }: BuildahStore, of: "images" | "containers") => `${folder}/root/${driver}-${of}/${of}.json`;
-const sizeOf = async (files: Files, store: BuildahStore, of: "images" | "containers"): Promise<number> => (await files.stat(listIn(store, of)))?.sizeBytes ?? 0;
+const listIn = ({ folder, driver }: BuildahStore, of: "images" | "containers") =>
+  `${folder}/root/${driver}-${of}/${of}.json`;
+const sizeOf = async (files: Files, store: BuildahStore, of: "images" | "containers"): Promise<number> =>
+  (await files.stat(listIn(store, of)))?.sizeBytes ?? 0;

@@ -29,7 +29,15 @@ const maxLineCharacters = 16_384;
 const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
 
 /** Without a mount of the store itself, which would outlive the build and keep its folder from being removed (containers-storage.conf(5)). */
-export const storeArguments = ({ folder, driver }: BuildahStore): readonly string[] => ["--root", `${folder}/root`, "--runroot", `${folder}/run`, "--storage-driver", driver, ...(driver === "overlay" ? ["--storage-opt", "overlay.skip_mount_home=true"] : [])];
+export const storeArguments = ({ folder, driver }: BuildahStore): readonly string[] => [
+  "--root",
+  `${folder}/root`,
+  "--runroot",
+  `${folder}/run`,
+  "--storage-driver",
+  driver,
+  ...(driver === "overlay" ? ["--storage-opt", "overlay.skip_mount_home=true"] : []),
+];
 
 /**
  * Runs buildah to its end, by argument vector. It stays in our process group, so that whoever kills us whole kills its steps
@@ -37,7 +45,12 @@ export const storeArguments = ({ folder, driver }: BuildahStore): readonly strin
  *
  * @param onLine told each line as it is printed, before it is.
  */
-export async function runBuildah(args: readonly string[], { processes, clock, environment, print }: BuildahOptions, signal: AbortSignal, onLine: (line: string) => void = () => undefined): Promise<BuildahRun> {
+export async function runBuildah(
+  args: readonly string[],
+  { processes, clock, environment, print }: BuildahOptions,
+  signal: AbortSignal,
+  onLine: (line: string) => void = () => undefined,
+): Promise<BuildahRun> {
   signal.throwIfAborted();
   let text = "";
   let line = "";
@@ -74,7 +87,10 @@ export async function runBuildah(args: readonly string[], { processes, clock, en
 }
 
 /** `1.28.2` as numbers; undefined where there is no buildah. */
-export async function buildahVersion(options: BuildahOptions, signal: AbortSignal): Promise<readonly [major: number, minor: number] | undefined> {
+export async function buildahVersion(
+  options: BuildahOptions,
+  signal: AbortSignal,
+): Promise<readonly [major: number, minor: number] | undefined> {
   try {
     const { text } = await runBuildah(["--version"], options, signal);
     const [, major, minor] = /buildah version (\d+)\.(\d+)/.exec(text) ?? [];
@@ -86,13 +102,17 @@ export async function buildahVersion(options: BuildahOptions, signal: AbortSigna
   }
 }
 
-const isAtLeast = ([major, minor]: readonly [number, number], [wantedMajor, wantedMinor]: readonly [number, number]) => major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+const isAtLeast = ([major, minor]: readonly [number, number], [wantedMajor, wantedMinor]: readonly [number, number]) =>
+  major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 
 /** Here-documents came with this one. */
 export const readsHeredocs = (version: readonly [number, number]): boolean => isAtLeast(version, [1, 33]);
 
 /** How everything in an image gets one age, whenever it is made. */
-export const timeArguments = (version: readonly [number, number], epoch: number): readonly string[] => (isAtLeast(version, [1, 41]) ? ["--source-date-epoch", String(epoch), "--rewrite-timestamp"] : ["--timestamp", String(epoch)]);
+export const timeArguments = (version: readonly [number, number], epoch: number): readonly string[] =>
+  isAtLeast(version, [1, 41])
+    ? ["--source-date-epoch", String(epoch), "--rewrite-timestamp"]
+    : ["--timestamp", String(epoch)];
 
 /** The first line of the custom part on which an instruction begins a here-document that is ended further down, from 1. */
 export function heredocLine(containerfile: string): number | undefined {
@@ -113,13 +133,16 @@ const stepLine = /^(?:\[\d+\/\d+\] )?STEP \d+\/\d+: (\S+)\s*(.*)$/;
  *
  * @returns gives the step of a line, or `undefined` for one that begins no instruction.
  */
-export function stepFollower(steps: readonly { readonly instruction: string; readonly step: string }[]): (line: string) => string | undefined {
+export function stepFollower(
+  steps: readonly { readonly instruction: string; readonly step: string }[],
+): (line: string) => string | undefined {
   const plain = (text: string) => text.replaceAll(/[\s\\]+/g, " ").trim();
   let at = 0;
   return (line) => {
     const [, name, rest = ""] = stepLine.exec(line) ?? [];
     if (name === undefined) return undefined;
-    const isIt = ({ instruction }: { readonly instruction: string }) => (name === "FROM" ? instruction.startsWith("FROM ") : plain(instruction) === plain(`${name} ${rest}`));
+    const isIt = ({ instruction }: { readonly instruction: string }) =>
+      name === "FROM" ? instruction.startsWith("FROM ") : plain(instruction) === plain(`${name} ${rest}`);
     const found = steps.findIndex((step, index) => index >= at && isIt(step));
     if (found < 0) return steps[at]?.step;
     at = found + 1;

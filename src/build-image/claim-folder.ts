@@ -23,14 +23,22 @@ async function holderOf(files: Files, pid: string): Promise<Holder | undefined> 
   const stat = await files.readText(`/proc/${pid}/stat`);
   const namespace = await files.readLink("/proc/self/ns/pid");
   if (stat === undefined || namespace === undefined) return undefined;
-  return { namespace, pid: stat.slice(0, stat.indexOf(" ")), began: stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "" };
+  return {
+    namespace,
+    pid: stat.slice(0, stat.indexOf(" ")),
+    began: stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "",
+  };
 }
 
 /**
  * Tells other builds of this machine that a folder is in use. A claim counts while its process runs; where builds are in
  * containers that cannot see each other's processes, while it is renewed.
  */
-export async function claimFolder(folder: string, id: string, { files, clock }: { readonly files: Files; readonly clock: Clock }): Promise<Claim> {
+export async function claimFolder(
+  folder: string,
+  id: string,
+  { files, clock }: { readonly files: Files; readonly clock: Clock },
+): Promise<Claim> {
   const claims = `${folder}/running`;
   const own = `${claims}/${id.replaceAll(/[^A-Za-z0-9.-]/g, "_").slice(-200)}`;
   const holder = await holderOf(files, "self");

@@ -19,8 +19,13 @@ const blobPath = (folder: string, digest: string) => `${folder}/blobs/${digest.r
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */
-export async function readLayout(folder: string, files: Pick<Files, "read" | "readText">, open: OpenFile): Promise<ParentImage> {
-  const missing = (what: string) => new McoError("MCO_IMAGE_INVALID", { problem: `what was built has no ${what}`, retryable: false });
+export async function readLayout(
+  folder: string,
+  files: Pick<Files, "read" | "readText">,
+  open: OpenFile,
+): Promise<ParentImage> {
+  const missing = (what: string) =>
+    new McoError("MCO_IMAGE_INVALID", { problem: `what was built has no ${what}`, retryable: false });
   const index = parseManifest(Buffer.from((await files.readText(`${folder}/index.json`)) ?? ""));
   const digest = index.kind === "index" ? index.manifests.at(-1)?.digest : undefined;
   const bytes = digest === undefined ? undefined : await files.read(blobPath(folder, digest));
@@ -42,23 +47,43 @@ const ociTypes: Readonly<Record<string, string>> = {
 const signature = "io.buildah.version";
 
 type Json = Readonly<Record<string, unknown>>;
-const objectIn = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
+const objectIn = (value: unknown): Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 
 /**
  * What was built, as if it had been laid on the base in its registry: the base's layers are the registry's own, byte for byte, since
  * a builder packs them anew; and nothing tells which builder it was.
  */
-export function onBase(built: ParentImage, base: ParentImage, baseName: { readonly repository: string; readonly digest: string }): ParentImage {
+export function onBase(
+  built: ParentImage,
+  base: ParentImage,
+  baseName: { readonly repository: string; readonly digest: string },
+): ParentImage {
   const own = new Map(base.layers.map((layer) => [layer.diffId, layer]));
   const { [signature]: _, ...labels } = objectIn(objectIn(built.config["config"])["Labels"]);
   const history = Array.isArray(built.config["history"]) ? (built.config["history"] as readonly Json[]) : [];
   return {
     ...built,
-    annotations: { "org.opencontainers.image.base.name": baseName.repository, "org.opencontainers.image.base.digest": baseName.digest },
-    config: { ...built.config, config: { ...objectIn(built.config["config"]), Labels: labels }, history: history.map(({ comment: _comment, ...entry }) => entry) },
+    annotations: {
+      "org.opencontainers.image.base.name": baseName.repository,
+      "org.opencontainers.image.base.digest": baseName.digest,
+    },
+    config: {
+      ...built.config,
+      config: { ...objectIn(built.config["config"]), Labels: labels },
+      history: history.map(({ comment: _comment, ...entry }) => entry),
+    },
     layers: built.layers.map((layer) => {
       const known = own.get(layer.diffId);
-      return known === undefined ? layer : { ...known, descriptor: { ...known.descriptor, mediaType: ociTypes[known.descriptor.mediaType] ?? known.descriptor.mediaType } };
+      return known === undefined
+        ? layer
+        : {
+            ...known,
+            descriptor: {
+              ...known.descriptor,
+              mediaType: ociTypes[known.descriptor.mediaType] ?? known.descriptor.mediaType,
+            },
+          };
     }),
   };
 }
@@ -69,11 +94,22 @@ export function onBase(built: ParentImage, base: ParentImage, baseName: { readon
  *
  * @param diffIds layers of the base: these are not looked into.
  */
-export async function withOwnLayer(built: ParentImage, layer: { readonly bytes: Uint8Array; readonly diffId: string; readonly digest: string }, diffIds: ReadonlySet<string>, signal: AbortSignal): Promise<ParentImage> {
+export async function withOwnLayer(
+  built: ParentImage,
+  layer: { readonly bytes: Uint8Array; readonly diffId: string; readonly digest: string },
+  diffIds: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<ParentImage> {
   const layers: ParentLayer[] = [...built.layers];
   for (const [index, candidate] of built.layers.entries()) {
     if (diffIds.has(candidate.diffId) || !(await holds(candidate, hostPaths.payload.slice(1), signal))) continue;
-    layers[index] = { descriptor: { mediaType: mediaTypes.ociLayerGzip, digest: layer.digest, size: layer.bytes.length }, diffId: layer.diffId, async *open() { yield layer.bytes; } };
+    layers[index] = {
+      descriptor: { mediaType: mediaTypes.ociLayerGzip, digest: layer.digest, size: layer.bytes.length },
+      diffId: layer.diffId,
+      async *open() {
+        yield layer.bytes;
+      },
+    };
     const rootfs = { type: "layers", diff_ids: layers.map(({ diffId }) => diffId) };
     return { ...built, config: { ...built.config, rootfs }, layers };
   }

@@ -11,8 +11,10 @@ import { usageError } from "./arguments.ts";
 export async function addressToListenOn(kube: KubeClient, given: string | undefined, flag: string): Promise<string> {
   if (given !== undefined && given !== "" && !given.startsWith("$(")) return given;
   const name = process.env["NODE_NAME"] ?? "";
-  const [node] = name === "" ? [] : (await kube.list(kubernetes.Node, { fieldSelector: `metadata.name=${name}` })).items;
+  const [node] =
+    name === "" ? [] : (await kube.list(kubernetes.Node, { fieldSelector: `metadata.name=${name}` })).items;
   const address = node?.status?.addresses?.find(({ type }) => type === "InternalIP")?.address;
-  if (address === undefined) throw usageError(`${flag} is required: neither it nor the node says which address to listen on`);
+  if (address === undefined)
+    throw usageError(`${flag} is required: neither it nor the node says which address to listen on`);
   return address;
 }

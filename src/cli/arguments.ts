@@ -4,7 +4,11 @@ import { McoError } from "../api/errors.ts";
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>["options"]>;
 
 /** Reads a command's arguments; what it does not know is a usage error with Node's own sentence. */
-export function readArguments<const O extends Options>(args: readonly string[], options: O, allowed: { readonly positionals?: boolean } = {}) {
+export function readArguments<const O extends Options>(
+  args: readonly string[],
+  options: O,
+  allowed: { readonly positionals?: boolean } = {},
+) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: allowed.positionals === true, strict: true });
   } catch (error) {
@@ -19,7 +23,8 @@ export function usageError(message: string): McoError {
 /** A whole number within bounds. */
 export function countOf(text: string, name: string, least: number, most: number): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < least || value > most) throw usageError(`${name} must be a whole number from ${least} to ${most}, not "${text}"`);
+  if (!Number.isInteger(value) || value < least || value > most)
+    throw usageError(`${name} must be a whole number from ${least} to ${most}, not "${text}"`);
   return value;
 }
 
@@ -29,6 +34,7 @@ const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_0
 export function durationOf(text: string, name: string): number {
   const parts = [...text.matchAll(/(\d+)([smhd])/g)];
   const ms = parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0);
-  if (parts.map(([part]) => part).join("") !== text || ms <= 0) throw usageError(`${name} must be a time like 90m, 2h or 1d12h, not "${text}"`);
+  if (parts.map(([part]) => part).join("") !== text || ms <= 0)
+    throw usageError(`${name} must be a time like 90m, 2h or 1d12h, not "${text}"`);
   return ms;
 }

@@ -3,7 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { StoryTeller, morning, toldUpdate } from "../../test/books/story-teller.ts";
-import { MachineConfig, MachineConfigPool, MachineStateBook, MachineStateChapter, MachineStateJournal, definedResources, kubernetes } from "../api/index.ts";
+import {
+  MachineConfig,
+  MachineConfigPool,
+  MachineStateBook,
+  MachineStateChapter,
+  MachineStateJournal,
+  definedResources,
+  kubernetes,
+} from "../api/index.ts";
 import { annotations, bookLabels, labels } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
 import { memoryStore } from "../apiserver/memory-store.ts";
@@ -28,32 +36,96 @@ const now = morning + 1_200_000;
 const told = toldUpdate({ run: rendered });
 function drift(): StoryTeller {
   const drifting = new StoryTeller("daemon", "worker-0", "boot-3");
-  drifting.at(900, { book, chapter: "Drift", path: "Detected", mark: "begin", reason: "ConfigDrift", message: "/etc/chrony.conf was changed" });
+  drifting.at(900, {
+    book,
+    chapter: "Drift",
+    path: "Detected",
+    mark: "begin",
+    reason: "ConfigDrift",
+    message: "/etc/chrony.conf was changed",
+  });
   return drifting;
 }
 
 async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
-  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
-  for (const resource of definedResources) await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
+  const kube = createKubeClient({
+    transport: server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
+  for (const resource of definedResources)
+    await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   for (const object of objects) await kube.create(resourceOf(object), object);
   return kube;
 }
 
 const on = (kube: KubeClient) => (book_?: string) => readShelves(kube, book_);
-const resourceOf = (object: KubeObject): Resource<KubeObject> => (object.kind === "Node" ? kubernetes.Node : definedResources.find(({ kind }) => kind === object.kind)) as unknown as Resource<KubeObject>;
+const resourceOf = (object: KubeObject): Resource<KubeObject> =>
+  (object.kind === "Node"
+    ? kubernetes.Node
+    : definedResources.find(({ kind }) => kind === object.kind)) as unknown as Resource<KubeObject>;
 
 function io(screen?: Io["screen"]): Io & { readonly text: () => string; readonly complaints: () => string } {
   const said: string[] = [];
   const complained: string[] = [];
-  return { out: (text) => said.push(text), err: (text) => complained.push(text), screen, text: () => said.join(""), complaints: () => complained.join("") };
+  return {
+    out: (text) => said.push(text),
+    err: (text) => complained.push(text),
+    screen,
+    text: () => said.join(""),
+    complaints: () => complained.join(""),
+  };
 }
 
-const journal = (name: string, lines: Parameters<typeof appendLines>[1]) => ({ apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name }, spec: appendLines(undefined, lines)?.spec ?? { lines: [], last: [] } }) as KubeObject;
-const worker = { apiVersion: "v1", kind: "Node", metadata: { name: "worker-0", labels: { "node-role.kubernetes.io/worker": "" }, annotations: { [annotations.currentConfig]: rendered, [annotations.desiredConfig]: rendered, [annotations.state]: "Done" } }, status: { conditions: [{ type: "Ready", status: "True" }] } } as unknown as KubeObject;
-const pool = { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } }, configuration: { name: rendered } } } as unknown as KubeObject;
-const config = { apiVersion: MachineConfig.apiVersion, kind: "MachineConfig", metadata: { name: "99-worker-ssh" }, spec: {} } as unknown as KubeObject;
-const journals = (drifting: StoryTeller) => [journal("node-worker-0", [...told.daemon.lines, ...drifting.lines]), journal("controller", told.controller.lines)];
+const journal = (name: string, lines: Parameters<typeof appendLines>[1]) =>
+  ({
+    apiVersion: MachineStateJournal.apiVersion,
+    kind: "MachineStateJournal",
+    metadata: { name },
+    spec: appendLines(undefined, lines)?.spec ?? { lines: [], last: [] },
+  }) as KubeObject;
+const worker = {
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: {
+    name: "worker-0",
+    labels: { "node-role.kubernetes.io/worker": "" },
+    annotations: {
+      [annotations.currentConfig]: rendered,
+      [annotations.desiredConfig]: rendered,
+      [annotations.state]: "Done",
+    },
+  },
+  status: { conditions: [{ type: "Ready", status: "True" }] },
+} as unknown as KubeObject;
+const pool = {
+  apiVersion: MachineConfigPool.apiVersion,
+  kind: "MachineConfigPool",
+  metadata: { name: "worker" },
+  spec: {
+    machineConfigSelector: { matchLabels: { [labels.role]: "worker" } },
+    nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+    configuration: { name: rendered },
+  },
+} as unknown as KubeObject;
+const config = {
+  apiVersion: MachineConfig.apiVersion,
+  kind: "MachineConfig",
+  metadata: { name: "99-worker-ssh" },
+  spec: {},
+} as unknown as KubeObject;
+const journals = (drifting: StoryTeller) => [
+  journal("node-worker-0", [...told.daemon.lines, ...drifting.lines]),
+  journal("controller", told.controller.lines),
+];
 
 /** What the state process would have written of the update, and nothing of the drift. */
 function kept(): readonly KubeObject[] {
@@ -61,12 +133,44 @@ function kept(): readonly KubeObject[] {
   if (record === undefined) throw new Error("no chapter");
   const of = { [bookLabels.kind]: "node", [bookLabels.book]: bookObjectName(book) };
   return [
-    { apiVersion: MachineStateBook.apiVersion, kind: "MachineStateBook", metadata: { name: bookObjectName(book), labels: of }, spec: { book, kind: "node", subject: { kind: "Node", name: "worker-0" }, chapters: [], counters: { chapters: 7 }, health: "Idle", lastNumber: 7, prunedThrough: 6, through: [] } } as KubeObject,
-    { apiVersion: MachineStateChapter.apiVersion, kind: "MachineStateChapter", metadata: { name: chapterObjectName(book, 7), labels: { ...of, [bookLabels.chapter]: "Update", [bookLabels.outcome]: "Succeeded", [bookLabels.pool]: "worker", [bookLabels.state]: "Closed" } }, spec: { ...record, number: 7 } } as KubeObject,
+    {
+      apiVersion: MachineStateBook.apiVersion,
+      kind: "MachineStateBook",
+      metadata: { name: bookObjectName(book), labels: of },
+      spec: {
+        book,
+        kind: "node",
+        subject: { kind: "Node", name: "worker-0" },
+        chapters: [],
+        counters: { chapters: 7 },
+        health: "Idle",
+        lastNumber: 7,
+        prunedThrough: 6,
+        through: [],
+      },
+    } as KubeObject,
+    {
+      apiVersion: MachineStateChapter.apiVersion,
+      kind: "MachineStateChapter",
+      metadata: {
+        name: chapterObjectName(book, 7),
+        labels: {
+          ...of,
+          [bookLabels.chapter]: "Update",
+          [bookLabels.outcome]: "Succeeded",
+          [bookLabels.pool]: "worker",
+          [bookLabels.state]: "Closed",
+        },
+      },
+      spec: { ...record, number: 7 },
+    } as KubeObject,
   ];
 }
 
-describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "with nothing but journals", keeps: false, number: 1 }])("$title", ({ keeps, number }) => {
+describe.for([
+  { title: "with books kept", keeps: true, number: 7 },
+  { title: "with nothing but journals", keeps: false, number: 1 },
+])("$title", ({ keeps, number }) => {
   let kube: KubeClient;
   const drifting = drift();
   beforeAll(async () => {
@@ -85,16 +189,27 @@ describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "wi
   test("mco book --json gives the chapters as they are kept, each with its sections", async () => {
     const print = io();
     expect(await showBook(on(kube), print, book, { json: true, chapter: number })).toBe(0);
-    const read = JSON.parse(print.text()) as { apiVersion: string; kind: string; chapters: { kept: boolean; outcome: string; sections: { startedAt: string; endedAt: string }[] }[] };
-    expect(read).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Book", chapters: [{ kept: keeps, outcome: "Succeeded" }] });
+    const read = JSON.parse(print.text()) as {
+      apiVersion: string;
+      kind: string;
+      chapters: { kept: boolean; outcome: string; sections: { startedAt: string; endedAt: string }[] }[];
+    };
+    expect(read).toMatchObject({
+      apiVersion: "cli.mco/v1",
+      kind: "Book",
+      chapters: [{ kept: keeps, outcome: "Succeeded" }],
+    });
     expect(read.chapters[0]?.sections.length).toBeGreaterThanOrEqual(6);
-    for (const { startedAt, endedAt } of read.chapters[0]?.sections ?? []) expect(Date.parse(startedAt)).toBeLessThanOrEqual(Date.parse(endedAt));
+    for (const { startedAt, endedAt } of read.chapters[0]?.sections ?? [])
+      expect(Date.parse(startedAt)).toBeLessThanOrEqual(Date.parse(endedAt));
   });
 
   test("mco book without a name lists the books, and one that is not there is answered with those that are", async () => {
     const print = io();
     expect(await listBooks(on(kube), print, { json: false })).toBe(0);
-    expect(print.text()).toMatch(keeps ? /^node\/worker-0 {2}1 chapter, Idle\n$/ : /^node\/worker-0 {2}only in journals\n$/);
+    expect(print.text()).toMatch(
+      keeps ? /^node\/worker-0 {2}1 chapter, Idle\n$/ : /^node\/worker-0 {2}only in journals\n$/,
+    );
     expect(await showBook(on(kube), print, "node/worker-9", {})).toBe(1);
     expect(print.complaints()).toBe('mco book: there is no book "node/worker-9"; there are node/worker-0\n');
   });
@@ -123,15 +238,29 @@ describe.for([{ title: "with books kept", keeps: true, number: 7 }, { title: "wi
     const following = followBook(kube, print, book, { started: () => follows.resolve(undefined) }, ending.signal);
     await follows.promise;
     for (const seconds of [1000, 1001]) {
-      drifting.at(seconds, { book, chapter: "Drift", path: "Detected", mark: "note", reason: "ConfigDrift", message: `still there at ${seconds}` });
+      drifting.at(seconds, {
+        book,
+        chapter: "Drift",
+        path: "Detected",
+        mark: "note",
+        reason: "ConfigDrift",
+        message: `still there at ${seconds}`,
+      });
       const found = await kube.get(MachineStateJournal, { name: "node-worker-0" });
       const append = appendLines(found?.spec, drifting.lines);
-      await kube.patch(MachineStateJournal, { name: "node-worker-0" }, { type: "json", operations: append?.operations ?? [] });
+      await kube.patch(
+        MachineStateJournal,
+        { name: "node-worker-0" },
+        { type: "json", operations: append?.operations ?? [] },
+      );
     }
     await heard.promise;
     ending.abort();
     await following.catch(() => undefined);
-    expect(lines).toEqual(["2026-01-02 10:16:40Z  node/worker-0  Drift Detected  ConfigDrift: still there at 1000\n", "2026-01-02 10:16:41Z  node/worker-0  Drift Detected  ConfigDrift: still there at 1001\n"]);
+    expect(lines).toEqual([
+      "2026-01-02 10:16:40Z  node/worker-0  Drift Detected  ConfigDrift: still there at 1000\n",
+      "2026-01-02 10:16:41Z  node/worker-0  Drift Detected  ConfigDrift: still there at 1001\n",
+    ]);
   });
 
   test("mco timeline draws a pool, a row for each machine, and a node, a row for each step", async () => {
@@ -166,17 +295,39 @@ test("mco book --from reads the files that a machine or a bootstrap left, and pa
 });
 
 test("words that are no book are told what books are called", async () => {
-  for (const words of [["worker-0"], ["planet/earth"], ["node/"], ["--follow"], ["node/a", "node/b"], ["node/a", "--chapter", "0"]]) await expect(runBook(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
-  for (const words of [[], ["planet/earth"], ["pool/worker", "--since", "soon"], ["pool/a", "pool/b"]]) await expect(runTimeline(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
+  for (const words of [
+    ["worker-0"],
+    ["planet/earth"],
+    ["node/"],
+    ["--follow"],
+    ["node/a", "node/b"],
+    ["node/a", "--chapter", "0"],
+  ])
+    await expect(runBook(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
+  for (const words of [[], ["planet/earth"], ["pool/worker", "--since", "soon"], ["pool/a", "pool/b"]])
+    await expect(runTimeline(words)).rejects.toMatchObject({ code: "MCO_USAGE" });
 });
 
 test("times are written as people write them", () => {
-  expect(["90m", "2h", "1d12h", "30s"].map((text) => durationOf(text, "--since"))).toEqual([5_400_000, 7_200_000, 129_600_000, 30_000]);
+  expect(["90m", "2h", "1d12h", "30s"].map((text) => durationOf(text, "--since"))).toEqual([
+    5_400_000, 7_200_000, 129_600_000, 30_000,
+  ]);
 });
 
 test("a server that has none of the kinds has no books", async () => {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
-  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
+  const kube = createKubeClient({
+    transport: server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
   const print = io();
   expect(await listBooks(on(kube), print, { json: false })).toBe(0);
   expect(print.text()).toContain("There is no book yet");

@@ -5,7 +5,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
-import { ControllerConfig, type KubeObject, MachineConfig, MachineConfigPool, kubernetes, names } from "../api/index.ts";
+import {
+  ControllerConfig,
+  type KubeObject,
+  MachineConfig,
+  MachineConfigPool,
+  kubernetes,
+  names,
+} from "../api/index.ts";
 import { runController } from "../controller/run-controller.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
@@ -47,30 +54,93 @@ async function mco(name: string, ...args: string[]) {
 function manifests(objects: readonly object[], into = "in"): string {
   const to = join(folder, into);
   mkdirSync(to, { recursive: true });
-  objects.forEach((object, index) => writeFileSync(join(to, `${String(index).padStart(3, "0")}.yaml`), JSON.stringify(object)));
+  objects.forEach((object, index) =>
+    writeFileSync(join(to, `${String(index).padStart(3, "0")}.yaml`), JSON.stringify(object)),
+  );
   return to;
 }
 
 /** Everything below a folder but the story of how it came there: path → text. */
 function tree(root: string, below = ""): Record<string, string> {
-  const entries = readdirSync(join(root, below), { withFileTypes: true }).filter(({ name }) => name !== "journal" && name !== "journals");
-  return Object.assign({}, ...entries.map((entry) => (entry.isDirectory() ? tree(root, join(below, entry.name)) : { [join(below, entry.name)]: readFileSync(join(root, below, entry.name), "utf8") }))) as Record<string, string>;
+  const entries = readdirSync(join(root, below), { withFileTypes: true }).filter(
+    ({ name }) => name !== "journal" && name !== "journals",
+  );
+  return Object.assign(
+    {},
+    ...entries.map((entry) =>
+      entry.isDirectory()
+        ? tree(root, join(below, entry.name))
+        : { [join(below, entry.name)]: readFileSync(join(root, below, entry.name), "utf8") },
+    ),
+  ) as Record<string, string>;
 }
 
-const files = (contents: Readonly<Record<string, string>>) => ({ config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(contents).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) } } });
-const config = (name: string, role: string, spec: object): KubeObject & { spec: object } => ({ apiVersion, kind: "MachineConfig", metadata: { name, labels: { [labels.role]: role } }, spec });
-const infra = { apiVersion, kind: "MachineConfigPool", metadata: { name: "infra" }, spec: { machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }] }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } } } };
+const files = (contents: Readonly<Record<string, string>>) => ({
+  config: {
+    ignition: { version: "3.4.0" },
+    storage: {
+      files: Object.entries(contents).map(([path, text]) => ({
+        path,
+        mode: 0o644,
+        contents: { source: encodeDataUrl(text) },
+      })),
+    },
+  },
+});
+const config = (name: string, role: string, spec: object): KubeObject & { spec: object } => ({
+  apiVersion,
+  kind: "MachineConfig",
+  metadata: { name, labels: { [labels.role]: role } },
+  spec,
+});
+const infra = {
+  apiVersion,
+  kind: "MachineConfigPool",
+  metadata: { name: "infra" },
+  spec: {
+    machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }] },
+    nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } },
+  },
+};
 const settings = {
   apiVersion,
   kind: "ControllerConfig",
-  metadata: { name: "machine-config-controller", annotations: { [annotations.generatedByVersion]: version, [annotations.releaseImageVersion]: version } },
-  spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: btoa("-- a bundle --\n"), images: {}, baseOSContainerImage: "os@sha256:0", releaseImage: "r", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+  metadata: {
+    name: "machine-config-controller",
+    annotations: { [annotations.generatedByVersion]: version, [annotations.releaseImageVersion]: version },
+  },
+  spec: {
+    clusterDNSIP: "10.0.0.10",
+    cloudProviderConfig: "",
+    kubeAPIServerServingCAData: "",
+    rootCAData: "",
+    cloudProviderCAData: null,
+    additionalTrustBundle: btoa("-- a bundle --\n"),
+    images: {},
+    baseOSContainerImage: "os@sha256:0",
+    releaseImage: "r",
+    proxy: null,
+    infra: null,
+    dns: null,
+    ipFamilies: "IPv4",
+  },
 };
-const pullSecret = { apiVersion: "v1", kind: "Secret", metadata: { name: "pull-secret", namespace: "openshift-config" }, type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": btoa('{"auths":{}}') } };
+const pullSecret = {
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name: "pull-secret", namespace: "openshift-config" },
+  type: "kubernetes.io/dockerconfigjson",
+  data: { ".dockerconfigjson": btoa('{"auths":{}}') },
+};
 const members = [
   config("99-worker-chrony", "worker", files({ "/etc/chrony.conf": "server one\n" })),
   config("50-infra", "infra", { ...files({ "/etc/infra.conf": "x\n" }), kernelArguments: ["nosmt"] }),
-  config("99-master-ssh", "master", { config: { ignition: { version: "3.2.0" }, passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA test"] }] } } }),
+  config("99-master-ssh", "master", {
+    config: {
+      ignition: { version: "3.2.0" },
+      passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA test"] }] },
+    },
+  }),
 ];
 const everything = [settings, pullSecret, infra, ...builtInPools(), ...members];
 
@@ -81,20 +151,37 @@ async function cluster(objects: readonly KubeObject[]) {
   const act = <T>(work: () => Promise<T>) => kernel.complete(work(), 60_000);
   const resources = [MachineConfigPool, MachineConfig, ControllerConfig, kubernetes.Secret];
   await act(async () => {
-    for (const name of [namespace, "openshift-config"]) await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    for (const name of [namespace, "openshift-config"])
+      await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     for (const object of objects) {
       const resource = resources.find(({ kind }) => kind === object.kind);
       if (resource === undefined) throw new Error(object.kind);
       await kube.apply(resource as typeof MachineConfig, object as never, { owner: "installer" });
       const { status } = object as { status?: object };
-      if (status !== undefined) await kube.patch(resource as typeof MachineConfig, object.metadata, { type: "merge", body: { status } }, { subresource: "status" });
+      if (status !== undefined)
+        await kube.patch(
+          resource as typeof MachineConfig,
+          object.metadata,
+          { type: "merge", body: { status } },
+          { subresource: "status" },
+        );
     }
   });
   const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
-  void runController({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" }), identity: "test", version }, new AbortController().signal);
+  void runController(
+    {
+      ...ports,
+      kube,
+      events: createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" }),
+      identity: "test",
+      version,
+    },
+    new AbortController().signal,
+  );
   const pass = (ms: number) => kernel.run({ until: () => false, maxMs: ms });
   await pass(5000);
-  const rendered = async () => (await act(() => kube.list(MachineConfig))).items.filter(({ metadata }) => metadata.name.startsWith("rendered-"));
+  const rendered = async () =>
+    (await act(() => kube.list(MachineConfig))).items.filter(({ metadata }) => metadata.name.startsWith("rendered-"));
   const pools = async () => (await act(() => kube.list(MachineConfigPool))).items;
   return { kube, act, pass, rendered, pools };
 }
@@ -102,23 +189,48 @@ async function cluster(objects: readonly KubeObject[]) {
 describe("mco controller bootstrap", () => {
   test("writes what a cluster of the same manifests renders: names, specs and annotations", async () => {
     const to = join(folder, "out");
-    const { code, out } = await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", to);
+    const { code, out } = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests(everything),
+      "--dest-dir",
+      to,
+    );
     expect(code).toBe(0);
     const output = tree(to);
-    expect(out.trim().split("\n").map((path) => path.slice(to.length + 1))).toEqual([...Object.keys(output).sort(), "journals/bootstrap.yaml"]);
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((path) => path.slice(to.length + 1)),
+    ).toEqual([...Object.keys(output).sort(), "journals/bootstrap.yaml"]);
     const { rendered, pools } = await cluster(everything as readonly KubeObject[]);
-    const targets = Object.fromEntries((await pools()).map(({ metadata, spec }) => [metadata.name, spec.configuration?.name]));
+    const targets = Object.fromEntries(
+      (await pools()).map(({ metadata, spec }) => [metadata.name, spec.configuration?.name]),
+    );
     expect(Object.keys(targets).sort()).toEqual(["infra", "master", "worker"]);
-    expect(Object.keys(output).sort()).toEqual(["controller-config/machine-config-controller.yaml", ...Object.values(targets).map((name) => `machine-configs/${name}.yaml`), ...Object.keys(targets).map((name) => `machine-pools/${name}.yaml`)].sort());
+    expect(Object.keys(output).sort()).toEqual(
+      [
+        "controller-config/machine-config-controller.yaml",
+        ...Object.values(targets).map((name) => `machine-configs/${name}.yaml`),
+        ...Object.keys(targets).map((name) => `machine-pools/${name}.yaml`),
+      ].sort(),
+    );
     for (const inCluster of await rendered()) {
-      const offline = parse(output[`machine-configs/${inCluster.metadata.name}.yaml`] ?? "", { version: "1.1" }) as MachineConfig;
+      const offline = parse(output[`machine-configs/${inCluster.metadata.name}.yaml`] ?? "", {
+        version: "1.1",
+      }) as MachineConfig;
       expect(JSON.stringify(sorted(offline.spec))).toBe(JSON.stringify(sorted(inCluster.spec)));
       expect(inCluster.metadata.annotations).toMatchObject(offline.metadata.annotations ?? { none: "" });
     }
     for (const { metadata, spec } of await pools()) {
-      const offline = parse(output[`machine-pools/${metadata.name}.yaml`] ?? "", { version: "1.1" }) as MachineConfigPool;
+      const offline = parse(output[`machine-pools/${metadata.name}.yaml`] ?? "", {
+        version: "1.1",
+      }) as MachineConfigPool;
       expect(offline.status?.configuration).toEqual(offline.spec.configuration);
-      const sources = (of: MachineConfigPool["spec"]) => (of.configuration as { source?: { name: string }[] } | undefined)?.source?.map(({ name }) => name);
+      const sources = (of: MachineConfigPool["spec"]) =>
+        (of.configuration as { source?: { name: string }[] } | undefined)?.source?.map(({ name }) => name);
       expect(sources(offline.spec)).toEqual(sources(spec));
     }
   });
@@ -127,7 +239,9 @@ describe("mco controller bootstrap", () => {
     const to = join(folder, "out");
     await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", to);
     const made = Object.values(tree(to)).map((text) => parse(text, { version: "1.1" }) as KubeObject);
-    const names_ = made.filter(({ metadata }) => metadata.name.startsWith("rendered-")).map(({ metadata }) => metadata.name);
+    const names_ = made
+      .filter(({ metadata }) => metadata.name.startsWith("rendered-"))
+      .map(({ metadata }) => metadata.name);
     const { kube, act, pass, rendered, pools } = await cluster([...made, pullSecret as KubeObject, ...members]);
     expect((await rendered()).map(({ metadata }) => metadata.name).sort()).toEqual(names_.sort());
     const uids = new Map((await pools()).map(({ metadata }) => [metadata.name, metadata.uid]));
@@ -136,7 +250,9 @@ describe("mco controller bootstrap", () => {
       expect(owner).toMatchObject({ kind: "MachineConfigPool", controller: true });
       expect(owner?.uid).toBe(uids.get(owner?.name ?? ""));
     }
-    await act(() => kube.create(MachineConfig, config("99-worker-more", "worker", files({ "/etc/more": "x" })) as never));
+    await act(() =>
+      kube.create(MachineConfig, config("99-worker-more", "worker", files({ "/etc/more": "x" })) as never),
+    );
     await pass(3000);
     const worker = (await pools()).find(({ metadata }) => metadata.name === "worker");
     expect(worker?.spec.configuration?.name).toMatch(/^rendered-worker-/);
@@ -146,29 +262,101 @@ describe("mco controller bootstrap", () => {
   test("the order of files makes no difference, nor does a manifest that comes twice or a built-in pool beside the administrator's", async () => {
     await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", join(folder, "a"));
     const wide = { ...builtInPools()[1], spec: { ...builtInPools()[1]?.spec, maxUnavailable: 3 } };
-    await mco("controller", "bootstrap", "--manifest-dir", manifests([...everything.toReversed(), members[0] ?? {}], "again"), "--dest-dir", join(folder, "b"));
+    await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests([...everything.toReversed(), members[0] ?? {}], "again"),
+      "--dest-dir",
+      join(folder, "b"),
+    );
     expect(tree(join(folder, "b"))).toEqual(tree(join(folder, "a")));
-    for (const [index, list] of [[wide, ...everything], [...everything, wide]].entries()) {
-      expect((await mco("controller", "bootstrap", "--manifest-dir", manifests(list, `wide-${index}`), "--dest-dir", join(folder, `w${index}`))).code).toBe(0);
-      expect(parse(readFileSync(join(folder, `w${index}`, "machine-pools/worker.yaml"), "utf8"))).toMatchObject({ spec: { maxUnavailable: 3 } });
+    for (const [index, list] of [
+      [wide, ...everything],
+      [...everything, wide],
+    ].entries()) {
+      expect(
+        (
+          await mco(
+            "controller",
+            "bootstrap",
+            "--manifest-dir",
+            manifests(list, `wide-${index}`),
+            "--dest-dir",
+            join(folder, `w${index}`),
+          )
+        ).code,
+      ).toBe(0);
+      expect(parse(readFileSync(join(folder, `w${index}`, "machine-pools/worker.yaml"), "utf8"))).toMatchObject({
+        spec: { maxUnavailable: 3 },
+      });
     }
   });
 
   test("pools that every cluster has are rendered though the folder does not name them", async () => {
-    const { code } = await mco("controller", "bootstrap", "--manifest-dir", manifests([settings]), "--dest-dir", join(folder, "out"));
+    const { code } = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests([settings]),
+      "--dest-dir",
+      join(folder, "out"),
+    );
     expect(code).toBe(0);
     expect(readdirSync(join(folder, "out/machine-pools"))).toEqual(["master.yaml", "worker.yaml"]);
   });
 
   test.for([
-    { title: "no ControllerConfig", list: [infra], says: /^error: the folder holds no ControllerConfig machine-config-controller; make one with `mco operator bootstrap`$/m },
-    { title: "a ControllerConfig of another version", list: [{ ...settings, metadata: { ...settings.metadata, annotations: { [annotations.generatedByVersion]: "0.1" } } }], says: /000\.yaml, document 1: metadata\.annotations\[machineconfiguration\.openshift\.io\/generated-by-version\]: the ControllerConfig is of version 0\.1, .*; make it with/ },
-    { title: "a MachineConfig that no machine could follow", list: [settings, config("99-bad", "worker", files({ "etc/relative": "x" }))], says: /001\.yaml:1: spec\.config\.storage\.files\[0\]\.path: MachineConfig 99-bad: / },
-    { title: "a field of the wrong type", list: [settings, config("99-bad", "worker", { fips: "yes" })], says: /001\.yaml:1: spec\.fips: MachineConfig 99-bad: / },
-    { title: "a selector that selects everything", list: [settings, { ...infra, spec: { ...infra.spec, nodeSelector: {} } }], says: /001\.yaml:1: spec\.nodeSelector: MachineConfigPool infra: is empty and would select every node; name a label/ },
-    { title: "two objects of one name", list: [settings, config("99-x", "worker", files({ "/etc/a": "1" })), config("99-x", "worker", files({ "/etc/a": "2" }))], says: /002\.yaml, document 1: metadata\.name: MachineConfig 99-x stands in .*001\.yaml, document 1 too, with other contents, and only one of the two can count; take one of them out/ },
-    { title: "a name that the cluster gives itself", list: [settings, config("00-worker", "worker", files({ "/etc/a": "1" }))], says: /001\.yaml, document 1: metadata\.name: the cluster makes the MachineConfig 00-worker itself; give yours another name/ },
-    { title: "what is refused only when it is merged", list: [settings, config("99-a", "worker", { extensions: ["kernel-devel"] }), config("99-b", "worker", { kernelType: "realtime" })], says: /001\.yaml, document 1: spec\.extensions: pool worker: the extension kernel-devel does not go with the kernel type realtime of 99-b; take one of the two away/ },
+    {
+      title: "no ControllerConfig",
+      list: [infra],
+      says: /^error: the folder holds no ControllerConfig machine-config-controller; make one with `mco operator bootstrap`$/m,
+    },
+    {
+      title: "a ControllerConfig of another version",
+      list: [
+        { ...settings, metadata: { ...settings.metadata, annotations: { [annotations.generatedByVersion]: "0.1" } } },
+      ],
+      says: /000\.yaml, document 1: metadata\.annotations\[machineconfiguration\.openshift\.io\/generated-by-version\]: the ControllerConfig is of version 0\.1, .*; make it with/,
+    },
+    {
+      title: "a MachineConfig that no machine could follow",
+      list: [settings, config("99-bad", "worker", files({ "etc/relative": "x" }))],
+      says: /001\.yaml:1: spec\.config\.storage\.files\[0\]\.path: MachineConfig 99-bad: /,
+    },
+    {
+      title: "a field of the wrong type",
+      list: [settings, config("99-bad", "worker", { fips: "yes" })],
+      says: /001\.yaml:1: spec\.fips: MachineConfig 99-bad: /,
+    },
+    {
+      title: "a selector that selects everything",
+      list: [settings, { ...infra, spec: { ...infra.spec, nodeSelector: {} } }],
+      says: /001\.yaml:1: spec\.nodeSelector: MachineConfigPool infra: is empty and would select every node; name a label/,
+    },
+    {
+      title: "two objects of one name",
+      list: [
+        settings,
+        config("99-x", "worker", files({ "/etc/a": "1" })),
+        config("99-x", "worker", files({ "/etc/a": "2" })),
+      ],
+      says: /002\.yaml, document 1: metadata\.name: MachineConfig 99-x stands in .*001\.yaml, document 1 too, with other contents, and only one of the two can count; take one of them out/,
+    },
+    {
+      title: "a name that the cluster gives itself",
+      list: [settings, config("00-worker", "worker", files({ "/etc/a": "1" }))],
+      says: /001\.yaml, document 1: metadata\.name: the cluster makes the MachineConfig 00-worker itself; give yours another name/,
+    },
+    {
+      title: "what is refused only when it is merged",
+      list: [
+        settings,
+        config("99-a", "worker", { extensions: ["kernel-devel"] }),
+        config("99-b", "worker", { kernelType: "realtime" }),
+      ],
+      says: /001\.yaml, document 1: spec\.extensions: pool worker: the extension kernel-devel does not go with the kernel type realtime of 99-b; take one of the two away/,
+    },
   ])("is refused with place, field, reason and remedy, and nothing is written: $title", async ({ list, says }) => {
     const to = join(folder, "out");
     const { code, err } = await mco("controller", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", to);
@@ -180,7 +368,15 @@ describe("mco controller bootstrap", () => {
   test("every problem is told at once, also of files that are no YAML; --json gives them as data", async () => {
     const from = manifests([settings, config("99-bad", "worker", files({ "etc/relative": "x" }))]);
     writeFileSync(join(from, "zzz.yaml"), "a: [\n");
-    const { code, out } = await mco("controller", "bootstrap", "--manifest-dir", from, "--dest-dir", join(folder, "out"), "--json");
+    const { code, out } = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      from,
+      "--dest-dir",
+      join(folder, "out"),
+      "--json",
+    );
     expect(code).toBe(1);
     const { problems, ...rest } = JSON.parse(out) as { problems: { place: string; reason: string }[] };
     expect(rest).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Bootstrap", verdict: "refused" });
@@ -195,31 +391,96 @@ describe("mco controller bootstrap", () => {
 });
 
 describe("mco operator bootstrap", () => {
-  const map = (where: string, name: string, data: object) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: where }, data });
+  const map = (where: string, name: string, data: object) => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace: where },
+    data,
+  });
   const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
-  const release = map(namespace, "machine-config-osimageurl", { releaseVersion: version, baseOSContainerImage: "os@sha256:1" });
-  const inputs = [release, map("kube-system", "root-ca", { "ca.crt": pem }), map("openshift-config", "initial-kube-apiserver-server-ca", { "ca-bundle.crt": pem }), pullSecret];
+  const release = map(namespace, "machine-config-osimageurl", {
+    releaseVersion: version,
+    baseOSContainerImage: "os@sha256:1",
+  });
+  const inputs = [
+    release,
+    map("kube-system", "root-ca", { "ca.crt": pem }),
+    map("openshift-config", "initial-kube-apiserver-server-ca", { "ca-bundle.crt": pem }),
+    pullSecret,
+  ];
 
   test("makes ControllerConfig, pools and pull secret, from which the controller renders", async () => {
     const to = join(folder, "out");
-    const made = await mco("operator", "bootstrap", "--manifest-dir", manifests(inputs), "--dest-dir", to, "--release-image", "release@sha256:2");
+    const made = await mco(
+      "operator",
+      "bootstrap",
+      "--manifest-dir",
+      manifests(inputs),
+      "--dest-dir",
+      to,
+      "--release-image",
+      "release@sha256:2",
+    );
     expect(made).toMatchObject({ code: 0, err: "" });
     const output = tree(to);
-    expect(Object.keys(output).sort()).toEqual(["controllerconfig", "pull-secret"].map((name) => `bootstrap/manifests/machineconfigcontroller-${name}.yaml`).concat(["master", "worker"].map((name) => `bootstrap/manifests/${name}.machineconfigpool.yaml`)));
-    const controllerConfig = parse(output["bootstrap/manifests/machineconfigcontroller-controllerconfig.yaml"] ?? "") as ControllerConfig;
-    expect(controllerConfig.metadata.annotations).toEqual({ [annotations.generatedByVersion]: version, [annotations.releaseImageVersion]: version });
-    expect(controllerConfig.spec).toMatchObject({ baseOSContainerImage: "os@sha256:1", releaseImage: "release@sha256:2", rootCAData: btoa(pem), kubeAPIServerServingCAData: btoa(pem) });
-    const next = await mco("controller", "bootstrap", "--manifest-dir", join(to, "bootstrap/manifests"), "--dest-dir", join(folder, "rendered"));
+    expect(Object.keys(output).sort()).toEqual(
+      ["controllerconfig", "pull-secret"]
+        .map((name) => `bootstrap/manifests/machineconfigcontroller-${name}.yaml`)
+        .concat(["master", "worker"].map((name) => `bootstrap/manifests/${name}.machineconfigpool.yaml`)),
+    );
+    const controllerConfig = parse(
+      output["bootstrap/manifests/machineconfigcontroller-controllerconfig.yaml"] ?? "",
+    ) as ControllerConfig;
+    expect(controllerConfig.metadata.annotations).toEqual({
+      [annotations.generatedByVersion]: version,
+      [annotations.releaseImageVersion]: version,
+    });
+    expect(controllerConfig.spec).toMatchObject({
+      baseOSContainerImage: "os@sha256:1",
+      releaseImage: "release@sha256:2",
+      rootCAData: btoa(pem),
+      kubeAPIServerServingCAData: btoa(pem),
+    });
+    const next = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      join(to, "bootstrap/manifests"),
+      "--dest-dir",
+      join(folder, "rendered"),
+    );
     expect(next.code).toBe(0);
     expect(readdirSync(join(folder, "rendered/machine-pools"))).toEqual(["master.yaml", "worker.yaml"]);
   });
 
   test.for([
-    { title: "no release", list: inputs.slice(1), says: /the OS image of the cluster is not known; put the ConfigMap .*machine-config-osimageurl of release .* into the folder/ },
-    { title: "another release", list: [map(namespace, "machine-config-osimageurl", { releaseVersion: "0.1", baseOSContainerImage: "os@sha256:1" }), ...inputs.slice(1)], says: /000\.yaml, document 1: data: .*are of release 0\.1/ },
-    { title: "no certificates", list: [release], says: /the cluster would be waiting for .*; put what is missing into the folder/ },
+    {
+      title: "no release",
+      list: inputs.slice(1),
+      says: /the OS image of the cluster is not known; put the ConfigMap .*machine-config-osimageurl of release .* into the folder/,
+    },
+    {
+      title: "another release",
+      list: [
+        map(namespace, "machine-config-osimageurl", { releaseVersion: "0.1", baseOSContainerImage: "os@sha256:1" }),
+        ...inputs.slice(1),
+      ],
+      says: /000\.yaml, document 1: data: .*are of release 0\.1/,
+    },
+    {
+      title: "no certificates",
+      list: [release],
+      says: /the cluster would be waiting for .*; put what is missing into the folder/,
+    },
   ])("is refused, and nothing is written: $title", async ({ list, says }) => {
-    const { code, err } = await mco("operator", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", join(folder, "out"));
+    const { code, err } = await mco(
+      "operator",
+      "bootstrap",
+      "--manifest-dir",
+      manifests(list),
+      "--dest-dir",
+      join(folder, "out"),
+    );
     expect(err).toMatch(says);
     expect(code).toBe(1);
     expect(existsSync(join(folder, "out"))).toBe(false);
@@ -227,16 +488,56 @@ describe("mco operator bootstrap", () => {
 });
 
 describe("what a bootstrap tells", () => {
-  const map = (name: string, data: object) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace }, data });
-  const journalIn = (to: string) => parse(readFileSync(join(to, "journals/bootstrap.yaml"), "utf8"), { version: "1.1" }) as MachineStateJournal;
+  const map = (name: string, data: object) => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace },
+    data,
+  });
+  const journalIn = (to: string) =>
+    parse(readFileSync(join(to, "journals/bootstrap.yaml"), "utf8"), { version: "1.1" }) as MachineStateJournal;
 
   test("lies in one folder, and comes to the cluster as one more manifest, from which its first chapter follows", async () => {
     const journal = join(folder, "story");
     const ready = [settings, pullSecret, ...members];
     const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
-    const asked = [map("machine-config-osimageurl", { releaseVersion: version, baseOSContainerImage: "os@sha256:1" }), { ...map("root-ca", { "ca.crt": pem }), metadata: { name: "root-ca", namespace: "kube-system" } }, { ...map("initial-kube-apiserver-server-ca", { "ca-bundle.crt": pem }), metadata: { name: "initial-kube-apiserver-server-ca", namespace: "openshift-config" } }, pullSecret];
-    expect((await mco("operator", "bootstrap", "--manifest-dir", manifests(asked, "first"), "--dest-dir", join(folder, "one"), "--journal-dir", journal)).code).toBe(0);
-    expect((await mco("controller", "bootstrap", "--manifest-dir", manifests([...ready, infra]), "--dest-dir", join(folder, "two"), "--journal-dir", journal)).code).toBe(0);
+    const asked = [
+      map("machine-config-osimageurl", { releaseVersion: version, baseOSContainerImage: "os@sha256:1" }),
+      { ...map("root-ca", { "ca.crt": pem }), metadata: { name: "root-ca", namespace: "kube-system" } },
+      {
+        ...map("initial-kube-apiserver-server-ca", { "ca-bundle.crt": pem }),
+        metadata: { name: "initial-kube-apiserver-server-ca", namespace: "openshift-config" },
+      },
+      pullSecret,
+    ];
+    expect(
+      (
+        await mco(
+          "operator",
+          "bootstrap",
+          "--manifest-dir",
+          manifests(asked, "first"),
+          "--dest-dir",
+          join(folder, "one"),
+          "--journal-dir",
+          journal,
+        )
+      ).code,
+    ).toBe(0);
+    expect(
+      (
+        await mco(
+          "controller",
+          "bootstrap",
+          "--manifest-dir",
+          manifests([...ready, infra]),
+          "--dest-dir",
+          join(folder, "two"),
+          "--journal-dir",
+          journal,
+        )
+      ).code,
+    ).toBe(0);
     expect(readdirSync(journal).map((name) => name.replace(/-.*/, ""))).toEqual(["controller", "operator"]);
     const object = journalIn(join(folder, "two"));
     expect(MachineStateJournal.is(object)).toBe(true);
@@ -257,23 +558,70 @@ describe("what a bootstrap tells", () => {
 
   test("is not lost when nothing is made, where somebody named a folder for it", async () => {
     const journal = join(folder, "story");
-    const { code } = await mco("controller", "bootstrap", "--manifest-dir", manifests([pullSecret]), "--dest-dir", join(folder, "out"), "--journal-dir", journal);
+    const { code } = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests([pullSecret]),
+      "--dest-dir",
+      join(folder, "out"),
+      "--journal-dir",
+      journal,
+    );
     expect(code).toBe(1);
     expect(existsSync(join(folder, "out"))).toBe(false);
     const [name = ""] = readdirSync(journal);
-    expect(JSON.parse(readFileSync(join(journal, name), "utf8"))).toMatchObject({ path: "ManifestsRendered", mark: "fail", reason: "ManifestsRefused", msg: expect.stringContaining("the folder holds no ControllerConfig") as string, next: { action: "make one with `mco operator bootstrap`" } });
+    expect(JSON.parse(readFileSync(join(journal, name), "utf8"))).toMatchObject({
+      path: "ManifestsRendered",
+      mark: "fail",
+      reason: "ManifestsRefused",
+      msg: expect.stringContaining("the folder holds no ControllerConfig") as string,
+      next: { action: "make one with `mco operator bootstrap`" },
+    });
   });
 
   test("holds the newest lines where there are more than a journal takes, and says how many there were", async () => {
     const journal = join(folder, "story");
     mkdirSync(journal);
-    const line = (seq: number) => ({ v: 1, writer: { component: "server", instance: "bootstrap" }, boot: "b", seq, at: seq, mono: seq, book: "cluster", chapter: "Bootstrap", path: "Served/master", mark: "note", level: "boundary", reason: "Served", msg: "x".repeat(900), via: "told" });
-    writeFileSync(join(journal, "server-b.jsonl"), `${Array.from({ length: 400 }, (_, index) => JSON.stringify(line(index + 1))).join("\n")}\n{"v":1,"cut o`);
-    await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", join(folder, "out"), "--journal-dir", journal);
+    const line = (seq: number) => ({
+      v: 1,
+      writer: { component: "server", instance: "bootstrap" },
+      boot: "b",
+      seq,
+      at: seq,
+      mono: seq,
+      book: "cluster",
+      chapter: "Bootstrap",
+      path: "Served/master",
+      mark: "note",
+      level: "boundary",
+      reason: "Served",
+      msg: "x".repeat(900),
+      via: "told",
+    });
+    writeFileSync(
+      join(journal, "server-b.jsonl"),
+      `${Array.from({ length: 400 }, (_, index) => JSON.stringify(line(index + 1))).join("\n")}\n{"v":1,"cut o`,
+    );
+    await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests(everything),
+      "--dest-dir",
+      join(folder, "out"),
+      "--journal-dir",
+      journal,
+    );
     const { spec } = journalIn(join(folder, "out"));
     expect(JSON.stringify(spec).length).toBeLessThanOrEqual(128 * 1024);
     expect(spec.lines.at(-1)).toMatchObject({ path: "HandedOver", data: { lines: "403" } });
-    expect(spec.lines.filter(({ path }) => path === "Served/master").map(({ seq }) => seq).at(-1)).toBe(400);
+    expect(
+      spec.lines
+        .filter(({ path }) => path === "Served/master")
+        .map(({ seq }) => seq)
+        .at(-1),
+    ).toBe(400);
   });
 });
 
@@ -281,5 +629,9 @@ describe("what a bootstrap tells", () => {
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => [key, sorted(item)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, item]) => [key, sorted(item)]),
+  );
 }

@@ -8,7 +8,12 @@ import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/bootstra
 import { journalLineIn } from "../core/journal.ts";
 import { createStoryScribe } from "../kube/story-scribe.ts";
 import { jsonLogger, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
-import { type BootstrapInput, type BootstrapOptions, type BootstrapProblem, type Bootstrapped } from "../core/bootstrap.ts";
+import {
+  type BootstrapInput,
+  type BootstrapOptions,
+  type BootstrapProblem,
+  type Bootstrapped,
+} from "../core/bootstrap.ts";
 import { currentGeneratorVersion } from "../controller/run-controller.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { usageError } from "./arguments.ts";
@@ -33,7 +38,11 @@ const suiteImage = `mco.local/machine-config-operator:${version}`;
  * Reads a folder of manifests, lets `make` decide what follows from it, and writes that. Nothing is written when anything is
  * wrong, but the story of it into a folder that was named for that.
  */
-export async function bootstrap(component: "operator" | "controller", values: Values, make: (inputs: readonly BootstrapInput[], options: BootstrapOptions) => Bootstrapped): Promise<number> {
+export async function bootstrap(
+  component: "operator" | "controller",
+  values: Values,
+  make: (inputs: readonly BootstrapInput[], options: BootstrapOptions) => Bootstrapped,
+): Promise<number> {
   const [from, to] = [values["manifest-dir"], values["dest-dir"]];
   if (from === undefined) throw usageError("--manifest-dir is required: the folder of manifests to read");
   if (to === undefined) throw usageError("--dest-dir is required: the folder to write to");
@@ -44,7 +53,12 @@ export async function bootstrap(component: "operator" | "controller", values: Va
     const at = `${document.place.file}, document ${document.place.document}`;
     if (document.verdict === "refused") {
       const { line, reason, remedy } = document;
-      problems.push({ place: line === undefined ? at : `${document.place.file}:${line}`, path: "", reason, ...(remedy === undefined ? {} : { remedy }) });
+      problems.push({
+        place: line === undefined ? at : `${document.place.file}:${line}`,
+        path: "",
+        reason,
+        ...(remedy === undefined ? {} : { remedy }),
+      });
       return [];
     }
     const { manifest } = document;
@@ -55,24 +69,48 @@ export async function bootstrap(component: "operator" | "controller", values: Va
     for (const { severity, path, reason, remedy } of found) {
       const line = document.lineOf(path);
       const place = line === undefined ? at : `${document.place.file}:${line}`;
-      const problem = { place, path, reason: `${manifest.kind} ${manifest.metadata.name}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) };
+      const problem = {
+        place,
+        path,
+        reason: `${manifest.kind} ${manifest.metadata.name}: ${reason}`,
+        ...(remedy === undefined ? {} : { remedy }),
+      };
       if (severity === "error") problems.push(problem);
       else notes.push(sentence(problem));
     }
     return [{ object: stored, place: at }];
   });
   const journalFolder = values["journal-dir"] ?? join(to, "journal");
-  const scribe = createStoryScribe({ clock: systemClock, log: jsonLogger({ component, level: "warn" }), writer: { component, instance: hostname(), version }, boot: systemRandom.uuid(), store: folderStore(journalFolder, component) });
+  const scribe = createStoryScribe({
+    clock: systemClock,
+    log: jsonLogger({ component, level: "warn" }),
+    writer: { component, instance: hostname(), version },
+    boot: systemRandom.uuid(),
+    store: folderStore(journalFolder, component),
+  });
   const tell = async (lines: readonly StoryLineIn<"cluster">[]) => {
     for (const line of lines) scribe.line({ book: "cluster", ...line });
     await scribe.settle();
   };
-  const made: Bootstrapped = problems.length > 0 ? { verdict: "refused", problems } : make(inputs, { version, generatorVersion: currentGeneratorVersion, image: values.image ?? suiteImage, builtInPools: builtInPools(), ...(values["release-image"] === undefined ? {} : { releaseImage: values["release-image"] }) });
-  const say = (object: object) => process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
+  const made: Bootstrapped =
+    problems.length > 0
+      ? { verdict: "refused", problems }
+      : make(inputs, {
+          version,
+          generatorVersion: currentGeneratorVersion,
+          image: values.image ?? suiteImage,
+          builtInPools: builtInPools(),
+          ...(values["release-image"] === undefined ? {} : { releaseImage: values["release-image"] }),
+        });
+  const say = (object: object) =>
+    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
   if (made.verdict === "made" || values["journal-dir"] !== undefined) await tell(bootstrapLines(component, made));
   if (made.verdict === "refused") {
     if (values.json === true) say({ verdict: made.verdict, problems: made.problems, notes });
-    else process.stderr.write(`${[...made.problems.map((problem) => `error: ${sentence(problem)}`), ...notes.map((note) => `warning: ${note}`)].join("\n")}\n`);
+    else
+      process.stderr.write(
+        `${[...made.problems.map((problem) => `error: ${sentence(problem)}`), ...notes.map((note) => `warning: ${note}`)].join("\n")}\n`,
+      );
     return exitCodes.failed;
   }
   const files = [...made.files];
@@ -85,10 +123,15 @@ export async function bootstrap(component: "operator" | "controller", values: Va
     const file = join(to, path);
     mkdirSync(dirname(file), { recursive: true });
     // Rendered configurations hold pull secrets and keys.
-    writeFileSync(file, stringify(object, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false, sortMapEntries: true }), { mode: 0o600 });
+    writeFileSync(
+      file,
+      stringify(object, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false, sortMapEntries: true }),
+      { mode: 0o600 },
+    );
   }
   const all = [...notes, ...made.notes];
-  if (values.json === true) say({ verdict: made.verdict, files: files.map(({ path }) => path), journal: journalFolder, notes: all });
+  if (values.json === true)
+    say({ verdict: made.verdict, files: files.map(({ path }) => path), journal: journalFolder, notes: all });
   else {
     process.stdout.write(files.map(({ path }) => `${join(to, path)}\n`).join(""));
     if (all.length > 0) process.stderr.write(`${all.map((note) => `warning: ${note}`).join("\n")}\n`);
@@ -103,4 +146,5 @@ async function linesIn(folder: string): Promise<readonly JournalLine[]> {
   return texts.flatMap((text) => (text ?? "").split("\n").flatMap((line) => journalLineIn(line) ?? []));
 }
 
-const sentence = ({ place, path, reason, remedy }: BootstrapProblem) => `${place === "" ? "" : `${place}: `}${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
+const sentence = ({ place, path, reason, remedy }: BootstrapProblem) =>
+  `${place === "" ? "" : `${place}: `}${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { MachineConfig, MachineConfigPool, MachineOSBuild, MachineOSConfig, definedResources, kubernetes } from "../api/index.ts";
+import {
+  MachineConfig,
+  MachineConfigPool,
+  MachineOSBuild,
+  MachineOSConfig,
+  definedResources,
+  kubernetes,
+} from "../api/index.ts";
 import { annotations, labels, namespace } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
 import { memoryStore } from "../apiserver/memory-store.ts";
@@ -19,15 +26,35 @@ const none: BuildOptions = { json: false, wait: false, follow: false, dryRun: fa
 const never = new AbortController().signal;
 
 async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
-  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
-  for (const resource of definedResources) await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
+  const kube = createKubeClient({
+    transport: server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
+  for (const resource of definedResources)
+    await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   for (const object of objects) {
-    const resource = [...definedResources, kubernetes.Node].find(({ kind }) => kind === object.kind) as unknown as Resource<KubeObject & { status?: unknown }>;
+    const resource = [...definedResources, kubernetes.Node].find(
+      ({ kind }) => kind === object.kind,
+    ) as unknown as Resource<KubeObject & { status?: unknown }>;
     const { status } = object as { readonly status?: unknown };
     await kube.create(resource, object);
-    if (status !== undefined) await kube.patch(resource, { name: object.metadata.name }, { type: "merge", body: { status } }, { subresource: "status" });
+    if (status !== undefined)
+      await kube.patch(
+        resource,
+        { name: object.metadata.name },
+        { type: "merge", body: { status } },
+        { subresource: "status" },
+      );
   }
   return kube;
 }
@@ -35,47 +62,137 @@ async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
 function io(): Io & { readonly text: () => string; readonly complaints: () => string } {
   const said: string[] = [];
   const complained: string[] = [];
-  return { out: (text) => said.push(text), err: (text) => complained.push(text), screen: undefined, text: () => said.join(""), complaints: () => complained.join("") };
+  return {
+    out: (text) => said.push(text),
+    err: (text) => complained.push(text),
+    screen: undefined,
+    text: () => said.join(""),
+    complaints: () => complained.join(""),
+  };
 }
 
 const at = (minutes: number) => new Date(Date.UTC(2030, 0, 1, 0, minutes)).toISOString().replace(".000", "");
-const pool = (more: object = {}) => ({ apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker", ...more }, spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } }, configuration: { name: rendered } } }) as unknown as KubeObject;
+const pool = (more: object = {}) =>
+  ({
+    apiVersion: MachineConfigPool.apiVersion,
+    kind: "MachineConfigPool",
+    metadata: { name: "worker", ...more },
+    spec: {
+      machineConfigSelector: { matchLabels: { [labels.role]: "worker" } },
+      nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+      configuration: { name: rendered },
+    },
+  }) as unknown as KubeObject;
 const config = (more: object = {}, published?: string) =>
   ({
     apiVersion: MachineOSConfig.apiVersion,
     kind: "MachineOSConfig",
     metadata: { name: "worker", ...more },
-    spec: { machineConfigPool: { name: "worker" }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os/worker:latest" },
-    ...(published === undefined ? {} : { status: { currentImagePullSpec: image("a"), machineOSBuild: { group: "machineconfiguration.openshift.io", resource: "machineosbuilds", name: published } } }),
+    spec: {
+      machineConfigPool: { name: "worker" },
+      imageBuilder: { imageBuilderType: "Job" },
+      renderedImagePushSecret: { name: "push" },
+      renderedImagePushSpec: "registry.example.com/os/worker:latest",
+    },
+    ...(published === undefined
+      ? {}
+      : {
+          status: {
+            currentImagePullSpec: image("a"),
+            machineOSBuild: {
+              group: "machineconfiguration.openshift.io",
+              resource: "machineosbuilds",
+              name: published,
+            },
+          },
+        }),
   }) as unknown as KubeObject;
-const build = (name: string, type: string, reason: string, { notes = {}, message = "", image: of }: { readonly notes?: Readonly<Record<string, string>>; readonly message?: string; readonly image?: string } = {}) =>
+const build = (
+  name: string,
+  type: string,
+  reason: string,
+  {
+    notes = {},
+    message = "",
+    image: of,
+  }: { readonly notes?: Readonly<Record<string, string>>; readonly message?: string; readonly image?: string } = {},
+) =>
   ({
     apiVersion: MachineOSBuild.apiVersion,
     kind: "MachineOSBuild",
     metadata: { name, annotations: notes },
-    spec: { machineConfig: { name: rendered }, machineOSConfig: { name: "worker" }, renderedImagePushSpec: "registry.example.com/os/worker:t" },
-    status: { conditions: [{ type, status: "True", reason, message, lastTransitionTime: at(2) }], buildStart: at(1), ...(of === undefined ? {} : { digestedImagePushSpec: of }) },
+    spec: {
+      machineConfig: { name: rendered },
+      machineOSConfig: { name: "worker" },
+      renderedImagePushSpec: "registry.example.com/os/worker:t",
+    },
+    status: {
+      conditions: [{ type, status: "True", reason, message, lastTransitionTime: at(2) }],
+      buildStart: at(1),
+      ...(of === undefined ? {} : { digestedImagePushSpec: of }),
+    },
   }) as unknown as KubeObject;
-const files = { ignition: { version: "3.4.0" }, storage: { files: [{ path: "/etc/a", mode: 0o644, contents: { source: encodeDataUrl("a") } }] } };
-const machineConfig = (more: object = {}) => ({ apiVersion: MachineConfig.apiVersion, kind: "MachineConfig", metadata: { name: rendered }, spec: { config: files, osImageURL: `registry.example.com/os/stock@${digest("0")}`, ...more } }) as unknown as KubeObject;
-const failure = JSON.stringify({ class: "PushRejected", step: "push", cause: "the registry refuses the image: quota exceeded", excerpt: "413 quota exceeded", attempt: 1, firstSeen: at(1), lastSeen: at(1), nextAction: "Make room", counts: {}, infrastructure: 0 });
+const files = {
+  ignition: { version: "3.4.0" },
+  storage: { files: [{ path: "/etc/a", mode: 0o644, contents: { source: encodeDataUrl("a") } }] },
+};
+const machineConfig = (more: object = {}) =>
+  ({
+    apiVersion: MachineConfig.apiVersion,
+    kind: "MachineConfig",
+    metadata: { name: rendered },
+    spec: { config: files, osImageURL: `registry.example.com/os/stock@${digest("0")}`, ...more },
+  }) as unknown as KubeObject;
+const failure = JSON.stringify({
+  class: "PushRejected",
+  step: "push",
+  cause: "the registry refuses the image: quota exceeded",
+  excerpt: "413 quota exceeded",
+  attempt: 1,
+  firstSeen: at(1),
+  lastSeen: at(1),
+  nextAction: "Make room",
+  counts: {},
+  infrastructure: 0,
+});
 
-const ask = async (kube: KubeClient, verb: Parameters<typeof buildCommand>[2], name?: string, options: Partial<BuildOptions> = {}) => {
+const ask = async (
+  kube: KubeClient,
+  verb: Parameters<typeof buildCommand>[2],
+  name?: string,
+  options: Partial<BuildOptions> = {},
+) => {
   const to = io();
   const code = await buildCommand(kube, to, verb, name, { ...none, ...options }, never);
   return { code, text: to.text(), complaints: to.complaints() };
 };
-const notesOf = async (kube: KubeClient) => (await kube.get(MachineConfigPool, { name: "worker" }))?.metadata.annotations ?? {};
+const notesOf = async (kube: KubeClient) =>
+  (await kube.get(MachineConfigPool, { name: "worker" }))?.metadata.annotations ?? {};
 
 describe("mco build", () => {
   test("status has a row for each pool that boots images, and says what did not succeed", async () => {
-    const kube = await cluster(pool(), config(), build("worker-1", "Failed", "PushRejected", { message: "push failed on attempt 1/6: quota exceeded", notes: { [annotations.buildStrategy]: "append", [annotations.buildAttempt]: "1" } }));
+    const kube = await cluster(
+      pool(),
+      config(),
+      build("worker-1", "Failed", "PushRejected", {
+        message: "push failed on attempt 1/6: quota exceeded",
+        notes: { [annotations.buildStrategy]: "append", [annotations.buildAttempt]: "1" },
+      }),
+    );
     const { code, text } = await ask(kube, "status");
     expect(code).toBe(0);
-    expect(text).toMatch(/^POOL +BY +STATE +BUILD +STRATEGY +ATTEMPT +IMAGE +AGE\nworker +MachineOSConfig +Failed \(PushRejected\) +worker-1 +append +1 +- /);
+    expect(text).toMatch(
+      /^POOL +BY +STATE +BUILD +STRATEGY +ATTEMPT +IMAGE +AGE\nworker +MachineOSConfig +Failed \(PushRejected\) +worker-1 +append +1 +- /,
+    );
     expect(text).toContain("worker: push failed on attempt 1/6: quota exceeded");
-    expect(JSON.parse((await ask(kube, "status", "worker", { json: true })).text)).toMatchObject({ kind: "Builds", builds: [{ pool: "worker", build: "worker-1", state: "Failed (PushRejected)" }] });
-    expect(await ask(kube, "status", "infra")).toMatchObject({ code: 1, complaints: 'mco build: pool "infra" does not exist\n' });
+    expect(JSON.parse((await ask(kube, "status", "worker", { json: true })).text)).toMatchObject({
+      kind: "Builds",
+      builds: [{ pool: "worker", build: "worker-1", state: "Failed (PushRejected)" }],
+    });
+    expect(await ask(kube, "status", "infra")).toMatchObject({
+      code: 1,
+      complaints: 'mco build: pool "infra" does not exist\n',
+    });
     expect((await ask(await cluster(pool()), "status")).text).toContain("docs/os-images.md");
   });
 
@@ -93,14 +210,32 @@ describe("mco build", () => {
     const kube = await cluster(pool(), config());
     const waiting = ask(kube, "start", "worker", { wait: true });
     await kube.create(MachineOSBuild, build("worker-2", "Failed", "DiskFull") as MachineOSBuild);
-    await kube.patch(MachineOSBuild, { name: "worker-2" }, { type: "merge", body: { status: { conditions: [{ type: "Failed", status: "True", reason: "DiskFull", message: "no space", lastTransitionTime: at(2) }] } } }, { subresource: "status" });
+    await kube.patch(
+      MachineOSBuild,
+      { name: "worker-2" },
+      {
+        type: "merge",
+        body: {
+          status: {
+            conditions: [
+              { type: "Failed", status: "True", reason: "DiskFull", message: "no space", lastTransitionTime: at(2) },
+            ],
+          },
+        },
+      },
+      { subresource: "status" },
+    );
     const { code, text } = await waiting;
     expect(code).toBe(1);
     expect(text).toContain("worker-2 Failed (DiskFull): no space");
   });
 
   test("retry counts anew after the limit, builds again after another failure, and says no when nothing failed", async () => {
-    const limited = await cluster(pool({ annotations: { [annotations.buildRetries]: "5" } }), config(), build("worker-1", "Failed", "RetryLimitReached"));
+    const limited = await cluster(
+      pool({ annotations: { [annotations.buildRetries]: "5" } }),
+      config(),
+      build("worker-1", "Failed", "RetryLimitReached"),
+    );
     expect((await ask(limited, "retry", "worker")).text).toContain("counted anew");
     expect(await notesOf(limited)).toEqual({});
     const permanent = await cluster(pool(), config(), build("worker-1", "Failed", "UserStepFailed"));
@@ -117,7 +252,13 @@ describe("mco build", () => {
     expect(code).toBe(2);
     expect(text).toMatch(/strategy append: .*\n {2}not none: .*\n {2}not reuse: /);
     expect(text).toContain(`base         ${digest("0")}`);
-    const custom = await cluster(pool(), machineConfig(), { ...config(), spec: { ...(config() as MachineOSConfig).spec, containerFile: [{ containerfileArch: "NoArch", content: "FROM configs\nRUN true\n" }] } } as unknown as KubeObject);
+    const custom = await cluster(pool(), machineConfig(), {
+      ...config(),
+      spec: {
+        ...(config() as MachineOSConfig).spec,
+        containerFile: [{ containerfileArch: "NoArch", content: "FROM configs\nRUN true\n" }],
+      },
+    } as unknown as KubeObject);
     const planned = await ask(custom, "plan", "worker");
     expect(planned.text).toContain("strategy build");
     expect(planned.text).toContain("RUN true");
@@ -128,14 +269,31 @@ describe("mco build", () => {
   });
 
   test("explain answers how it was asked for, what is wanted, what failed, and what to do", async () => {
-    const kube = await cluster(pool(), machineConfig(), config(), build("worker-1", "Failed", "PushRejected", { notes: { [annotations.buildFailure]: failure } }));
+    const kube = await cluster(
+      pool(),
+      machineConfig(),
+      config(),
+      build("worker-1", "Failed", "PushRejected", { notes: { [annotations.buildFailure]: failure } }),
+    );
     const { code, text } = await ask(kube, "explain", "worker");
     expect(code).toBe(0);
-    for (const part of ["The image of pool worker: Failed (PushRejected).", "opted in:", `an image of ${rendered}`, "append:", "PushRejected in push: the registry refuses the image: quota exceeded", "mco build start worker"]) expect(text).toContain(part);
+    for (const part of [
+      "The image of pool worker: Failed (PushRejected).",
+      "opted in:",
+      `an image of ${rendered}`,
+      "append:",
+      "PushRejected in push: the registry refuses the image: quota exceeded",
+      "mco build start worker",
+    ])
+      expect(text).toContain(part);
   });
 
   test("logs of a build without a pod are its failure and its book", async () => {
-    const kube = await cluster(pool(), config(), build("worker-1", "Failed", "PushRejected", { notes: { [annotations.buildFailure]: failure } }));
+    const kube = await cluster(
+      pool(),
+      config(),
+      build("worker-1", "Failed", "PushRejected", { notes: { [annotations.buildFailure]: failure } }),
+    );
     const { code, text, complaints } = await ask(kube, "logs", "worker");
     expect(code).toBe(0);
     expect(text).toContain("push: the registry refuses the image: quota exceeded\n413 quota exceeded\nMake room");
@@ -144,8 +302,21 @@ describe("mco build", () => {
   });
 
   test("prune says why each build is kept and marks what nobody uses; --dry-run marks nothing", async () => {
-    const kube = await cluster(pool(), config({}, "worker-1"), build("worker-1", "Succeeded", "Ready", { image: image("a") }), { ...build("gone-1", "Succeeded", "Ready", { image: image("c") }), spec: { machineConfig: { name: rendered }, machineOSConfig: { name: "gone" }, renderedImagePushSpec: "registry.example.com/os/gone:t" } } as unknown as KubeObject);
-    const marked = async () => (await kube.get(MachineOSBuild, { name: "gone-1" }))?.metadata.annotations?.[annotations.pruneAfter];
+    const kube = await cluster(
+      pool(),
+      config({}, "worker-1"),
+      build("worker-1", "Succeeded", "Ready", { image: image("a") }),
+      {
+        ...build("gone-1", "Succeeded", "Ready", { image: image("c") }),
+        spec: {
+          machineConfig: { name: rendered },
+          machineOSConfig: { name: "gone" },
+          renderedImagePushSpec: "registry.example.com/os/gone:t",
+        },
+      } as unknown as KubeObject,
+    );
+    const marked = async () =>
+      (await kube.get(MachineOSBuild, { name: "gone-1" }))?.metadata.annotations?.[annotations.pruneAfter];
     const dry = await ask(kube, "prune", undefined, { dryRun: true });
     expect(dry.text).toMatch(/kept +worker-1 \(current\)\nwould go gone-1, not before /);
     expect(await marked()).toBeUndefined();
@@ -154,16 +325,35 @@ describe("mco build", () => {
   });
 
   test("rollback goes back to the image before the last rebuild, and says what else would have to go back", async () => {
-    const inputs = (more: object) => ({ [annotations.keyInputs]: JSON.stringify({ base: digest("0"), serial: 1, user: "x", ...more }) });
-    const kube = await cluster(pool(), config({ annotations: { [annotations.rebuildSerial]: "1" } }, "worker-2"), build("worker-1", "Succeeded", "Ready", { image: image("b"), notes: inputs({ serial: 0 }) }), build("worker-2", "Succeeded", "Ready", { image: image("a"), notes: inputs({}) }));
+    const inputs = (more: object) => ({
+      [annotations.keyInputs]: JSON.stringify({ base: digest("0"), serial: 1, user: "x", ...more }),
+    });
+    const kube = await cluster(
+      pool(),
+      config({ annotations: { [annotations.rebuildSerial]: "1" } }, "worker-2"),
+      build("worker-1", "Succeeded", "Ready", { image: image("b"), notes: inputs({ serial: 0 }) }),
+      build("worker-2", "Succeeded", "Ready", { image: image("a"), notes: inputs({}) }),
+    );
     expect((await ask(kube, "rollback", "worker")).text).toContain("goes back to the image of worker-1");
-    expect((await kube.get(MachineOSConfig, { name: "worker" }))?.metadata.annotations?.[annotations.rebuildSerial]).toBe("0");
-    const other = await cluster(pool(), config({}, "worker-2"), build("worker-1", "Succeeded", "Ready", { image: image("b"), notes: inputs({ user: "y" }) }), build("worker-2", "Succeeded", "Ready", { image: image("a"), notes: inputs({}) }));
-    expect((await ask(other, "rollback", "worker")).complaints).toContain("the custom Containerfile or its context; put that back as it was");
+    expect(
+      (await kube.get(MachineOSConfig, { name: "worker" }))?.metadata.annotations?.[annotations.rebuildSerial],
+    ).toBe("0");
+    const other = await cluster(
+      pool(),
+      config({}, "worker-2"),
+      build("worker-1", "Succeeded", "Ready", { image: image("b"), notes: inputs({ user: "y" }) }),
+      build("worker-2", "Succeeded", "Ready", { image: image("a"), notes: inputs({}) }),
+    );
+    expect((await ask(other, "rollback", "worker")).complaints).toContain(
+      "the custom Containerfile or its context; put that back as it was",
+    );
     expect((await ask(await cluster(pool(), config()), "rollback", "worker")).complaints).toContain("no earlier image");
   });
 
-  test.for(["frobnicate", "start", "start a b", "logs worker --tail x"])("words that are not understood are a usage error: %s", async (words) => {
-    await expect(run(words.split(" "))).rejects.toMatchObject({ code: "MCO_USAGE" });
-  });
+  test.for(["frobnicate", "start", "start a b", "logs worker --tail x"])(
+    "words that are not understood are a usage error: %s",
+    async (words) => {
+      await expect(run(words.split(" "))).rejects.toMatchObject({ code: "MCO_USAGE" });
+    },
+  );
 });

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Modules that are CommonJS inside the bundle still ask for `require`. */
-const banner = 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);';
+const banner =
+  'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);';
 
 /**
  * Writes this program as a bundle below `folder` and returns its path. One entry with chunks: a process loads only what

@@ -27,19 +27,50 @@ export interface ConnectToOptions {
 }
 
 export function connectTo(connection: Connection, { component, onWarning, reread }: ConnectToOptions): Connected {
-  const transport = httpsTransport({ connection, reread, clock: systemClock, files: systemFiles, processes: systemProcesses, environment: process.env });
-  const kube = createKubeClient({ transport: transport.exchange, clock: systemClock, random: systemRandom, userAgent: `mco-${component}/${version}`, ...(onWarning === undefined ? {} : { onWarning }) });
+  const transport = httpsTransport({
+    connection,
+    reread,
+    clock: systemClock,
+    files: systemFiles,
+    processes: systemProcesses,
+    environment: process.env,
+  });
+  const kube = createKubeClient({
+    transport: transport.exchange,
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: `mco-${component}/${version}`,
+    ...(onWarning === undefined ? {} : { onWarning }),
+  });
   return { kube, connection, close: () => transport.close() };
 }
 
 /** Where a command finds its API server: what it was told, $KUBECONFIG, the pod's own account, the cluster in the folder. */
-export async function connect({ kubeconfig, directory, component, onWarning }: { readonly kubeconfig?: string | undefined; readonly directory?: string | undefined; readonly component: string; readonly onWarning?: WarningListener }): Promise<Connected> {
+export async function connect({
+  kubeconfig,
+  directory,
+  component,
+  onWarning,
+}: {
+  readonly kubeconfig?: string | undefined;
+  readonly directory?: string | undefined;
+  readonly component: string;
+  readonly onWarning?: WarningListener;
+}): Promise<Connected> {
   const named = kubeconfig ?? (directory === undefined ? process.env["KUBECONFIG"] : undefined);
-  if ((named === undefined || named === "") && directory === undefined && existsSync(podPath(`${serviceAccountFolder}/token`))) {
+  if (
+    (named === undefined || named === "") &&
+    directory === undefined &&
+    existsSync(podPath(`${serviceAccountFolder}/token`))
+  ) {
     const reread = () => inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder));
     return connectTo(await reread(), { component, onWarning, reread });
   }
   const path = named === undefined || named === "" ? join(directory ?? ".mco", "kubeconfig") : named;
   const connection = await readKubeconfig(systemFiles, path);
-  return connectTo(connection, { component, onWarning, reread: () => readKubeconfig(systemFiles, path, connection.context) });
+  return connectTo(connection, {
+    component,
+    onWarning,
+    reread: () => readKubeconfig(systemFiles, path, connection.context),
+  });
 }

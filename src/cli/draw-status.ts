@@ -31,33 +31,63 @@ const colourOf: Readonly<Record<Phase, Colour>> = {
 };
 
 /** The name without the pool, shortened: what tells two rendered configurations apart. */
-const short = (rendered: string) => (rendered === "" ? "-" : rendered.replace(/^rendered-/, "").replace(/([0-9a-f]{8})[0-9a-f]{24}$/, "$1"));
+const short = (rendered: string) =>
+  rendered === "" ? "-" : rendered.replace(/^rendered-/, "").replace(/([0-9a-f]{8})[0-9a-f]{24}$/, "$1");
 
 /** Draws pools and machines as lines of text. */
 export function drawStatus(status: ClusterStatus, options: DrawOptions): readonly string[] {
   const paint = (text: string, colour: Colour) => (options.colours ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text);
-  const clip = (text: string, width: number) => (text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`);
+  const clip = (text: string, width: number) =>
+    text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
   const lines: string[] = [];
   const { operator } = status;
   if (operator === undefined) lines.push(paint("operator  not there yet", "dim"));
   else {
-    const word = operator.degraded ? paint("degraded", "red") : operator.available ? paint("available", "green") : paint("starting", "yellow");
+    const word = operator.degraded
+      ? paint("degraded", "red")
+      : operator.available
+        ? paint("available", "green")
+        : paint("starting", "yellow");
     lines.push(`operator  ${word}  ${paint(clip(operator.message, options.width - 24), "dim")}`);
   }
   // That nobody handed a bootstrap over is how it is for ever, and no trouble.
   const parts = status.parts.filter(({ part }) => part !== "BootstrapComplete");
   const troubled = parts.filter(({ is }) => is !== "True");
-  if (parts.length > 0 && troubled.length === 0) lines.push(`suite     ${paint("well", "green")}       ${paint(parts.map(({ part }) => part).join(", "), "dim")}`);
-  for (const { part, is, reason, message } of troubled) lines.push(`suite     ${paint(`${part}: ${reason}`, is === "False" ? "red" : "yellow")}  ${paint(clip(message, Math.max(20, options.width - part.length - reason.length - 16)), "dim")}`);
+  if (parts.length > 0 && troubled.length === 0)
+    lines.push(`suite     ${paint("well", "green")}       ${paint(parts.map(({ part }) => part).join(", "), "dim")}`);
+  for (const { part, is, reason, message } of troubled)
+    lines.push(
+      `suite     ${paint(`${part}: ${reason}`, is === "False" ? "red" : "yellow")}  ${paint(clip(message, Math.max(20, options.width - part.length - reason.length - 16)), "dim")}`,
+    );
   const { url, access } = status.configServer;
-  const joining = { required: "machines show a token or a certificate", insecure: "whoever asks is given configurations with their secrets" } as const;
-  if (access === "insecure") lines.push(`joining   ${paint("insecure", "red")}   ${paint(clip(url === "" ? joining[access] : `${url}  ${joining[access]}`, Math.max(20, options.width - 22)), "dim")}`);
-  else if (url !== "") lines.push(`joining   ${url}  ${paint(clip(joining[access], Math.max(20, options.width - url.length - 14)), "dim")}`);
+  const joining = {
+    required: "machines show a token or a certificate",
+    insecure: "whoever asks is given configurations with their secrets",
+  } as const;
+  if (access === "insecure")
+    lines.push(
+      `joining   ${paint("insecure", "red")}   ${paint(clip(url === "" ? joining[access] : `${url}  ${joining[access]}`, Math.max(20, options.width - 22)), "dim")}`,
+    );
+  else if (url !== "")
+    lines.push(
+      `joining   ${url}  ${paint(clip(joining[access], Math.max(20, options.width - url.length - 14)), "dim")}`,
+    );
   for (const pool of status.pools) {
-    const word = pool.degraded ? paint("degraded", "red") : pool.paused ? paint("paused", "cyan") : pool.updated ? paint("updated", "green") : pool.updating ? paint("updating", "yellow") : paint("waiting", "cyan");
+    const word = pool.degraded
+      ? paint("degraded", "red")
+      : pool.paused
+        ? paint("paused", "cyan")
+        : pool.updated
+          ? paint("updated", "green")
+          : pool.updating
+            ? paint("updating", "yellow")
+            : paint("waiting", "cyan");
     const done = pool.machines === 0 ? 0 : Math.round((10 * pool.updatedMachines) / pool.machines);
     const bar = `${"█".repeat(done)}${"░".repeat(10 - done)}`;
-    lines.push("", `${paint(`pool ${pool.name}`, "bold")}  ${bar} ${pool.updatedMachines}/${pool.machines}  ${word}  ${paint(short(pool.target), "dim")}`);
+    lines.push(
+      "",
+      `${paint(`pool ${pool.name}`, "bold")}  ${bar} ${pool.updatedMachines}/${pool.machines}  ${word}  ${paint(short(pool.target), "dim")}`,
+    );
     if (!pool.updated && pool.message !== "") lines.push(`  ${paint(clip(pool.message, options.width - 4), "dim")}`);
     for (const node of status.nodes) if (node.pool === pool.name) lines.push(nodeLine(node));
   }
@@ -66,15 +96,24 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
   return lines;
 
   function nodeLine(node: NodeStatus): string {
-    const flags = [node.ready ? "" : "not ready", node.cordoned ? "cordoned" : ""].filter((flag) => flag !== "").join(", ");
-    const configs = node.current === node.desired || node.desired === "" ? short(node.current) : `${short(node.current)} → ${short(node.desired)}`;
+    const flags = [node.ready ? "" : "not ready", node.cordoned ? "cordoned" : ""]
+      .filter((flag) => flag !== "")
+      .join(", ");
+    const configs =
+      node.current === node.desired || node.desired === ""
+        ? short(node.current)
+        : `${short(node.current)} → ${short(node.desired)}`;
     const head = `  ${node.name.padEnd(12)} ${paint(node.phase.padEnd(14), colourOf[node.phase])} ${paint(configs, "dim")}${flags === "" ? "" : `  ${paint(flags, "yellow")}`}`;
     return node.reason === "" ? head : `${head}  ${clip(node.reason, Math.max(20, options.width - 60))}`;
   }
 }
 
 /** Redraws a block of lines in place on a terminal; elsewhere prints it when it changed. */
-export function painter(out: NodeJS.WriteStream): { draw(lines: readonly string[]): void; readonly colours: boolean; readonly width: number } {
+export function painter(out: NodeJS.WriteStream): {
+  draw(lines: readonly string[]): void;
+  readonly colours: boolean;
+  readonly width: number;
+} {
   let height = 0;
   let last = "";
   return {
@@ -85,7 +124,9 @@ export function painter(out: NodeJS.WriteStream): { draw(lines: readonly string[
       if (text === last) return;
       last = text;
       if (out.isTTY) {
-        out.write(`${height > 0 ? `\u001b[${height}A` : ""}${lines.map((line) => `\u001b[2K${line}`).join("\n")}\n\u001b[J`);
+        out.write(
+          `${height > 0 ? `\u001b[${height}A` : ""}${lines.map((line) => `\u001b[2K${line}`).join("\n")}\n\u001b[J`,
+        );
         height = lines.length;
       } else out.write(`${text}\n\n`);
     },

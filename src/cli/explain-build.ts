@@ -1,4 +1,10 @@
-import { ControllerConfig, MachineConfig, type MachineConfigPool, type MachineOSConfig, kubernetes } from "../api/index.ts";
+import {
+  ControllerConfig,
+  MachineConfig,
+  type MachineConfigPool,
+  type MachineOSConfig,
+  kubernetes,
+} from "../api/index.ts";
 import type { ConfigMap, Node, Secret } from "../api/kubernetes.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
@@ -21,8 +27,13 @@ import { readShelves } from "./read-shelves.ts";
 
 type Data = Readonly<Record<string, string>> | undefined;
 
-export async function forecastBuild(kube: KubeClient, { pools, configs, builds }: BuildObjects, pool: MachineConfigPool): Promise<Forecast> {
-  const map = async (name: string | undefined): Promise<ConfigMap | undefined> => (name === undefined ? undefined : kube.get(kubernetes.ConfigMap, { name, namespace }));
+export async function forecastBuild(
+  kube: KubeClient,
+  { pools, configs, builds }: BuildObjects,
+  pool: MachineConfigPool,
+): Promise<Forecast> {
+  const map = async (name: string | undefined): Promise<ConfigMap | undefined> =>
+    name === undefined ? undefined : kube.get(kubernetes.ConfigMap, { name, namespace });
   const [buildConfig, customs, repos, gpg, controllerConfig, nodes] = await Promise.all([
     map(objects.buildConfig),
     map(objects.customContainerfiles),
@@ -32,7 +43,12 @@ export async function forecastBuild(kube: KubeClient, { pools, configs, builds }
     kube.get(ControllerConfig, { name: objects.controllerConfig }),
     kube.list(kubernetes.Node).then(({ items }) => items),
   ]);
-  const intent = compileIntent({ pool, machineOSConfigs: configs, buildConfig: buildConfig?.data, customContainerfiles: customs?.data });
+  const intent = compileIntent({
+    pool,
+    machineOSConfigs: configs,
+    buildConfig: buildConfig?.data,
+    customContainerfiles: customs?.data,
+  });
   if (intent.opted === "out") return { verdict: "out", because: intent.because };
   const config = intent.config ?? made(pool, intent.materialised);
   const errors = intent.problems.filter(({ severity }) => severity === "error").map(({ message }) => message);
@@ -40,12 +56,19 @@ export async function forecastBuild(kube: KubeClient, { pools, configs, builds }
   const rendered = await kube.get(MachineConfig, { name: pool.spec.configuration?.name ?? "" });
   if (mode.verdict === "refused") errors.push(mode.problem.message);
   if (rendered === undefined) errors.push("no configuration has been rendered for the pool yet");
-  if (errors.length > 0 || mode.verdict === "refused" || rendered === undefined || config === undefined) return { verdict: "refused", problems: errors };
-  const architecture = architectureOf(architecturesOf(nodes, pools, pool), nodes.filter(isControlPlane).map(({ metadata }) => ({ architecture: metadata.labels?.[labels.arch] ?? "" })));
+  if (errors.length > 0 || mode.verdict === "refused" || rendered === undefined || config === undefined)
+    return { verdict: "refused", problems: errors };
+  const architecture = architectureOf(
+    architecturesOf(nodes, pools, pool),
+    nodes.filter(isControlPlane).map(({ metadata }) => ({ architecture: metadata.labels?.[labels.arch] ?? "" })),
+  );
   const context = await map(contextConfigMapOf(config));
-  const custom = readCustom(containerfileOf({ config, source: intent.source }, architecture, customs?.data?.[pool.metadata.name]));
+  const custom = readCustom(
+    containerfileOf({ config, source: intent.source }, architecture, customs?.data?.[pool.metadata.name]),
+  );
   const trust = textOfBase64(controllerConfig?.spec.additionalTrustBundle ?? "");
-  const given = <K extends string>(key: K, value: Data | string) => (value === undefined || value === "" ? {} : { [key]: value });
+  const given = <K extends string>(key: K, value: Data | string) =>
+    value === undefined || value === "" ? {} : { [key]: value };
   const sources = {
     rendered,
     config,
@@ -64,7 +87,13 @@ export async function forecastBuild(kube: KubeClient, { pools, configs, builds }
   return { verdict: "planned", because: intent.because, ...planned(inputs, config, rendered, sources, builds) };
 }
 
-function planned(inputs: BuildInputs & { readonly verdict: "inputs" }, config: MachineOSConfig, rendered: MachineConfig, { base, mode }: BuildSources, builds: BuildObjects["builds"]) {
+function planned(
+  inputs: BuildInputs & { readonly verdict: "inputs" },
+  config: MachineOSConfig,
+  rendered: MachineConfig,
+  { base, mode }: BuildSources,
+  builds: BuildObjects["builds"],
+) {
   const current = config.status?.machineOSBuild?.name;
   const plan = planBuild({
     machineOSConfig: config.metadata.name,
@@ -79,37 +108,89 @@ function planned(inputs: BuildInputs & { readonly verdict: "inputs" }, config: M
     builds,
     forced: config.metadata.annotations?.[annotations.rebuildActive] !== undefined,
   });
-  const before = readComponents(builds.find(({ metadata }) => metadata.name === current)?.metadata.annotations?.[annotations.keyInputs]);
-  return { config: rendered.metadata.name, key: inputs.key.key, components: inputs.key.components, differences: before === undefined ? [] : keyDifferences(before, inputs.key.components), plan, containerfile: inputs.containerfile };
+  const before = readComponents(
+    builds.find(({ metadata }) => metadata.name === current)?.metadata.annotations?.[annotations.keyInputs],
+  );
+  return {
+    config: rendered.metadata.name,
+    key: inputs.key.key,
+    components: inputs.key.components,
+    differences: before === undefined ? [] : keyDifferences(before, inputs.key.components),
+    plan,
+    containerfile: inputs.containerfile,
+  };
 }
 
-function architecturesOf(nodes: readonly Node[], pools: readonly MachineConfigPool[], pool: MachineConfigPool): readonly { readonly architecture: string }[] {
+function architecturesOf(
+  nodes: readonly Node[],
+  pools: readonly MachineConfigPool[],
+  pool: MachineConfigPool,
+): readonly { readonly architecture: string }[] {
   return nodes.flatMap((node) => {
     const membership = poolOfNode(node, pools);
-    return membership.verdict === "member" && membership.pool === pool.metadata.name ? [{ architecture: node.metadata.labels?.[labels.arch] ?? "" }] : [];
+    return membership.verdict === "member" && membership.pool === pool.metadata.name
+      ? [{ architecture: node.metadata.labels?.[labels.arch] ?? "" }]
+      : [];
   });
 }
 
 /** What the os-builder would make of a pool's switch. */
 function made(pool: MachineConfigPool, spec: MachineOSConfig["spec"] | undefined): MachineOSConfig | undefined {
-  return spec === undefined ? undefined : ({ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineOSConfig", metadata: { name: pool.metadata.name }, spec } as MachineOSConfig);
+  return spec === undefined
+    ? undefined
+    : ({
+        apiVersion: "machineconfiguration.openshift.io/v1",
+        kind: "MachineOSConfig",
+        metadata: { name: pool.metadata.name },
+        spec,
+      } as MachineOSConfig);
 }
 
 /** Prints what a build would be, without one. @returns the exit code: 0 nothing would be built, 2 something would, 1 it cannot be. */
-export async function planOfPool(kube: KubeClient, objects_: BuildObjects, pool: MachineConfigPool, io: Io, { json }: { readonly json: boolean }): Promise<number> {
+export async function planOfPool(
+  kube: KubeClient,
+  objects_: BuildObjects,
+  pool: MachineConfigPool,
+  io: Io,
+  { json }: { readonly json: boolean },
+): Promise<number> {
   const forecast = await forecastBuild(kube, objects_, pool);
-  const code = forecast.verdict === "refused" ? exitCodes.failed : forecast.verdict === "planned" && (forecast.plan.strategy === "append" || forecast.plan.strategy === "build") ? exitCodes.change : exitCodes.ok;
-  if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildPlan", pool: pool.metadata.name, ...forecast })}\n`);
+  const code =
+    forecast.verdict === "refused"
+      ? exitCodes.failed
+      : forecast.verdict === "planned" && (forecast.plan.strategy === "append" || forecast.plan.strategy === "build")
+        ? exitCodes.change
+        : exitCodes.ok;
+  if (json)
+    io.out(
+      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildPlan", pool: pool.metadata.name, ...forecast })}\n`,
+    );
   else io.out(forecastText(pool.metadata.name, forecast));
   return code;
 }
 
 /** Prints where the image of a pool stands and why. @returns the exit code. */
-export async function explainBuildOf(kube: KubeClient, objects_: BuildObjects, pool: MachineConfigPool, io: Io, { json }: { readonly json: boolean }): Promise<number> {
-  const { metadata: { name } } = pool;
-  const [forecast, { facts }, shelves] = await Promise.all([forecastBuild(kube, objects_, pool), readCluster(kube), readShelves(kube, `pool/${name}`)]);
+export async function explainBuildOf(
+  kube: KubeClient,
+  objects_: BuildObjects,
+  pool: MachineConfigPool,
+  io: Io,
+  { json }: { readonly json: boolean },
+): Promise<number> {
+  const {
+    metadata: { name },
+  } = pool;
+  const [forecast, { facts }, shelves] = await Promise.all([
+    forecastBuild(kube, objects_, pool),
+    readCluster(kube),
+    readShelves(kube, `pool/${name}`),
+  ]);
   const story = readBook(shelves, `pool/${name}`, systemClock.now()).chapters;
   const explanation = explainBuild(forecast, { pool, objects: objects_, facts, story });
-  io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildExplanation", ...explanation })}\n` : explanationText(explanation));
+  io.out(
+    json
+      ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildExplanation", ...explanation })}\n`
+      : explanationText(explanation),
+  );
   return exitCodes.ok;
 }

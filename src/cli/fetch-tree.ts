@@ -33,25 +33,44 @@ const part = ".part-";
 const note = ".complete";
 
 /** Pulls an image and unpacks it, or, when that was done for another machine, asks this machine's policy about it. */
-export async function fetchTree({ image, folder, tree, record, settings, inUse, clock }: WantedTree, signal: AbortSignal): Promise<void> {
+export async function fetchTree(
+  { image, folder, tree, record, settings, inUse, clock }: WantedTree,
+  signal: AbortSignal,
+): Promise<void> {
   const ports = { clock, random: systemRandom };
   const wire = httpsWire();
   try {
     const options = {
       ...ports,
-      client: registryClient({ wire: wire.send, clock, auth: parseAuthFile(settings.auth), certificates: (host) => settings.certificates(host) }),
+      client: registryClient({
+        wire: wire.send,
+        clock,
+        auth: parseAuthFile(settings.auth),
+        certificates: (host) => settings.certificates(host),
+      }),
       policy: settings.policy,
       registries: settings.registries,
-      verifier: (keys: Parameters<typeof signatureVerifier>[0]) => signatureVerifier(keys, (path) => settings.file(path)),
+      verifier: (keys: Parameters<typeof signatureVerifier>[0]) =>
+        signatureVerifier(keys, (path) => settings.file(path)),
     };
     if (record !== undefined) return await admitImage(image, record.digests, options, signal);
     const store = folderStore(join(folder, "store"), { ...ports, files: systemFiles });
-    const pulled = await pullImage(image, { ...options, store, architecture: arch() === "x64" ? "amd64" : arch() }, signal);
+    const pulled = await pullImage(
+      image,
+      { ...options, store, architecture: arch() === "x64" ? "amd64" : arch() },
+      signal,
+    );
     await removeOrphans(folder);
     const own = await ownName(folder);
     try {
       const owners = await unpackLayers(pulled.layers, store, own, signal);
-      await settle(own, tree, { v: 1, digests: pulled.indexDigest === undefined ? [pulled.digest] : [pulled.digest, pulled.indexDigest], blobs: pulled.blobs, owners, labels: pulled.labels });
+      await settle(own, tree, {
+        v: 1,
+        digests: pulled.indexDigest === undefined ? [pulled.digest] : [pulled.digest, pulled.indexDigest],
+        blobs: pulled.blobs,
+        owners,
+        labels: pulled.labels,
+      });
     } finally {
       await rm(own, { recursive: true, force: true });
     }
@@ -114,7 +133,12 @@ async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): P
     const tree = join(folder, name);
     const noted = (await orUndefined(lstat(tree + note))) !== undefined;
     // One without a note was left by a killed process, or its note is about to come: its own name is as old as that.
-    if ((await isRecent(noted ? tree + note : tree, noted ? "mtimeMs" : "ctimeMs")) || (await recordOf(tree)) === "born" || (await isUsed(tree))) continue;
+    if (
+      (await isRecent(noted ? tree + note : tree, noted ? "mtimeMs" : "ctimeMs")) ||
+      (await recordOf(tree)) === "born" ||
+      (await isUsed(tree))
+    )
+      continue;
     const away = await ownName(folder);
     if (noted) {
       if ((await orUndefined(rename(tree + note, away).then(() => true))) === undefined) continue; // Another process removes it.
@@ -131,7 +155,9 @@ async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): P
 
 /** What a process left that was killed while it unpacked. */
 async function removeOrphans(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) if (name.startsWith(part) && !(await isRunning(name.slice(part.length)))) await rm(join(folder, name), { recursive: true, force: true });
+  for (const name of await readdir(folder))
+    if (name.startsWith(part) && !(await isRunning(name.slice(part.length))))
+      await rm(join(folder, name), { recursive: true, force: true });
 }
 
 async function blobsInUse(folder: string): Promise<ReadonlySet<string>> {

@@ -6,6 +6,8 @@ import type { LineStore } from "../ports/scribe.ts";
 export const folderStore = (folder: string, component: string): LineStore => ({
   async append(boot, lines) {
     await systemFiles.makeDirectory(folder);
-    await systemFiles.append(join(folder, `${component}-${boot}.jsonl`), lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
+    await systemFiles.append(join(folder, `${component}-${boot}.jsonl`), lines.map((line) => `${line}\n`).join(""), {
+      mode: 0o600,
+    });
   },
 });

@@ -32,11 +32,18 @@ describe("the driver of a machine", () => {
     await lay(running);
     const host = await hostAt(folder);
     expect(host.driver).toBe("rpm-ostree");
-    expect((await host.os.status(signal)).can).toMatchObject({ images: false, kernelArguments: false, packages: false });
+    expect((await host.os.status(signal)).can).toMatchObject({
+      images: false,
+      kernelArguments: false,
+      packages: false,
+    });
   });
 
   test("is none for a folder that is no machine", async () => {
     await lay({ "etc/x": "" });
-    await expect(hostAt(folder)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED", facts: { problem: "this is not a machine that any driver knows" } });
+    await expect(hostAt(folder)).rejects.toMatchObject({
+      code: "MCO_HOST_COMMAND_FAILED",
+      facts: { problem: "this is not a machine that any driver knows" },
+    });
   });
 });

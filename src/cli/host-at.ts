@@ -19,21 +19,46 @@ const settlePatienceMs = 120_000;
  */
 export async function hostAt(rootMount: string): Promise<Host> {
   // A volume is a link to the machine's root file system, which is a link itself.
-  const directory = [rootMount, await readlink(rootMount).catch(() => rootMount)].map((path) => dirname(path)).find((folder) => existsSync(join(folder, "state.json")));
+  const directory = [rootMount, await readlink(rootMount).catch(() => rootMount)]
+    .map((path) => dirname(path))
+    .find((folder) => existsSync(join(folder, "state.json")));
   if (directory !== undefined) {
     const host: Host = directoryHost({
       directory,
       settle: async () => {
         const { settleMachine } = await import("../daemon/settle-machine.ts");
         const signal = systemClock.deadline(settlePatienceMs).signal;
-        const outcome = await settleMachine({ host, clock: systemClock, random: systemRandom, log: jsonLogger({ component: "settle", level: () => "info", pretty: false, redact: redactText }) }, signal);
-        if (outcome.verdict === "failed") throw new McoError("MCO_SETTLE_FAILED", { path: outcome.path, cause: outcome.cause });
+        const outcome = await settleMachine(
+          {
+            host,
+            clock: systemClock,
+            random: systemRandom,
+            log: jsonLogger({ component: "settle", level: () => "info", pretty: false, redact: redactText }),
+          },
+          signal,
+        );
+        if (outcome.verdict === "failed")
+          throw new McoError("MCO_SETTLE_FAILED", { path: outcome.path, cause: outcome.cause });
       },
       images: imageTrees(join(directory, "..", "..", "os"), { inUse: () => imagesInUse(dirname(directory)) }),
-      requestReboot: async (because, signal) => void (await askMachine(join(directory, "control.sock"), "reboot", because, signal)),
+      requestReboot: async (because, signal) =>
+        void (await askMachine(join(directory, "control.sock"), "reboot", because, signal)),
     });
     return host;
   }
-  if (!existsSync(join(rootMount, "usr/lib/os-release")) || !existsSync(join(rootMount, "proc/sys/kernel/random/boot_id"))) throw new McoError("MCO_HOST_COMMAND_FAILED", { rootMount, problem: "this is not a machine that any driver knows" });
-  return rpmOstreeHost({ root: rootMount, processes: systemProcesses, clock: systemClock, random: systemRandom, architecture: process.arch });
+  if (
+    !existsSync(join(rootMount, "usr/lib/os-release")) ||
+    !existsSync(join(rootMount, "proc/sys/kernel/random/boot_id"))
+  )
+    throw new McoError("MCO_HOST_COMMAND_FAILED", {
+      rootMount,
+      problem: "this is not a machine that any driver knows",
+    });
+  return rpmOstreeHost({
+    root: rootMount,
+    processes: systemProcesses,
+    clock: systemClock,
+    random: systemRandom,
+    architecture: process.arch,
+  });
 }

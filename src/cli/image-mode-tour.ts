@@ -26,7 +26,8 @@ export interface TourOptions {
 const pool = "worker";
 const files = "image-mode-files";
 const owner = "mco-up";
-const containerfile = "FROM configs AS final\nCOPY banner /usr/share/image-mode/banner\nLABEL org.example.team=platform\n";
+const containerfile =
+  "FROM configs AS final\nCOPY banner /usr/share/image-mode/banner\nLABEL org.example.team=platform\n";
 const lookEveryMs = 200;
 const longestLine = 160;
 const patienceMs = 300_000;
@@ -40,11 +41,27 @@ const patienceMs = 300_000;
 export async function imageModeTour(options: TourOptions, signal: AbortSignal): Promise<void> {
   const { kube, tell } = options;
   const step = (text: string) => tell(`\n== ${text}`);
-  const patchPool = (notes: Readonly<Record<string, string | null>>) => kube.patch(MachineConfigPool, { name: pool }, { type: "merge", body: { metadata: { annotations: notes } } }, { owner });
+  const patchPool = (notes: Readonly<Record<string, string | null>>) =>
+    kube.patch(
+      MachineConfigPool,
+      { name: pool },
+      { type: "merge", body: { metadata: { annotations: notes } } },
+      { owner },
+    );
 
-  step(`the pool ${pool} opts in${options.hasBuildah ? ", with a Containerfile of its own" : " (buildah is not installed here: images are made without running anything)"}`);
+  step(
+    `the pool ${pool} opts in${options.hasBuildah ? ", with a Containerfile of its own" : " (buildah is not installed here: images are made without running anything)"}`,
+  );
   await patchPool({ [annotations.canarySeconds]: "3", [annotations.layeringEnabled]: null });
-  if (options.hasBuildah) await kube.apply(kubernetes.ConfigMap, { metadata: { name: files, namespace }, data: { banner: "This machine boots an image that was built on its own cluster.\n" } }, { owner });
+  if (options.hasBuildah)
+    await kube.apply(
+      kubernetes.ConfigMap,
+      {
+        metadata: { name: files, namespace },
+        data: { banner: "This machine boots an image that was built on its own cluster.\n" },
+      },
+      { owner },
+    );
   await kube.apply(
     MachineOSConfig,
     {
@@ -60,14 +77,39 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
     { owner },
   );
   tell(`kubectl get machineosconfig ${pool}; kubectl get pods -n ${namespace} -l k8s-app=${objects.osBuilder}`);
-  await until(options, "the builder's pod", async () => (await builderPods(kube)).find(({ status }) => status?.phase === "Running"), signal);
+  await until(
+    options,
+    "the builder's pod",
+    async () => (await builderPods(kube)).find(({ status }) => status?.phase === "Running"),
+    signal,
+  );
   tell("the builder runs, in a pod of its own");
   await untilBooted(options, signal);
 
   step("a build fails: the registry refuses the next push");
   await options.refusePushes({ status: 413, text: "quota exceeded" });
-  await kube.apply(MachineConfig, { metadata: { name: "90-image-mode", labels: { [labels.role]: pool } }, spec: { config: { ignition: { version: "3.4.0" }, storage: { files: [{ path: "/etc/image-mode.conf", mode: 0o644, contents: { source: encodeDataUrl("tour=1\n") } }] } } } }, { owner });
-  const failed = await until(options, "the build to fail", async () => (await buildsOfTarget(kube)).find((build) => stateOfBuild(build).phase === "Failed"), signal, tellBuilds(options));
+  await kube.apply(
+    MachineConfig,
+    {
+      metadata: { name: "90-image-mode", labels: { [labels.role]: pool } },
+      spec: {
+        config: {
+          ignition: { version: "3.4.0" },
+          storage: {
+            files: [{ path: "/etc/image-mode.conf", mode: 0o644, contents: { source: encodeDataUrl("tour=1\n") } }],
+          },
+        },
+      },
+    },
+    { owner },
+  );
+  const failed = await until(
+    options,
+    "the build to fail",
+    async () => (await buildsOfTarget(kube)).find((build) => stateOfBuild(build).phase === "Failed"),
+    signal,
+    tellBuilds(options),
+  );
   const failure = readFailure(failed.metadata.annotations?.[annotations.buildFailure]);
   tell(`${failure?.class ?? ""}: ${failure?.cause ?? stateOfBuild(failed).message}`);
   tell(`no machine was touched; mco build explain ${pool}, kubectl describe machineosbuild ${failed.metadata.name}`);
@@ -76,31 +118,67 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
   await options.refusePushes(undefined);
   await patchPool({ [annotations.rebuildImage]: "after-the-tour's-failure" });
   await untilBooted(options, signal);
-  await until(options, "the request to be taken away", async () => ((await kube.get(MachineConfigPool, { name: pool }))?.metadata.annotations?.[annotations.rebuildImage] === undefined ? true : undefined), signal);
+  await until(
+    options,
+    "the request to be taken away",
+    async () =>
+      (await kube.get(MachineConfigPool, { name: pool }))?.metadata.annotations?.[annotations.rebuildImage] ===
+      undefined
+        ? true
+        : undefined,
+    signal,
+  );
   tell(`the annotation ${annotations.rebuildImage} is gone: the rebuild has ended`);
 
   step("the pool opts out: an explicit no");
   await patchPool({ [annotations.layeringEnabled]: "false" });
-  await until(options, "machines on the stock OS", async () => {
-    const state = await poolState(kube);
-    return state.updated && state.images.every((image) => image === "") ? state : undefined;
-  }, signal, tellPool(options));
-  await until(options, "the builder's pod to go", async () => ((await builderPods(kube)).length === 0 ? true : undefined), signal);
-  tell("every machine runs the stock OS again, and the builder is gone; its images are kept while the MachineOSConfig stays");
+  await until(
+    options,
+    "machines on the stock OS",
+    async () => {
+      const state = await poolState(kube);
+      return state.updated && state.images.every((image) => image === "") ? state : undefined;
+    },
+    signal,
+    tellPool(options),
+  );
+  await until(
+    options,
+    "the builder's pod to go",
+    async () => ((await builderPods(kube)).length === 0 ? true : undefined),
+    signal,
+  );
+  tell(
+    "every machine runs the stock OS again, and the builder is gone; its images are kept while the MachineOSConfig stays",
+  );
 }
 
-const builderPods = async (kube: KubeClient) => (await kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.osBuilder}` })).items;
+const builderPods = async (kube: KubeClient) =>
+  (await kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.osBuilder}` })).items;
 
 async function buildsOfTarget(kube: KubeClient): Promise<readonly MachineOSBuild[]> {
   const target = (await kube.get(MachineConfigPool, { name: pool }))?.spec.configuration?.name;
-  return (await kube.list(MachineOSBuild)).items.filter(({ spec }) => spec.machineOSConfig.name === pool && spec.machineConfig.name === target);
+  return (await kube.list(MachineOSBuild)).items.filter(
+    ({ spec }) => spec.machineOSConfig.name === pool && spec.machineConfig.name === target,
+  );
 }
 
 async function poolState(kube: KubeClient) {
-  const [object, nodes] = await Promise.all([kube.get(MachineConfigPool, { name: pool }), kube.list(kubernetes.Node, { labelSelector: `node-role.kubernetes.io/${pool}` })]);
+  const [object, nodes] = await Promise.all([
+    kube.get(MachineConfigPool, { name: pool }),
+    kube.list(kubernetes.Node, { labelSelector: `node-role.kubernetes.io/${pool}` }),
+  ]);
   const conditions = object?.status?.conditions as { type: string; status?: string; message?: string }[] | undefined;
-  const updated = conditionOf(conditions, "Updated")?.status === "True" && object?.status?.observedGeneration === object?.metadata.generation;
-  return { updated, target: object?.spec.configuration?.name ?? "", says: conditionOf(conditions, "Updating")?.message ?? "", images: nodes.items.map(({ metadata }) => imageIn(metadata.annotations ?? {}, "current")), configs: nodes.items.map(({ metadata }) => metadata.annotations?.[annotations.currentConfig] ?? "") };
+  const updated =
+    conditionOf(conditions, "Updated")?.status === "True" &&
+    object?.status?.observedGeneration === object?.metadata.generation;
+  return {
+    updated,
+    target: object?.spec.configuration?.name ?? "",
+    says: conditionOf(conditions, "Updating")?.message ?? "",
+    images: nodes.items.map(({ metadata }) => imageIn(metadata.annotations ?? {}, "current")),
+    configs: nodes.items.map(({ metadata }) => metadata.annotations?.[annotations.currentConfig] ?? ""),
+  };
 }
 
 /** Every machine of the pool runs the image that is rolled out. */
@@ -109,16 +187,32 @@ async function untilBooted(options: TourOptions, signal: AbortSignal): Promise<v
   const began = clock.monotonic();
   const builds = tellBuilds(options);
   const pools = tellPool(options);
-  const done = await until(options, "machines on the new image", async () => {
-    const [state, config] = await Promise.all([poolState(kube), kube.get(MachineOSConfig, { name: pool })]);
-    const image = config?.status?.currentImagePullSpec ?? "";
-    const isOfTarget = (await buildsOfTarget(kube)).some(({ metadata }) => metadata.name === config?.status?.machineOSBuild?.name);
-    return state.updated && isOfTarget && image !== "" && state.images.every((one) => one === image) && state.configs.every((one) => one === state.target) ? { image, machines: state.images.length } : undefined;
-  }, signal, async () => {
-    await builds();
-    await pools();
-  });
-  tell(`${done.machines} machines boot ${shortImage(done.image)}, ${durationText(clock.monotonic() - began)} after it was asked for`);
+  const done = await until(
+    options,
+    "machines on the new image",
+    async () => {
+      const [state, config] = await Promise.all([poolState(kube), kube.get(MachineOSConfig, { name: pool })]);
+      const image = config?.status?.currentImagePullSpec ?? "";
+      const isOfTarget = (await buildsOfTarget(kube)).some(
+        ({ metadata }) => metadata.name === config?.status?.machineOSBuild?.name,
+      );
+      return state.updated &&
+        isOfTarget &&
+        image !== "" &&
+        state.images.every((one) => one === image) &&
+        state.configs.every((one) => one === state.target)
+        ? { image, machines: state.images.length }
+        : undefined;
+    },
+    signal,
+    async () => {
+      await builds();
+      await pools();
+    },
+  );
+  tell(
+    `${done.machines} machines boot ${shortImage(done.image)}, ${durationText(clock.monotonic() - began)} after it was asked for`,
+  );
 }
 
 function tellBuilds({ kube, tell }: TourOptions): () => Promise<void> {
@@ -134,7 +228,10 @@ function tellBuilds({ kube, tell }: TourOptions): () => Promise<void> {
 
 /** Without times and with the beginnings of hashes, and no longer than people read. */
 function shortened(text: string): string {
-  const short = text.replaceAll(/ since [^\s;,)]+/g, "").replaceAll(/(?<=-)([0-9a-f]{8})[0-9a-f]{24}\b/g, "$1").replaceAll(/(?<=@sha256:[0-9a-f]{12})[0-9a-f]{52}/g, "");
+  const short = text
+    .replaceAll(/ since [^\s;,)]+/g, "")
+    .replaceAll(/(?<=-)([0-9a-f]{8})[0-9a-f]{24}\b/g, "$1")
+    .replaceAll(/(?<=@sha256:[0-9a-f]{12})[0-9a-f]{52}/g, "");
   return short.length <= longestLine ? short : `${short.slice(0, longestLine - 1)}…`;
 }
 
@@ -148,14 +245,21 @@ function tellPool({ kube, tell }: TourOptions): () => Promise<void> {
   };
 }
 
-async function until<T>({ clock }: Pick<TourOptions, "clock">, what: string, look: () => Promise<T | undefined>, signal: AbortSignal, meanwhile: () => Promise<void> = () => Promise.resolve()): Promise<T> {
+async function until<T>(
+  { clock }: Pick<TourOptions, "clock">,
+  what: string,
+  look: () => Promise<T | undefined>,
+  signal: AbortSignal,
+  meanwhile: () => Promise<void> = () => Promise.resolve(),
+): Promise<T> {
   const began = clock.monotonic();
   for (;;) {
     signal.throwIfAborted();
     await meanwhile();
     const found = await look();
     if (found !== undefined) return found;
-    if (clock.monotonic() - began > patienceMs) throw new McoError("MCO_TOUR_STUCK", { waitedFor: what, seconds: patienceMs / 1000 });
+    if (clock.monotonic() - began > patienceMs)
+      throw new McoError("MCO_TOUR_STUCK", { waitedFor: what, seconds: patienceMs / 1000 });
     await clock.sleep(lookEveryMs, signal);
   }
 }

@@ -20,7 +20,13 @@ const registryPatienceMs = 30_000;
 
 const base64 = (text: string) => Buffer.from(text, "utf8").toString("base64");
 const credentials = (inNamespace: string, name: string, auth: string): KubeObject =>
-  ({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace: inNamespace }, type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": base64(auth) } }) as KubeObject;
+  ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name, namespace: inNamespace },
+    type: "kubernetes.io/dockerconfigjson",
+    data: { ".dockerconfigjson": base64(auth) },
+  }) as KubeObject;
 
 /** Credentials and certificates where an administrator puts them: machines pull with the cluster's pull secret, builds push with one of their own. */
 export function imageModeManifests({ host, authority, pushAuth, pullAuth }: ClusterRegistry): readonly KubeObject[] {
@@ -31,22 +37,42 @@ export function imageModeManifests({ host, authority, pushAuth, pullAuth }: Clus
     credentials("openshift-config", "pull-secret", pullAuth),
     credentials(namespace, pushSecretName, pushAuth),
     // A key knows no colon: `host..port`.
-    { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "image-registry-ca", namespace: "openshift-config-managed" }, data: { [host.replace(":", "..")]: authority } } as KubeObject,
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "image-registry-ca", namespace: "openshift-config-managed" },
+      data: { [host.replace(":", "..")]: authority },
+    } as KubeObject,
   ];
 }
 
 /** Waits until the registry answers, and puts the stock OS there. */
 export async function fillRegistry({ host, authority, pushAuth }: ClusterRegistry, signal: AbortSignal): Promise<void> {
   const wire = httpsWire();
-  const client = registryClient({ wire: wire.send, clock: systemClock, auth: parseAuthFile(pushAuth), certificates: () => Promise.resolve([authority]) });
+  const client = registryClient({
+    wire: wire.send,
+    clock: systemClock,
+    auth: parseAuthFile(pushAuth),
+    certificates: () => Promise.resolve([authority]),
+  });
   const began = systemClock.monotonic();
   try {
     for (;;) {
       try {
-        await pushImage(packedStockOs, { host, path: stockOsRepository, insecure: false, tag: "latest" }, { client, clock: systemClock, random: systemRandom }, signal);
+        await pushImage(
+          packedStockOs,
+          { host, path: stockOsRepository, insecure: false, tag: "latest" },
+          { client, clock: systemClock, random: systemRandom },
+          signal,
+        );
         return;
       } catch (error) {
-        if (!(error instanceof McoError) || error.code !== "MCO_IMAGE_UNREACHABLE" || systemClock.monotonic() - began > registryPatienceMs) throw error;
+        if (
+          !(error instanceof McoError) ||
+          error.code !== "MCO_IMAGE_UNREACHABLE" ||
+          systemClock.monotonic() - began > registryPatienceMs
+        )
+          throw error;
         await systemClock.sleep(100, signal);
       }
     }
@@ -56,11 +82,15 @@ export async function fillRegistry({ host, authority, pushAuth }: ClusterRegistr
 }
 
 /** Has the registry of a cluster refuse every push from now on, or take them again. */
-export function refusePushes(layout: Layout, refusal: { readonly status: number; readonly text: string } | undefined): void {
+export function refusePushes(
+  layout: Layout,
+  refusal: { readonly status: number; readonly text: string } | undefined,
+): void {
   const file = join(layout.registry, refusePushesFile);
   if (refusal === undefined) rmSync(file, { force: true });
   else writeFileSync(file, `${refusal.status} ${refusal.text}\n`);
 }
 
 /** Whether steps of a Containerfile can be run on this machine. */
-export const hasBuildah = (environment: NodeJS.ProcessEnv): boolean => (environment["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, "buildah")));
+export const hasBuildah = (environment: NodeJS.ProcessEnv): boolean =>
+  (environment["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, "buildah")));

@@ -76,12 +76,18 @@ export function imageTrees(folder: string, { inUse, clock = systemClock }: Image
     },
     async treeOf(image) {
       const tree = treeIn(folder, image);
-      if (tree === undefined || (await askFor(tree, clock)) === undefined) throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image });
+      if (tree === undefined || (await askFor(tree, clock)) === undefined)
+        throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image });
       return tree;
     },
     async fetch(image, settings, signal) {
       const tree = treeIn(folder, image);
-      if (tree === undefined) throw new McoError("MCO_IMAGE_INVALID", { image, problem: "an OS image must be named by its digest: name@sha256:…", retryable: false });
+      if (tree === undefined)
+        throw new McoError("MCO_IMAGE_INVALID", {
+          image,
+          problem: "an OS image must be named by its digest: name@sha256:…",
+          retryable: false,
+        });
       const record = await askFor(tree, clock);
       if (record === "born") return;
       // What pulls is loaded only when there is something to pull: a daemon at rest does not carry it.

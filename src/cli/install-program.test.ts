@@ -19,7 +19,7 @@ test("a copy of the program and its runtime lies below /var, once for each build
   await symlink("/var/usrlocal", join(root, "usr/local"));
   const program = { runtime: join(folder, "node"), main: join(folder, "bundle/mco.mjs") };
   await mkdir(join(folder, "bundle"));
-  await writeFile(program.runtime, "#!/bin/sh\necho \"$@\"\n");
+  await writeFile(program.runtime, '#!/bin/sh\necho "$@"\n');
   await chmod(program.runtime, 0o755);
   await writeFile(program.main, "main 1");
   await writeFile(join(folder, "bundle/chunk.mjs"), "chunk");
@@ -28,7 +28,9 @@ test("a copy of the program and its runtime lies below /var, once for each build
   const copies = join(root, "var/usrlocal/lib/mco");
   const [first = ""] = await readdir(copies);
   expect((await readdir(join(copies, first))).sort()).toEqual(["chunk.mjs", "mco.mjs", "runtime"]);
-  expect(await readFile(join(root, "var/usrlocal/bin/mco"), "utf8")).toBe(`#!/bin/sh\nexec /usr/local/lib/mco/${first}/runtime /usr/local/lib/mco/${first}/mco.mjs "$@"\n`);
+  expect(await readFile(join(root, "var/usrlocal/bin/mco"), "utf8")).toBe(
+    `#!/bin/sh\nexec /usr/local/lib/mco/${first}/runtime /usr/local/lib/mco/${first}/mco.mjs "$@"\n`,
+  );
 
   await installProgram(root, program);
   expect(await readdir(copies)).toEqual([first]);

@@ -30,7 +30,10 @@ export function ownProgram(): Program | undefined {
  */
 export async function installProgram(root: string, { runtime, main }: Program): Promise<void> {
   const source = dirname(main);
-  const names = (await readdir(source, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name).sort();
+  const names = (await readdir(source, { withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name)
+    .sort();
   const id = await identityOf([runtime, ...names.map((name) => join(source, name))]);
   const copies = await resolveInRoot(root, folder, {}, true);
   const copy = join(copies, id);
@@ -54,7 +57,8 @@ export async function installProgram(root: string, { runtime, main }: Program): 
     await rename(`${at}.new`, at);
     await syncPath(dirname(at));
   }
-  for (const name of await readdir(copies)) if (name !== id) await rm(join(copies, name), { recursive: true, force: true });
+  for (const name of await readdir(copies))
+    if (name !== id) await rm(join(copies, name), { recursive: true, force: true });
 }
 
 /** Tells one build of the program from another without reading all of it. */

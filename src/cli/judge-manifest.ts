@@ -22,7 +22,10 @@ export function servedKinds(): (apiVersion: string, kind: string) => Served | un
     const id = `${apiVersion}/${kind}`;
     if (!known.has(id)) {
       const resource = definedResources.find((one) => one.apiVersion === apiVersion && one.kind === kind);
-      const served = resource === undefined ? undefined : definitionsOf(structuredClone(resource.crd()) as unknown as Parameters<typeof definitionsOf>[0]);
+      const served =
+        resource === undefined
+          ? undefined
+          : definitionsOf(structuredClone(resource.crd()) as unknown as Parameters<typeof definitionsOf>[0]);
       const definition = served?.verdict === "served" ? served.definitions[0] : undefined;
       known.set(id, definition === undefined ? undefined : { definition, schema: compileSchema(definition.schema) });
     }
@@ -31,14 +34,29 @@ export function servedKinds(): (apiVersion: string, kind: string) => Served | un
 }
 
 /** A manifest as the API server would store it, and everything there is to say of it: first what the server says, then what rendering and the machines do. */
-export function judgeManifest(manifest: Manifest, served: Served): { readonly stored: Manifest; readonly problems: readonly Problem[] } {
+export function judgeManifest(
+  manifest: Manifest,
+  served: Served,
+): { readonly stored: Manifest; readonly problems: readonly Problem[] } {
   const copy = structuredClone(manifest) as unknown as Parameters<CompiledSchema["validate"]>[0];
-  const unknown = served.schema.prune(copy).map((path): Problem => ({ severity: "warning", path, reason: "is unknown, and the API server drops it", remedy: "take the field out, or correct its name" }));
+  const unknown = served.schema.prune(copy).map((path): Problem => ({
+    severity: "warning",
+    path,
+    reason: "is unknown, and the API server drops it",
+    remedy: "take the field out, or correct its name",
+  }));
   served.schema.applyDefaults(copy);
   const stored = copy as unknown as Manifest;
-  const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined, "")].map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
+  const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined, "")].map(
+    ({ field, message }): Problem => ({ severity: "error", path: field, reason: message }),
+  );
   // What has the wrong shape cannot be judged further.
   if (errors.length > 0) return { stored, problems: [...errors, ...unknown] };
-  const beyond = manifest.kind === "MachineConfig" ? validateMachineConfig(manifest as MachineConfig) : manifest.kind === "MachineConfigPool" ? [...problemsOfPool(manifest as MachineConfigPool), ...poolPolicy(manifest as MachineConfigPool).problems] : [];
+  const beyond =
+    manifest.kind === "MachineConfig"
+      ? validateMachineConfig(manifest as MachineConfig)
+      : manifest.kind === "MachineConfigPool"
+        ? [...problemsOfPool(manifest as MachineConfigPool), ...poolPolicy(manifest as MachineConfigPool).problems]
+        : [];
   return { stored, problems: [...beyond, ...unknown] };
 }

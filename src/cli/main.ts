@@ -18,7 +18,9 @@ async function main(): Promise<void> {
     process.exit(exitCodes.usage);
   }
   if (args.includes("--help") || args.includes("-h")) {
-    process.stdout.write(`mco ${verb} ${command.usage}\n\n${command.summary}\n${command.details === undefined ? "" : `\n${command.details}\n`}`);
+    process.stdout.write(
+      `mco ${verb} ${command.usage}\n\n${command.summary}\n${command.details === undefined ? "" : `\n${command.details}\n`}`,
+    );
     process.exit(0);
   }
   try {
@@ -32,7 +34,8 @@ async function main(): Promise<void> {
     const code = error instanceof McoError ? ` [${error.code}]` : "";
     process.stderr.write(`mco ${verb}: ${error instanceof McoError ? error.message : errorText(error)}${code}\n`);
     if (error instanceof McoError) process.stderr.write(`  ${errorCodes[error.code].remedy}\n`);
-    if (error instanceof McoError && error.cause !== undefined) process.stderr.write(`  because: ${errorText(error.cause)}\n`);
+    if (error instanceof McoError && error.cause !== undefined)
+      process.stderr.write(`  because: ${errorText(error.cause)}\n`);
     process.exit(exitCodes.failed);
   }
 }

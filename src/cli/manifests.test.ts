@@ -6,36 +6,76 @@ import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { maxFileBytes, parseDocuments, readDocuments } from "./manifests.ts";
 
-const outcome = (text: string) => parseDocuments(text, "f.yaml").map((document) => (document.verdict === "read" ? document.manifest : document.reason));
-const manifest = (name: string, more: object = {}) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, ...more });
+const outcome = (text: string) =>
+  parseDocuments(text, "f.yaml").map((document) => (document.verdict === "read" ? document.manifest : document.reason));
+const manifest = (name: string, more: object = {}) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name },
+  ...more,
+});
 
 describe("parseDocuments", () => {
   test("reads as kubectl does: several documents, empty ones left out, 0644 in octal", () => {
-    expect(outcome(`${stringify(manifest("a"))}mode: 0644\n---\n# nothing\n---\n${stringify(manifest("b"))}`)).toEqual([manifest("a", { mode: 420 }), manifest("b")]);
+    expect(outcome(`${stringify(manifest("a"))}mode: 0644\n---\n# nothing\n---\n${stringify(manifest("b"))}`)).toEqual([
+      manifest("a", { mode: 420 }),
+      manifest("b"),
+    ]);
   });
 
   test("takes Lists apart, also those whose items do not say their kind", () => {
-    expect(outcome(stringify({ apiVersion: "v1", kind: "List", items: [manifest("a"), manifest("b")] }))).toEqual([manifest("a"), manifest("b")]);
-    expect(outcome(stringify({ apiVersion: "v1", kind: "ConfigMapList", items: [{ metadata: { name: "a" } }] }))).toEqual([manifest("a")]);
+    expect(outcome(stringify({ apiVersion: "v1", kind: "List", items: [manifest("a"), manifest("b")] }))).toEqual([
+      manifest("a"),
+      manifest("b"),
+    ]);
+    expect(
+      outcome(stringify({ apiVersion: "v1", kind: "ConfigMapList", items: [{ metadata: { name: "a" } }] })),
+    ).toEqual([manifest("a")]);
   });
 
   test("a bad document does not hide the good ones beside it", () => {
-    const [first, second, third] = parseDocuments(`${stringify(manifest("a"))}---\na: [\n---\n${stringify(manifest("b"))}`, "f.yaml");
+    const [first, second, third] = parseDocuments(
+      `${stringify(manifest("a"))}---\na: [\n---\n${stringify(manifest("b"))}`,
+      "f.yaml",
+    );
     expect([first?.verdict, second?.verdict, third?.verdict]).toEqual(["read", "refused", "read"]);
     expect([first, second, third].map((document) => document?.place.document)).toEqual([1, 2, 3]);
   });
 
   test("lines of fields are found, of those within a List too", () => {
-    const [, second] = parseDocuments("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n- apiVersion: v1\n  kind: B\n  metadata:\n    name: b\n  spec:\n    list:\n    - x\n    - y\n", "f.yaml");
-    expect(second?.verdict === "read" && [second.lineOf("spec.list[1]"), second.lineOf("spec.list[1].none"), second.lineOf("kind"), second.lineOf("")]).toEqual([12, 12, 6, 5]);
+    const [, second] = parseDocuments(
+      "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n- apiVersion: v1\n  kind: B\n  metadata:\n    name: b\n  spec:\n    list:\n    - x\n    - y\n",
+      "f.yaml",
+    );
+    expect(
+      second?.verdict === "read" && [
+        second.lineOf("spec.list[1]"),
+        second.lineOf("spec.list[1].none"),
+        second.lineOf("kind"),
+        second.lineOf(""),
+      ],
+    ).toEqual([12, 12, 6, 5]);
   });
 
   test.for([
     ["deep flow lists", "[".repeat(200_000), "nests deeper"],
     ["deep flow objects", "{a: ".repeat(100_000), "nests deeper"],
     ["deep block lists", "- ".repeat(100_000), "nests deeper"],
-    ["deep blocks that the parser still reads", Array.from({ length: 150 }, (_, i) => `${" ".repeat(i)}a:`).join("\n"), "nests deeper"],
-    ["aliases that repeat aliases", ["a: &a [x,x,x,x,x,x,x,x,x]", ..."bcdefghij".split("").map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghi"[i]}`).join(",")}]`)].join("\n"), "aliases repeat"],
+    [
+      "deep blocks that the parser still reads",
+      Array.from({ length: 150 }, (_, i) => `${" ".repeat(i)}a:`).join("\n"),
+      "nests deeper",
+    ],
+    [
+      "aliases that repeat aliases",
+      [
+        "a: &a [x,x,x,x,x,x,x,x,x]",
+        ..."bcdefghij"
+          .split("")
+          .map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghi"[i]}`).join(",")}]`),
+      ].join("\n"),
+      "aliases repeat",
+    ],
     ["very many documents", "a: 1\n---\n".repeat(10_001), "documents, more than"],
     ["a key that stands twice", "a: 1\na: 2\n", "Map keys must be unique"],
     ["what is no object", "- a\n", "apiVersion, kind and metadata.name"],
@@ -53,8 +93,47 @@ describe("parseDocuments", () => {
   });
 
   test("no text makes it throw", () => {
-    const pieces = fc.array(fc.constantFrom("a", ":", " ", "\n", "- ", "[", "]", "{", "}", "&a", "*a", "|", ">", "---\n", "'", '"', "\\", "!!binary", "!x ", "%YAML 1.1\n", "#", "0x", "\0", "\u2028", "<<: *a", "? "), { maxLength: 40 });
-    fc.assert(fc.property(fc.oneof(pieces.map((list) => list.join("")), fc.string({ maxLength: 200 })), (text) => void parseDocuments(text, "f.yaml")), { numRuns: 500 });
+    const pieces = fc.array(
+      fc.constantFrom(
+        "a",
+        ":",
+        " ",
+        "\n",
+        "- ",
+        "[",
+        "]",
+        "{",
+        "}",
+        "&a",
+        "*a",
+        "|",
+        ">",
+        "---\n",
+        "'",
+        '"',
+        "\\",
+        "!!binary",
+        "!x ",
+        "%YAML 1.1\n",
+        "#",
+        "0x",
+        "\0",
+        "\u2028",
+        "<<: *a",
+        "? ",
+      ),
+      { maxLength: 40 },
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          pieces.map((list) => list.join("")),
+          fc.string({ maxLength: 200 }),
+        ),
+        (text) => void parseDocuments(text, "f.yaml"),
+      ),
+      { numRuns: 500 },
+    );
   });
 });
 
@@ -64,7 +143,9 @@ describe("readDocuments", () => {
     try {
       writeFileSync(join(folder, "large.yaml"), Buffer.alloc(maxFileBytes + 1, "#"));
       writeFileSync(join(folder, "latin.yaml"), Uint8Array.of(0x61, 0xff, 0xfe));
-      const reasons = readDocuments([folder, join(folder, "none.yaml")]).map((document) => (document.verdict === "refused" ? document.reason : "read"));
+      const reasons = readDocuments([folder, join(folder, "none.yaml")]).map((document) =>
+        document.verdict === "refused" ? document.reason : "read",
+      );
       expect(reasons).toEqual([expect.stringContaining("more than"), "it is not UTF-8", "it cannot be read: ENOENT"]);
     } finally {
       rmSync(folder, { recursive: true, force: true });

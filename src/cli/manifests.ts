@@ -18,8 +18,21 @@ export interface Place {
 }
 
 export type ReadDocument =
-  | { readonly verdict: "read"; readonly place: Place; readonly manifest: Manifest; /** Line of a field (`spec.config.storage.files[2].mode`), or of the nearest field around it. */ lineOf(path: string): number | undefined }
-  | { readonly verdict: "refused"; readonly place: Place; readonly reason: string; readonly remedy?: string; readonly line?: number };
+  | {
+      readonly verdict: "read";
+      readonly place: Place;
+      readonly manifest: Manifest;
+      /** Line of a field (`spec.config.storage.files[2].mode`), or of the nearest field around it. */ lineOf(
+        path: string,
+      ): number | undefined;
+    }
+  | {
+      readonly verdict: "refused";
+      readonly place: Place;
+      readonly reason: string;
+      readonly remedy?: string;
+      readonly line?: number;
+    };
 
 /** No API server takes an object of this size, let alone people. */
 export const maxFileBytes = 16 * 1024 * 1024;
@@ -44,7 +57,9 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
   return paths.flatMap((path) => {
     const files = filesOf(path);
     return files.flatMap((file): readonly ReadDocument[] => {
-      const refused = (reason: string): readonly ReadDocument[] => [{ verdict: "refused", place: { file, document: 1 }, reason }];
+      const refused = (reason: string): readonly ReadDocument[] => [
+        { verdict: "refused", place: { file, document: 1 }, reason },
+      ];
       let bytes: Uint8Array;
       try {
         const size = file === "-" ? 0 : statSync(file).size;
@@ -70,7 +85,12 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
  * aliases are bounded: what goes beyond is refused.
  */
 export function parseDocuments(text: string, file: string): readonly ReadDocument[] {
-  const refusal = (document: number, reason: string, line?: number): ReadDocument => ({ verdict: "refused", place: { file, document }, reason, ...(line === undefined ? {} : { line }) });
+  const refusal = (document: number, reason: string, line?: number): ReadDocument => ({
+    verdict: "refused",
+    place: { file, document },
+    reason,
+    ...(line === undefined ? {} : { line }),
+  });
   const tooDeep = `it nests deeper than ${maxDepth} levels`;
   // Brackets nest in a text as long as it is deep: the parser would recurse before anybody can count.
   if (nestsTooDeep(text)) return [refusal(1, tooDeep)];
@@ -79,26 +99,58 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
   try {
     documents = parseAllDocuments(text, { version: "1.1", lineCounter: lines });
   } catch (error) {
-    return [refusal(1, error instanceof RangeError ? tooDeep : `it is no YAML: ${error instanceof Error ? error.message : String(error)}`)];
+    return [
+      refusal(
+        1,
+        error instanceof RangeError
+          ? tooDeep
+          : `it is no YAML: ${error instanceof Error ? error.message : String(error)}`,
+      ),
+    ];
   }
-  if (documents.length > maxDocuments) return [refusal(1, `it holds ${documents.length} documents, more than ${maxDocuments}`)];
+  if (documents.length > maxDocuments)
+    return [refusal(1, `it holds ${documents.length} documents, more than ${maxDocuments}`)];
   return documents.flatMap((document, index): readonly ReadDocument[] => {
     const at = index + 1;
     const [error] = document.errors;
     // The parser reports the end of its own stack as an error of the text.
-    if (error !== undefined) return [refusal(at, error.message.includes("call stack") ? tooDeep : (error.message.split("\n")[0] ?? ""), error.linePos?.[0].line)];
+    if (error !== undefined)
+      return [
+        refusal(
+          at,
+          error.message.includes("call stack") ? tooDeep : (error.message.split("\n")[0] ?? ""),
+          error.linePos?.[0].line,
+        ),
+      ];
     let value: unknown;
     try {
       value = document.toJS({ maxAliasCount: maxAliases });
     } catch (cause) {
-      return [refusal(at, cause instanceof RangeError ? tooDeep : cause instanceof ReferenceError && cause.message.includes("Excessive") ? "its aliases repeat too much" : cause instanceof Error ? cause.message : String(cause))];
+      return [
+        refusal(
+          at,
+          cause instanceof RangeError
+            ? tooDeep
+            : cause instanceof ReferenceError && cause.message.includes("Excessive")
+              ? "its aliases repeat too much"
+              : cause instanceof Error
+                ? cause.message
+                : String(cause),
+        ),
+      ];
     }
     if (value === null || value === undefined) return [];
     if (depthOf(value) > maxDepth) return [refusal(at, tooDeep)];
     const place = { file, document: at };
     return objectsIn(value).map(({ object, path: base }): ReadDocument => {
       const lineOf = (path: string) => lineIn(document, lines, [...base, ...stepsOf(path)]);
-      if (!isManifest(object)) return { verdict: "refused", place, reason: "apiVersion, kind and metadata.name are required", ...lineField(lineIn(document, lines, base)) };
+      if (!isManifest(object))
+        return {
+          verdict: "refused",
+          place,
+          reason: "apiVersion, kind and metadata.name are required",
+          ...lineField(lineIn(document, lines, base)),
+        };
       return { verdict: "read", place, manifest: object, lineOf };
     });
   });
@@ -133,12 +185,26 @@ function depthOf(value: unknown): number {
   return maxDepth + 1;
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value);
-const isManifest = (value: unknown): value is Manifest => isRecord(value) && typeof value["apiVersion"] === "string" && typeof value["kind"] === "string" && isRecord(value["metadata"]) && typeof value["metadata"]["name"] === "string";
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isManifest = (value: unknown): value is Manifest =>
+  isRecord(value) &&
+  typeof value["apiVersion"] === "string" &&
+  typeof value["kind"] === "string" &&
+  isRecord(value["metadata"]) &&
+  typeof value["metadata"]["name"] === "string";
 
 /** What `kubectl get -o yaml` writes is a List; its items count like documents. */
-function objectsIn(value: unknown): readonly { readonly object: unknown; readonly path: readonly (string | number)[] }[] {
-  if (!isRecord(value) || typeof value["kind"] !== "string" || !value["kind"].endsWith("List") || !Array.isArray(value["items"])) return [{ object: value, path: [] }];
+function objectsIn(
+  value: unknown,
+): readonly { readonly object: unknown; readonly path: readonly (string | number)[] }[] {
+  if (
+    !isRecord(value) ||
+    typeof value["kind"] !== "string" ||
+    !value["kind"].endsWith("List") ||
+    !Array.isArray(value["items"])
+  )
+    return [{ object: value, path: [] }];
   const kind = value["kind"].slice(0, -"List".length);
   return value["items"].map((item: unknown, index) => ({
     object: isRecord(item) && kind !== "" ? { apiVersion: value["apiVersion"], kind, ...item } : item,
@@ -147,9 +213,16 @@ function objectsIn(value: unknown): readonly { readonly object: unknown; readonl
 }
 
 /** `a.b[0].c` → a, b, 0, c */
-const stepsOf = (path: string): readonly (string | number)[] => [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name]) => (index === undefined ? (name ?? "") : Number(index)));
+const stepsOf = (path: string): readonly (string | number)[] =>
+  [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name]) =>
+    index === undefined ? (name ?? "") : Number(index),
+  );
 
-function lineIn(document: Document.Parsed, lines: LineCounter, steps: readonly (string | number)[]): number | undefined {
+function lineIn(
+  document: Document.Parsed,
+  lines: LineCounter,
+  steps: readonly (string | number)[],
+): number | undefined {
   for (let length = steps.length; length >= 0; length--) {
     const node: unknown = length === 0 ? document.contents : document.getIn(steps.slice(0, length), true);
     if (isNode(node) && node.range !== undefined && node.range !== null) return lines.linePos(node.range[0]).line;
@@ -166,7 +239,11 @@ export function readManifests(paths: readonly string[]): readonly Manifest[] {
   return readDocuments(paths).map((document) => {
     if (document.verdict === "read") return document.manifest;
     const { place, reason, line } = document;
-    throw new McoError("MCO_MANIFEST_INVALID", { ...place, problem: reason }, { message: `${place.file}${line === undefined ? "" : `:${line}`}: document ${place.document}: ${reason}` });
+    throw new McoError(
+      "MCO_MANIFEST_INVALID",
+      { ...place, problem: reason },
+      { message: `${place.file}${line === undefined ? "" : `:${line}`}: document ${place.document}: ${reason}` },
+    );
   });
 }
 
@@ -180,15 +257,30 @@ export async function resourcesServed(kube: KubeClient): Promise<ServedResources
     const id = `${apiVersion}/${kind}`;
     const found = known.get(id);
     if (found !== undefined) return found;
-    const list = (await kube.request({ method: "GET", target: apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`, headers: {} })) as { resources: { name: string; kind: string; namespaced: boolean }[] };
-    for (const each of list.resources) if (!each.name.includes("/")) known.set(`${apiVersion}/${each.kind}`, resource(apiVersion, each.kind, each.name, each.namespaced ? "Namespaced" : "Cluster"));
+    const list = (await kube.request({
+      method: "GET",
+      target: apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`,
+      headers: {},
+    })) as { resources: { name: string; kind: string; namespaced: boolean }[] };
+    for (const each of list.resources)
+      if (!each.name.includes("/"))
+        known.set(
+          `${apiVersion}/${each.kind}`,
+          resource(apiVersion, each.kind, each.name, each.namespaced ? "Namespaced" : "Cluster"),
+        );
     const now = known.get(id);
-    if (now === undefined) throw new McoError("MCO_MANIFEST_INVALID", { problem: `the API server does not know ${kind} of ${apiVersion}` });
+    if (now === undefined)
+      throw new McoError("MCO_MANIFEST_INVALID", { problem: `the API server does not know ${kind} of ${apiVersion}` });
     return now;
   };
 }
 
 /** Server-side apply of a whole manifest. */
-export async function applyManifest(kube: KubeClient, served: ServedResources, manifest: Manifest, owner: string): Promise<KubeObject> {
+export async function applyManifest(
+  kube: KubeClient,
+  served: ServedResources,
+  manifest: Manifest,
+  owner: string,
+): Promise<KubeObject> {
   return kube.apply(await served(manifest.apiVersion, manifest.kind), manifest, { owner });
 }

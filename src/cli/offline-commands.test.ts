@@ -39,13 +39,46 @@ function save(name: string, ...objects: object[]): string {
 }
 
 const apiVersion = "machineconfiguration.openshift.io/v1";
-const files = (contents: Readonly<Record<string, string>>, mode = 0o644) => ({ config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(contents).map(([path, text]) => ({ path, mode, contents: { source: encodeDataUrl(text) } })) } } });
-const config = (name: string, spec: object, role = "worker", metadata: object = {}) => ({ apiVersion, kind: "MachineConfig", metadata: { name, labels: { [labels.role]: role }, ...metadata }, spec });
-const infra = { apiVersion, kind: "MachineConfigPool", metadata: { name: "infra" }, spec: { machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }] }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } } } };
-const controllerConfig = { apiVersion, kind: "ControllerConfig", metadata: { name: "machine-config-controller" }, spec: { baseOSContainerImage: "os@sha256:1" } };
+const files = (contents: Readonly<Record<string, string>>, mode = 0o644) => ({
+  config: {
+    ignition: { version: "3.4.0" },
+    storage: {
+      files: Object.entries(contents).map(([path, text]) => ({
+        path,
+        mode,
+        contents: { source: encodeDataUrl(text) },
+      })),
+    },
+  },
+});
+const config = (name: string, spec: object, role = "worker", metadata: object = {}) => ({
+  apiVersion,
+  kind: "MachineConfig",
+  metadata: { name, labels: { [labels.role]: role }, ...metadata },
+  spec,
+});
+const infra = {
+  apiVersion,
+  kind: "MachineConfigPool",
+  metadata: { name: "infra" },
+  spec: {
+    machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }] },
+    nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } },
+  },
+};
+const controllerConfig = {
+  apiVersion,
+  kind: "ControllerConfig",
+  metadata: { name: "machine-config-controller" },
+  spec: { baseOSContainerImage: "os@sha256:1" },
+};
 const base = config("00-worker", { ...files({ "/etc/a": "one\ntwo\n" }), kernelArguments: ["yes", "0644"] });
 const nameOf = (pool: string, members: readonly object[], image = "") => {
-  const result = renderPool({ pool: { metadata: { name: pool } }, members: members as never, controllerConfig: { spec: { baseOSContainerImage: image } } });
+  const result = renderPool({
+    pool: { metadata: { name: pool } },
+    members: members as never,
+    controllerConfig: { spec: { baseOSContainerImage: image } },
+  });
   return result.verdict === "rendered" ? result.config.metadata.name : "";
 };
 
@@ -55,12 +88,18 @@ describe("mco render", () => {
     save("1.json", base, extra, infra, controllerConfig);
     const { code, out } = await mco("render", "-f", folder, "-o", "name");
     expect(code).toBe(0);
-    expect(out.split("\n").filter((line) => line !== "")).toEqual([`machineconfig.${"machineconfiguration.openshift.io"}/${nameOf("infra", [base, extra], "os@sha256:1")}`, `machineconfig.machineconfiguration.openshift.io/${nameOf("worker", [base], "os@sha256:1")}`]);
+    expect(out.split("\n").filter((line) => line !== "")).toEqual([
+      `machineconfig.${"machineconfiguration.openshift.io"}/${nameOf("infra", [base, extra], "os@sha256:1")}`,
+      `machineconfig.machineconfiguration.openshift.io/${nameOf("worker", [base], "os@sha256:1")}`,
+    ]);
   });
 
   test("writes YAML that a reader of YAML 1.1 takes for the same object", async () => {
     const { out } = await mco("render", "worker", "-f", save("1.json", base), "-o", "yaml");
-    const object = parse(out, { version: "1.1" }) as { spec: { kernelArguments: string[] }; metadata: { name: string } };
+    const object = parse(out, { version: "1.1" }) as {
+      spec: { kernelArguments: string[] };
+      metadata: { name: string };
+    };
     expect(object.spec.kernelArguments).toEqual(["yes", "0644"]);
     expect(object.metadata.name).toBe(nameOf("worker", [base]));
   });
@@ -68,14 +107,37 @@ describe("mco render", () => {
   test("a dump of a cluster, rendered configurations and all, renders the same again", async () => {
     const first = await mco("render", "-f", save("1.json", base), "-o", "json");
     const rendered = JSON.parse(first.out) as object;
-    const again = await mco("render", "-f", save("2.json", { apiVersion: "v1", kind: "List", items: [base, rendered] }), "-o", "json");
+    const again = await mco(
+      "render",
+      "-f",
+      save("2.json", { apiVersion: "v1", kind: "List", items: [base, rendered] }),
+      "-o",
+      "json",
+    );
     expect(again.out).toBe(first.out);
   });
 
   test("refusals carry member, field and remedy", async () => {
     const result = await mco("render", "-f", save("1.json", base, config("99-bad", { kernelType: "fast" })), "--json");
     expect(result.code).toBe(1);
-    expect(json(result)).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Render", pools: [{ pool: "worker", verdict: "refused", refusals: [{ code: "InvalidMember", member: "99-bad", path: "spec.kernelType", remedy: "one of default, realtime, 64k-pages" }] }] });
+    expect(json(result)).toMatchObject({
+      apiVersion: "cli.mco/v1",
+      kind: "Render",
+      pools: [
+        {
+          pool: "worker",
+          verdict: "refused",
+          refusals: [
+            {
+              code: "InvalidMember",
+              member: "99-bad",
+              path: "spec.kernelType",
+              remedy: "one of default, realtime, 64k-pages",
+            },
+          ],
+        },
+      ],
+    });
   });
 
   test("a pool that nobody knows is a usage error", async () => {
@@ -86,10 +148,16 @@ describe("mco render", () => {
 
 describe("mco diff", () => {
   test("two folders: unified diffs of decoded contents, exit code 2; none for equal ones, exit code 0", async () => {
-    const [one, other] = [save("1.json", base), save("2.json", config("00-worker", { ...files({ "/etc/a": "one\n2\n" }), kernelArguments: ["yes", "0644"] }))];
+    const [one, other] = [
+      save("1.json", base),
+      save("2.json", config("00-worker", { ...files({ "/etc/a": "one\n2\n" }), kernelArguments: ["yes", "0644"] })),
+    ];
     const { code, out } = await mco("diff", one, other, "--pool", "worker");
     // Files with one MachineConfig each are compared as such.
-    expect([code, out]).toEqual([2, "00-worker → 00-worker\n\n~ /etc/a\n--- a/etc/a\n+++ b/etc/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"]);
+    expect([code, out]).toEqual([
+      2,
+      "00-worker → 00-worker\n\n~ /etc/a\n--- a/etc/a\n+++ b/etc/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+    ]);
     expect(await mco("diff", one, one)).toMatchObject({ code: 0, out: "" });
   });
 
@@ -98,20 +166,49 @@ describe("mco diff", () => {
     const after = save("2.json", base, infra, config("50-infra", files({ "/etc/b": "b\n" }), "infra"));
     const result = await mco("diff", before, after, "--json");
     expect(result.code).toBe(2);
-    expect(json(result)).toMatchObject({ comparisons: [{ pool: "infra", changes: [{ kind: "file", path: "/etc/b", op: "create" }] }, { pool: "worker", changes: [] }] });
+    expect(json(result)).toMatchObject({
+      comparisons: [
+        { pool: "infra", changes: [{ kind: "file", path: "/etc/b", op: "create" }] },
+        { pool: "worker", changes: [] },
+      ],
+    });
   });
 
   test("configurations by name, and a folder over another one", async () => {
-    const known = save("1.json", base, config("rendered-worker-1", files({ "/etc/a": "1\n" })), config("rendered-worker-2", files({ "/etc/a": "2\n" })));
+    const known = save(
+      "1.json",
+      base,
+      config("rendered-worker-1", files({ "/etc/a": "1\n" })),
+      config("rendered-worker-2", files({ "/etc/a": "2\n" })),
+    );
     expect((await mco("diff", "rendered-worker-1", "rendered-worker-2", "-f", known)).out).toContain("-1\n+2\n");
     expect((await mco("diff", "rendered-worker-1", "rendered-worker-3", "-f", known)).code).toBe("MCO_USAGE");
-    expect((await mco("diff", save("2.json", config("99-x", files({ "/etc/x": "x\n" }))), "-f", known)).out).toContain("+ /etc/x");
+    expect((await mco("diff", save("2.json", config("99-x", files({ "/etc/x": "x\n" }))), "-f", known)).out).toContain(
+      "+ /etc/x",
+    );
   });
 
   test("no secret is printed in any form", async () => {
-    const secrets = (secret: string) => config("00-worker", { config: { ignition: { version: "3.4.0" }, passwd: { users: [{ name: "core", passwordHash: `$6$salt$${secret}${secret}` }] }, storage: { files: [{ path: "/etc/k", mode: 0o600, contents: { source: encodeDataUrl(secret) } }, { path: "/etc/p", mode: 0o644, contents: { source: encodeDataUrl(`password=${secret}\n`) } }] } } });
+    const secrets = (secret: string) =>
+      config("00-worker", {
+        config: {
+          ignition: { version: "3.4.0" },
+          passwd: { users: [{ name: "core", passwordHash: `$6$salt$${secret}${secret}` }] },
+          storage: {
+            files: [
+              { path: "/etc/k", mode: 0o600, contents: { source: encodeDataUrl(secret) } },
+              { path: "/etc/p", mode: 0o644, contents: { source: encodeDataUrl(`password=${secret}\n`) } },
+            ],
+          },
+        },
+      });
     const [one, other] = [save("1.json", secrets("hunter2")), save("2.json", secrets("hunter3"))];
-    for (const args of [["diff", one, other], ["diff", one, other, "--json"], ["plan", "-f", other, "--from", one], ["plan", "-f", other, "--from", one, "--json"]] as const) {
+    for (const args of [
+      ["diff", one, other],
+      ["diff", one, other, "--json"],
+      ["plan", "-f", other, "--from", one],
+      ["plan", "-f", other, "--from", one, "--json"],
+    ] as const) {
       const [verb, ...rest] = args;
       const { code, out } = await mco(verb, ...rest);
       expect(code).toBe(2);
@@ -131,7 +228,11 @@ describe("mco blame", () => {
   });
   test("tells it of kernel arguments, units and fields, as JSON too", async () => {
     const path = save("1.json", ...members);
-    expect(json(await mco("blame", "--karg", "nosmt", "-f", path, "--json"))).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Blame", pools: [{ pool: "worker", origins: [{ kind: "kernelArgument", name: "nosmt", from: "99-worker" }] }] });
+    expect(json(await mco("blame", "--karg", "nosmt", "-f", path, "--json"))).toMatchObject({
+      apiVersion: "cli.mco/v1",
+      kind: "Blame",
+      pools: [{ pool: "worker", origins: [{ kind: "kernelArgument", name: "nosmt", from: "99-worker" }] }],
+    });
     expect((await mco("blame", "--field", "fips", "-f", path)).out).toContain("from cluster");
     expect(await mco("blame", "--unit", "none.service", "-f", path)).toMatchObject({ code: 1, out: "" });
     expect((await mco("blame", "-f", path)).code).toBe("MCO_USAGE");
@@ -140,7 +241,10 @@ describe("mco blame", () => {
 
 describe("mco validate", () => {
   test("good manifests have no problem", async () => {
-    expect(await mco("validate", save("1.json", base, infra))).toMatchObject({ code: 0, out: "2 documents: 0 errors, 0 warnings\n" });
+    expect(await mco("validate", save("1.json", base, infra))).toMatchObject({
+      code: 0,
+      out: "2 documents: 0 errors, 0 warnings\n",
+    });
   });
 
   test("every problem has file, document, line, field, reason and remedy", async () => {
@@ -179,7 +283,9 @@ metadata: {name: a, labels: {${labels.role}: worker}}
     );
     const result = await mco("validate", path, "--json");
     expect(result.code).toBe(1);
-    const { problems } = json(result) as { problems: { document: number; line: number; severity: string; object: string; path: string; remedy?: string }[] };
+    const { problems } = json(result) as {
+      problems: { document: number; line: number; severity: string; object: string; path: string; remedy?: string }[];
+    };
     expect(problems.map(({ document, line, path: field, severity }) => [document, line, severity, field])).toEqual([
       [1, 5, "error", "spec.kernelType"],
       [1, 11, "error", "spec.config.storage.files[1].path"],
@@ -194,35 +300,75 @@ metadata: {name: a, labels: {${labels.role}: worker}}
   });
 
   test("rules that only the API server's schema holds are told too", async () => {
-    const manifest = { apiVersion: "operator.openshift.io/v1", kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "Reboot" }, { type: "Drain" }] }] } } };
+    const manifest = {
+      apiVersion: "operator.openshift.io/v1",
+      kind: "MachineConfiguration",
+      metadata: { name: "cluster" },
+      spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "Reboot" }, { type: "Drain" }] }] } },
+    };
     expect((await mco("validate", save("1.json", manifest))).out).toContain("Reboot and None must be the only action");
   });
 
   test("what is missing is an error, no crash", async () => {
-    expect(await mco("validate", join(folder, "none.yaml"))).toMatchObject({ code: 1, out: expect.stringContaining("cannot be read: ENOENT") as string });
+    expect(await mco("validate", join(folder, "none.yaml"))).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("cannot be read: ENOENT") as string,
+    });
     expect((await mco("validate")).code).toBe("MCO_USAGE");
   });
 });
 
 describe("mco plan without a cluster", () => {
-  const node = { apiVersion: "v1", kind: "Node", metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } } };
+  const node = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } },
+  };
   test("a folder stands for the cluster, machines included", async () => {
-    const result = await mco("plan", "-f", save("2.json", config("99-x", files({ "/etc/x": "x" }))), "--from", save("1.json", base, node), "--json");
+    const result = await mco(
+      "plan",
+      "-f",
+      save("2.json", config("99-x", files({ "/etc/x": "x" }))),
+      "--from",
+      save("1.json", base, node),
+      "--json",
+    );
     expect(result.code).toBe(2);
-    expect(json(result)).toMatchObject({ kind: "Plan", pools: [{ pool: "worker", verdict: "changes", to: nameOf("worker", [base, config("99-x", files({ "/etc/x": "x" }))]), nodes: [{ node: "w0", drains: true, reboots: true }] }] });
+    expect(json(result)).toMatchObject({
+      kind: "Plan",
+      pools: [
+        {
+          pool: "worker",
+          verdict: "changes",
+          to: nameOf("worker", [base, config("99-x", files({ "/etc/x": "x" }))]),
+          nodes: [{ node: "w0", drains: true, reboots: true }],
+        },
+      ],
+    });
   });
 
   test("without anything before it, everything is new", async () => {
-    expect(await mco("plan", "-f", save("1.json", base), "--offline")).toMatchObject({ code: 2, out: expect.stringContaining(`pool worker: renders ${nameOf("worker", [base])}`) as string });
+    expect(await mco("plan", "-f", save("1.json", base), "--offline")).toMatchObject({
+      code: 2,
+      out: expect.stringContaining(`pool worker: renders ${nameOf("worker", [base])}`) as string,
+    });
   });
 
   test("members that give one path different contents are a conflict", async () => {
-    const { out } = await mco("plan", "-f", save("2.json", config("99-x", files({ "/etc/a": "x" }))), "--from", save("1.json", base));
+    const { out } = await mco(
+      "plan",
+      "-f",
+      save("2.json", config("99-x", files({ "/etc/a": "x" }))),
+      "--from",
+      save("1.json", base),
+    );
     expect(out).toContain("warning: conflict: 99-x replaces the contents that 00-worker gives /etc/a");
   });
 
   test("what running machines could not follow is refused with the member's name", async () => {
-    const links = config("99-links", { config: { ignition: { version: "3.4.0" }, storage: { links: [{ path: "/etc/l", target: "/etc/a" }] } } });
+    const links = config("99-links", {
+      config: { ignition: { version: "3.4.0" }, storage: { links: [{ path: "/etc/l", target: "/etc/a" }] } },
+    });
     const { code, out } = await mco("plan", "-f", save("2.json", links), "--from", save("1.json", base));
     expect(code).toBe(1);
     expect(out).toContain("99-links");

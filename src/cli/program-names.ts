@@ -13,7 +13,11 @@ export const programNames = Object.entries(programs);
 
 /** The words of the command: the program's own name counts as the first one where it is a process's, as a link or as a container's command. */
 export function verbOf(program: string, args: readonly string[]): readonly string[] {
-  const base = program.split("/").at(-1)?.replace(/\.(ts|mjs)$/, "") ?? "";
+  const base =
+    program
+      .split("/")
+      .at(-1)
+      ?.replace(/\.(ts|mjs)$/, "") ?? "";
   const words = programs[base] === undefined ? args : [programs[base], ...args];
   const [first = "", ...rest] = words;
   return programs[first] === undefined ? words : [programs[first], ...rest];

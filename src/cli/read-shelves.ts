@@ -11,16 +11,31 @@ import { isForbidden, isNotFound } from "../kube/kube-error.ts";
 import type { Files } from "../ports/files.ts";
 
 /** Journals of everybody but the machines. */
-const components = [journalNames.operator, journalNames.controller, journalNames.server, journalNames.osBuilder, journalNames.bootstrap];
+const components = [
+  journalNames.operator,
+  journalNames.controller,
+  journalNames.server,
+  journalNames.osBuilder,
+  journalNames.bootstrap,
+];
 
 /** Names of the journals that may tell of a book: those of the components, and of a machine its own. */
-export const journalsOf = (book: string): readonly string[] => [...(book.startsWith("node/") ? [journalOfNode(book.slice("node/".length))] : []), ...components];
+export const journalsOf = (book: string): readonly string[] => [
+  ...(book.startsWith("node/") ? [journalOfNode(book.slice("node/".length))] : []),
+  ...components,
+];
 
 /** Chapters of one book. */
-export const chaptersSelection = (book: string): Selection => ({ labelSelector: `${bookLabels.book}=${bookLabelOf(book)}` });
+export const chaptersSelection = (book: string): Selection => ({
+  labelSelector: `${bookLabels.book}=${bookLabelOf(book)}`,
+});
 
 /** The objects of a kind; none where the kind is not installed, or where whoever asks may not read it. */
-async function listed<T extends KubeObject>(kube: KubeClient, resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> {
+async function listed<T extends KubeObject>(
+  kube: KubeClient,
+  resource: Resource<T>,
+  selection: Selection = {},
+): Promise<readonly T[]> {
   try {
     return (await kube.list(resource, selection)).items;
   } catch (error) {
@@ -46,7 +61,9 @@ export async function readShelves(kube: KubeClient, book?: string): Promise<Shel
   const [books, chapters, journals] = await Promise.all([
     book === undefined ? listed(kube, MachineStateBook) : one(MachineStateBook, bookObjectName(book)),
     listed(kube, MachineStateChapter, book === undefined ? {} : chaptersSelection(book)),
-    book === undefined ? listed(kube, MachineStateJournal) : Promise.all(journalsOf(book).map((name) => one(MachineStateJournal, name))).then((found) => found.flat()),
+    book === undefined
+      ? listed(kube, MachineStateJournal)
+      : Promise.all(journalsOf(book).map((name) => one(MachineStateJournal, name))).then((found) => found.flat()),
   ]);
   return { books, chapters, journals };
 }
@@ -62,7 +79,14 @@ export async function readFolder(files: Pick<Files, "list" | "readText">, folder
 function lineIn(text: string): readonly JournalLine[] {
   try {
     const line = JSON.parse(text) as Partial<JournalLine> | null;
-    return line?.v === 1 && typeof line.book === "string" && typeof line.boot === "string" && typeof line.seq === "number" && typeof line.at === "number" && line.writer !== undefined ? [line as JournalLine] : [];
+    return line?.v === 1 &&
+      typeof line.book === "string" &&
+      typeof line.boot === "string" &&
+      typeof line.seq === "number" &&
+      typeof line.at === "number" &&
+      line.writer !== undefined
+      ? [line as JournalLine]
+      : [];
   } catch {
     return [];
   }
@@ -72,12 +96,20 @@ function lineIn(text: string): readonly JournalLine[] {
 const sampledMachines = 50;
 
 /** What explaining one pool needs of the past: its own book, and the finished updates of some of its machines. */
-export async function readPast(kube: KubeClient, pool: string, machines: readonly string[]): Promise<{ readonly own: Shelves; readonly updates: readonly MachineStateChapter[] }> {
+export async function readPast(
+  kube: KubeClient,
+  pool: string,
+  machines: readonly string[],
+): Promise<{ readonly own: Shelves; readonly updates: readonly MachineStateChapter[] }> {
   const every = Math.max(1, Math.ceil(machines.length / sampledMachines));
   const values = machines.flatMap((name, index) => (index % every === 0 ? [bookLabelOf(`node/${name}`)] : []));
   const [own, updates] = await Promise.all([
     readShelves(kube, `pool/${pool}`),
-    values.length === 0 ? [] : listed(kube, MachineStateChapter, { labelSelector: `${bookLabels.chapter}=Update,${bookLabels.book} in (${values.join(",")})` }),
+    values.length === 0
+      ? []
+      : listed(kube, MachineStateChapter, {
+          labelSelector: `${bookLabels.chapter}=Update,${bookLabels.book} in (${values.join(",")})`,
+        }),
   ]);
   return { own, updates };
 }

@@ -18,7 +18,8 @@ export interface ProcessOptions {
 }
 
 /** Unique for each start of a process: the identity that leases carry. */
-export const processIdentity = (component: string): string => `${process.env["HOSTNAME"] ?? hostname()}_${component}_${systemRandom.uuid()}`;
+export const processIdentity = (component: string): string =>
+  `${process.env["HOSTNAME"] ?? hostname()}_${component}_${systemRandom.uuid()}`;
 
 /** Of this process: what it was started with, until somebody asks for another one. */
 let logLevel: "info" | "debug" = process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : "info";
@@ -34,7 +35,10 @@ export function setLogLevel(level: "info" | "debug"): void {
  *
  * @returns the exit code.
  */
-export async function runProcess(options: ProcessOptions, run: (ports: Ports, signal: AbortSignal) => Promise<void>): Promise<number> {
+export async function runProcess(
+  options: ProcessOptions,
+  run: (ports: Ports, signal: AbortSignal) => Promise<void>,
+): Promise<number> {
   const log = jsonLogger({ ...options, level: () => logLevel, pretty: process.stderr.isTTY, redact: redactText });
   const stopping = new AbortController();
   const stop = (why: string) => {
@@ -73,9 +77,27 @@ export async function runProcess(options: ProcessOptions, run: (ports: Ports, si
  * The scribe of a process in a pod. A container that is started again keeps its pod's name and uid, and its memory is gone:
  * each start is a boot of its own, so that no number is ever given twice.
  */
-function componentScribe(component: string, journal: string, { kube, clock, random, log }: Ports & { readonly kube: KubeClient }): StoryScribe {
+function componentScribe(
+  component: string,
+  journal: string,
+  { kube, clock, random, log }: Ports & { readonly kube: KubeClient },
+): StoryScribe {
   const writer = { component, instance: process.env["POD_NAME"] ?? hostname(), version };
-  return createStoryScribe({ clock, log, writer, boot: random.uuid(), journal: createJournalWriter({ kube, clock, random, log, name: journal, owner: fieldManagers.journal, rules: componentSending }) });
+  return createStoryScribe({
+    clock,
+    log,
+    writer,
+    boot: random.uuid(),
+    journal: createJournalWriter({
+      kube,
+      clock,
+      random,
+      log,
+      name: journal,
+      owner: fieldManagers.journal,
+      rules: componentSending,
+    }),
+  });
 }
 
 export interface ComponentOptions extends ProcessOptions {
@@ -87,11 +109,26 @@ export interface ComponentOptions extends ProcessOptions {
 }
 
 /** Runs a process that lives by the API server: connected, and with its last events written before it ends. */
-export function runComponent(options: ComponentOptions, run: (ports: Ports & { readonly kube: KubeClient; readonly events: EventRecorder; /** URL of the API server. */ readonly apiServer: string }, signal: AbortSignal) => Promise<void>): Promise<number> {
+export function runComponent(
+  options: ComponentOptions,
+  run: (
+    ports: Ports & {
+      readonly kube: KubeClient;
+      readonly events: EventRecorder;
+      /** URL of the API server. */ readonly apiServer: string;
+    },
+    signal: AbortSignal,
+  ) => Promise<void>,
+): Promise<number> {
   const { component, node, kubeconfig, reporter, journal } = options;
   return runProcess({ component, ...(node === undefined ? {} : { node }) }, async (ports, signal) => {
     const { kube, connection, close } = await connect({ kubeconfig, component });
-    const events = createEventRecorder({ ...ports, kube, component: reporter, ...(node === undefined ? {} : { host: node }) });
+    const events = createEventRecorder({
+      ...ports,
+      kube,
+      component: reporter,
+      ...(node === undefined ? {} : { host: node }),
+    });
     const scribe = journal === undefined ? ports.scribe : componentScribe(component, journal, { ...ports, kube });
     try {
       await run({ ...ports, scribe, kube, events, apiServer: connection.server }, signal);

@@ -15,34 +15,85 @@ const now = Date.UTC(2030, 0, 1);
 const hour = 3_600_000;
 
 async function cluster(): Promise<KubeClient> {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
-  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
-  for (const resource of definedResources) await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
+  const kube = createKubeClient({
+    transport: server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
+  for (const resource of definedResources)
+    await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  await kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: MachineConfigPool.kind, metadata: { name: "worker" }, spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } } } });
+  await kube.create(MachineConfigPool, {
+    apiVersion: MachineConfigPool.apiVersion,
+    kind: MachineConfigPool.kind,
+    metadata: { name: "worker" },
+    spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } } },
+  });
   return kube;
 }
 
-const authority = (kube: KubeClient) => kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.configServerCa, namespace }, data: { "ca-bundle.crt": "PEM\n" } });
+const authority = (kube: KubeClient) =>
+  kube.create(kubernetes.ConfigMap, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: objects.configServerCa, namespace },
+    data: { "ca-bundle.crt": "PEM\n" },
+  });
 
 async function ask(kube: KubeClient, request: TokenRequest, fallbackServer?: string) {
   const said: string[] = [];
   const complained: string[] = [];
-  const io = { out: (text: string) => said.push(text), err: (text: string) => complained.push(text), screen: undefined };
-  const code = await tokenCommand({ kube, io, clock: { now: () => now }, random: systemRandom, fallbackServer }, request);
+  const io = {
+    out: (text: string) => said.push(text),
+    err: (text: string) => complained.push(text),
+    screen: undefined,
+  };
+  const code = await tokenCommand(
+    { kube, io, clock: { now: () => now }, random: systemRandom, fallbackServer },
+    request,
+  );
   return { code, text: said.join(""), complaints: complained.join("") };
 }
 
-const create = (more: Partial<TokenRequest & { verb: "create" }> = {}): TokenRequest => ({ verb: "create", pool: "worker", ttlMs: hour, uses: 1, pointer: false, server: undefined, json: true, ...more });
-const made = async (kube: KubeClient, more: Partial<TokenRequest & { verb: "create" }> = {}) => JSON.parse((await ask(kube, create(more))).text) as { readonly id: string; readonly token: string; readonly pointer?: { readonly ignition: unknown } };
+const create = (more: Partial<TokenRequest & { verb: "create" }> = {}): TokenRequest => ({
+  verb: "create",
+  pool: "worker",
+  ttlMs: hour,
+  uses: 1,
+  pointer: false,
+  server: undefined,
+  json: true,
+  ...more,
+});
+const made = async (kube: KubeClient, more: Partial<TokenRequest & { verb: "create" }> = {}) =>
+  JSON.parse((await ask(kube, create(more))).text) as {
+    readonly id: string;
+    readonly token: string;
+    readonly pointer?: { readonly ignition: unknown };
+  };
 
 describe("mco token", () => {
   test("create makes a token that gives the pool's configuration, and keeps only a hash of it", async () => {
     const kube = await cluster();
     const { id, token } = await made(kube, { uses: 3 });
     const object = await kube.get(ProvisioningToken, { name: id });
-    expect(object?.spec).toEqual({ pool: "worker", tokenHash: tokenHash(parseToken(token)?.secret ?? ""), expiresAt: "2030-01-01T01:00:00Z", maxUses: 3 });
-    expect(judgeToken({ presented: token, pool: "worker", find: () => object, now })).toMatchObject({ verdict: "allowed" });
+    expect(object?.spec).toEqual({
+      pool: "worker",
+      tokenHash: tokenHash(parseToken(token)?.secret ?? ""),
+      expiresAt: "2030-01-01T01:00:00Z",
+      maxUses: 3,
+    });
+    expect(judgeToken({ presented: token, pool: "worker", find: () => object, now })).toMatchObject({
+      verdict: "allowed",
+    });
   });
 
   test("create prints the token alone on standard output, for scripts", async () => {
@@ -67,18 +118,34 @@ describe("mco token", () => {
     const { token, pointer } = await made(kube, { pointer: true, server: "127.9.9.3" });
     expect(pointer?.ignition).toEqual({
       version: "3.2.0",
-      config: { merge: [{ source: "https://127.9.9.3:22623/config/worker", httpHeaders: [{ name: "Authorization", value: `Bearer ${token}` }] }] },
+      config: {
+        merge: [
+          {
+            source: "https://127.9.9.3:22623/config/worker",
+            httpHeaders: [{ name: "Authorization", value: `Bearer ${token}` }],
+          },
+        ],
+      },
       security: { tls: { certificateAuthorities: [{ source: "data:,PEM%0A" }] } },
     });
-    const bare = JSON.parse((await ask(kube, create({ pointer: true, json: false }), "127.8.8.3")).text) as { readonly ignition: { readonly config: { readonly merge: readonly { readonly source: string }[] } } };
+    const bare = JSON.parse((await ask(kube, create({ pointer: true, json: false }), "127.8.8.3")).text) as {
+      readonly ignition: { readonly config: { readonly merge: readonly { readonly source: string }[] } };
+    };
     expect(bare.ignition.config.merge[0]?.source).toBe("https://127.8.8.3:22623/config/worker");
   });
 
   test("--pointer takes the address that an administrator wrote before the machine's own", async () => {
     const kube = await cluster();
     await authority(kube);
-    await kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: MachineConfiguration.kind, metadata: { name: "cluster", annotations: { [annotations.configServerAddress]: "mcs.example.com" } }, spec: {} } as never);
-    expect((await ask(kube, create({ pointer: true }), "127.8.8.3")).text).toContain("https://mcs.example.com:22623/config/worker");
+    await kube.create(MachineConfiguration, {
+      apiVersion: MachineConfiguration.apiVersion,
+      kind: MachineConfiguration.kind,
+      metadata: { name: "cluster", annotations: { [annotations.configServerAddress]: "mcs.example.com" } },
+      spec: {},
+    } as never);
+    expect((await ask(kube, create({ pointer: true }), "127.8.8.3")).text).toContain(
+      "https://mcs.example.com:22623/config/worker",
+    );
   });
 
   test.for([
@@ -96,14 +163,22 @@ describe("mco token", () => {
   test("list shows how each stands, and nothing that could be used", async () => {
     const kube = await cluster();
     const [one, two, three] = [await made(kube), await made(kube, { uses: 2 }), await made(kube, { ttlMs: -hour })];
-    await kube.patch(ProvisioningToken, { name: one.id }, { type: "merge", body: { status: { uses: 1, lastUsedAt: "2029-12-31T23:00:00Z" } } }, { subresource: "status" });
+    await kube.patch(
+      ProvisioningToken,
+      { name: one.id },
+      { type: "merge", body: { status: { uses: 1, lastUsedAt: "2029-12-31T23:00:00Z" } } },
+      { subresource: "status" },
+    );
     const { text } = await ask(kube, { verb: "list", json: false });
     expect(text).toMatch(/^ID +POOL +STATE +EXPIRES +USES +LAST-USED +AGE\n/);
     expect(text).toMatch(new RegExp(`${one.id} +worker +UsedUp +2030-01-01T01:00:00Z +1/1 +1h`));
     expect(text).toMatch(new RegExp(`${two.id} +worker +Usable +2030-01-01T01:00:00Z +0/2 +- `));
     expect(text).toMatch(new RegExp(`${three.id} +worker +Expired `));
     const json = (await ask(kube, { verb: "list", json: true })).text;
-    for (const { token } of [one, two, three]) for (const shown of [text, json]) for (const secret of [parseToken(token)?.secret ?? token, tokenHash(parseToken(token)?.secret ?? "")]) expect(shown).not.toContain(secret);
+    for (const { token } of [one, two, three])
+      for (const shown of [text, json])
+        for (const secret of [parseToken(token)?.secret ?? token, tokenHash(parseToken(token)?.secret ?? "")])
+          expect(shown).not.toContain(secret);
   });
 
   test("revoke takes tokens back, and fails for those that are not there", async () => {
@@ -119,29 +194,65 @@ describe("mco token", () => {
   });
 
   test("a whole token may be given where an id is asked for", () => {
-    expect(requestOf(["revoke", "a1b2c3d4e5.secret"], { json: false, pointer: false })).toMatchObject({ ids: ["a1b2c3d4e5"] });
+    expect(requestOf(["revoke", "a1b2c3d4e5.secret"], { json: false, pointer: false })).toMatchObject({
+      ids: ["a1b2c3d4e5"],
+    });
   });
 
   test("a token lasts a day and lets one machine in when nothing is said", () => {
-    expect(requestOf(["create"], { json: false, pointer: false, pool: "worker" })).toMatchObject({ ttlMs: 24 * hour, uses: 1 });
+    expect(requestOf(["create"], { json: false, pointer: false, pool: "worker" })).toMatchObject({
+      ttlMs: 24 * hour,
+      uses: 1,
+    });
   });
 
-  test.for(["", "frobnicate", "create", "create worker --pool worker", "create --pool worker --ttl soon", "create --pool worker --ttl 0h", "create --pool worker --ttl 10000d", "create --pool worker --uses 0", "create --pool worker --uses many", "create --pool worker --server h", "create --pool worker --pointer --server http://h/", "list worker", "list --uses 2", "revoke"])("words that are not understood are a usage error: %s", async (words) => {
+  test.for([
+    "",
+    "frobnicate",
+    "create",
+    "create worker --pool worker",
+    "create --pool worker --ttl soon",
+    "create --pool worker --ttl 0h",
+    "create --pool worker --ttl 10000d",
+    "create --pool worker --uses 0",
+    "create --pool worker --uses many",
+    "create --pool worker --server h",
+    "create --pool worker --pointer --server http://h/",
+    "list worker",
+    "list --uses 2",
+    "revoke",
+  ])("words that are not understood are a usage error: %s", async (words) => {
     await expect(run(words.split(" ").filter((word) => word !== ""))).rejects.toMatchObject({ code: "MCO_USAGE" });
   });
 });
 
 describe("the kind ProvisioningToken", () => {
-  const object = (spec: object, name = "a1b2c3d4e5") => ({ apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name }, spec: { pool: "worker", tokenHash: "0".repeat(64), ...spec } }) as never;
+  const object = (spec: object, name = "a1b2c3d4e5") =>
+    ({
+      apiVersion: ProvisioningToken.apiVersion,
+      kind: ProvisioningToken.kind,
+      metadata: { name },
+      spec: { pool: "worker", tokenHash: "0".repeat(64), ...spec },
+    }) as never;
 
   test("has an end, a name that is half of a token, and never changes", async () => {
     const kube = await cluster();
     await expect(kube.create(ProvisioningToken, object({}))).rejects.toThrow(/give expiresAt, maxUses or both/);
-    await expect(kube.create(ProvisioningToken, object({ maxUses: 1 }, "worker-token"))).rejects.toThrow(/first half of its token/);
+    await expect(kube.create(ProvisioningToken, object({ maxUses: 1 }, "worker-token"))).rejects.toThrow(
+      /first half of its token/,
+    );
     await expect(kube.create(ProvisioningToken, object({ maxUses: 0 }))).rejects.toThrow(/maxUses/);
     await kube.create(ProvisioningToken, object({ expiresAt: "2030-01-01T00:00:00Z" }));
-    for (const spec of [{ maxUses: 5 }, { expiresAt: "2031-01-01T00:00:00Z" }, { pool: "master" }]) await expect(kube.patch(ProvisioningToken, { name: "a1b2c3d4e5" }, { type: "merge", body: { spec } })).rejects.toThrow(/never changes/);
-    await kube.patch(ProvisioningToken, { name: "a1b2c3d4e5" }, { type: "merge", body: { status: { uses: 1, lastUsedBy: ["127.0.0.1"] } } }, { subresource: "status" });
+    for (const spec of [{ maxUses: 5 }, { expiresAt: "2031-01-01T00:00:00Z" }, { pool: "master" }])
+      await expect(
+        kube.patch(ProvisioningToken, { name: "a1b2c3d4e5" }, { type: "merge", body: { spec } }),
+      ).rejects.toThrow(/never changes/);
+    await kube.patch(
+      ProvisioningToken,
+      { name: "a1b2c3d4e5" },
+      { type: "merge", body: { status: { uses: 1, lastUsedBy: ["127.0.0.1"] } } },
+      { subresource: "status" },
+    );
     expect((await kube.get(ProvisioningToken, { name: "a1b2c3d4e5" }))?.status?.uses).toBe(1);
   });
 });

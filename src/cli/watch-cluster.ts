@@ -1,4 +1,11 @@
-import { ClusterOperator, ControllerConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, kubernetes } from "../api/index.ts";
+import {
+  ClusterOperator,
+  ControllerConfig,
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineConfiguration,
+  kubernetes,
+} from "../api/index.ts";
 import { type ClusterFacts, type ClusterStatus, clusterStatus } from "../core/cluster-status.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
@@ -15,7 +22,12 @@ const settleMs = 150;
  * Watches pools, nodes and their progress, and calls `onChange` with the whole picture whenever some of it changed,
  * until `signal` aborts or `onChange` returns "stop". Kinds that are not installed yet count as having no objects.
  */
-export async function watchCluster(kube: KubeClient, onChange: (status: ClusterStatus) => "stop" | undefined, signal: AbortSignal, place: ClusterPlace = {}): Promise<void> {
+export async function watchCluster(
+  kube: KubeClient,
+  onChange: (status: ClusterStatus) => "stop" | undefined,
+  signal: AbortSignal,
+  place: ClusterPlace = {},
+): Promise<void> {
   const stopping = new AbortController();
   const onAbort = () => stopping.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -35,7 +47,15 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
     systemClock.after(settleMs, () => {
       pending = false;
       if (stopping.signal.aborted) return;
-      const status = clusterStatus({ pools: caches.pools.list(), nodes: caches.nodes.list(), machineConfigNodes: caches.machineConfigNodes.list(), clusterOperators: caches.clusterOperators.list(), machineConfigurations: caches.machineConfigurations.list(), controllerConfigs: caches.controllerConfigs.list(), ...place });
+      const status = clusterStatus({
+        pools: caches.pools.list(),
+        nodes: caches.nodes.list(),
+        machineConfigNodes: caches.machineConfigNodes.list(),
+        clusterOperators: caches.clusterOperators.list(),
+        machineConfigurations: caches.machineConfigurations.list(),
+        controllerConfigs: caches.controllerConfigs.list(),
+        ...place,
+      });
       if (onChange(status) === "stop") stopping.abort(new Error("seen enough"));
     });
   };
@@ -50,15 +70,24 @@ export async function watchCluster(kube: KubeClient, onChange: (status: ClusterS
 /** One look at the cluster. */
 export async function lookAtCluster(kube: KubeClient, place: ClusterPlace = {}): Promise<ClusterStatus> {
   const none = { items: [] };
-  const [pools, nodes, machineConfigNodes, clusterOperators, machineConfigurations, controllerConfigs] = await Promise.all([
-    kube.list(MachineConfigPool).catch(notServed),
-    kube.list(kubernetes.Node),
-    kube.list(MachineConfigNode).catch(notServed),
-    kube.list(ClusterOperator).catch(notServed),
-    kube.list(MachineConfiguration).catch(notServed),
-    kube.list(ControllerConfig).catch(notServed),
-  ]);
-  return clusterStatus({ pools: pools.items, nodes: nodes.items, machineConfigNodes: machineConfigNodes.items, clusterOperators: clusterOperators.items, machineConfigurations: machineConfigurations.items, controllerConfigs: controllerConfigs.items, ...place });
+  const [pools, nodes, machineConfigNodes, clusterOperators, machineConfigurations, controllerConfigs] =
+    await Promise.all([
+      kube.list(MachineConfigPool).catch(notServed),
+      kube.list(kubernetes.Node),
+      kube.list(MachineConfigNode).catch(notServed),
+      kube.list(ClusterOperator).catch(notServed),
+      kube.list(MachineConfiguration).catch(notServed),
+      kube.list(ControllerConfig).catch(notServed),
+    ]);
+  return clusterStatus({
+    pools: pools.items,
+    nodes: nodes.items,
+    machineConfigNodes: machineConfigNodes.items,
+    clusterOperators: clusterOperators.items,
+    machineConfigurations: machineConfigurations.items,
+    controllerConfigs: controllerConfigs.items,
+    ...place,
+  });
 
   function notServed(error: unknown): { items: [] } {
     if ((error as { httpStatus?: number }).httpStatus === 404) return none as { items: [] };

@@ -18,12 +18,22 @@ const lifeMs = 7 * 86_400_000;
  *
  * @param address of the config server.
  */
-export async function issuePointer(kube: KubeClient, { name, pool }: Pick<HostRecord, "name" | "pool">, { address, clock, random }: { readonly address: string; readonly clock: Clock; readonly random: Random }, signal: AbortSignal): Promise<string | undefined> {
-  const authorities = (await kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }, { signal }))?.data?.[authorityKey];
+export async function issuePointer(
+  kube: KubeClient,
+  { name, pool }: Pick<HostRecord, "name" | "pool">,
+  { address, clock, random }: { readonly address: string; readonly clock: Clock; readonly random: Random },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const authorities = (await kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }, { signal }))
+    ?.data?.[authorityKey];
   if (authorities === undefined || authorities === "") return undefined;
   const before = await kube.list(ProvisioningToken, { labelSelector: `${labels.hostname}=${name}` }, { signal });
   const { text, object } = newToken(random, { pool, expiresAt: clock.now() + lifeMs, maxUses: 1 });
-  await kube.create(ProvisioningToken, { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, [labels.hostname]: name } } }, { signal });
+  await kube.create(
+    ProvisioningToken,
+    { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, [labels.hostname]: name } } },
+    { signal },
+  );
   for (const { metadata } of before.items) await kube.delete(ProvisioningToken, metadata, { signal });
   return `${JSON.stringify(pointerConfig({ server: `${address}:${ports.configServer}`, pool, token: text, authorities }))}\n`;
 }

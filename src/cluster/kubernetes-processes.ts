@@ -16,7 +16,12 @@ const etcdPorts = { client: 2379, peer: 2380 } as const;
 const ownPorts = { controllerManager: 10257, scheduler: 10259 } as const;
 
 /** Every request with who asked and whether it was allowed, and nothing of its contents: `audit.k8s.io/v1`. */
-const auditPolicy = { apiVersion: "audit.k8s.io/v1", kind: "Policy", omitStages: ["RequestReceived", "ResponseStarted"], rules: [{ level: "None", users: ["system:apiserver"] }, { level: "Metadata" }] };
+const auditPolicy = {
+  apiVersion: "audit.k8s.io/v1",
+  kind: "Policy",
+  omitStages: ["RequestReceived", "ResponseStarted"],
+  rules: [{ level: "None", users: ["system:apiserver"] }, { level: "Metadata" }],
+};
 
 /**
  * What a Kubernetes control plane of one machine consists of: Kubernetes' own programs, from the folder `binaries`, on the
@@ -37,12 +42,24 @@ export async function kubernetesProcesses(options: {
   const { files, clock, random, layout, credentials, binaries } = options;
   const { pki, directory } = layout;
   const address = options.addresses.apiServer;
-  const etcdCa = await storedPair(files, pki, "etcd-ca", () => certificateAuthority({ name: "mco-etcd-ca", clock, random }));
+  const etcdCa = await storedPair(files, pki, "etcd-ca", () =>
+    certificateAuthority({ name: "mco-etcd-ca", clock, random }),
+  );
   const etcdAuthority = await certificateAuthority({ name: "mco-etcd-ca", clock, random, existing: etcdCa });
-  await storedPair(files, pki, "etcd", () => etcdAuthority.issue({ commonName: "etcd", usage: "peer", hosts: [address] }));
-  await storedPair(files, pki, "etcd-client", () => etcdAuthority.issue({ commonName: "kube-apiserver", usage: "client" }));
-  const controllerManager = await writeKubeconfig(files, credentials, { name: "system:kube-controller-manager", path: `${pki}/kube-controller-manager.kubeconfig` });
-  const scheduler = await writeKubeconfig(files, credentials, { name: "system:kube-scheduler", path: `${pki}/kube-scheduler.kubeconfig` });
+  await storedPair(files, pki, "etcd", () =>
+    etcdAuthority.issue({ commonName: "etcd", usage: "peer", hosts: [address] }),
+  );
+  await storedPair(files, pki, "etcd-client", () =>
+    etcdAuthority.issue({ commonName: "kube-apiserver", usage: "client" }),
+  );
+  const controllerManager = await writeKubeconfig(files, credentials, {
+    name: "system:kube-controller-manager",
+    path: `${pki}/kube-controller-manager.kubeconfig`,
+  });
+  const scheduler = await writeKubeconfig(files, credentials, {
+    name: "system:kube-scheduler",
+    path: `${pki}/kube-scheduler.kubeconfig`,
+  });
   const audit = `${directory}/audit-policy.json`;
   await files.write(audit, `${JSON.stringify(auditPolicy, undefined, 2)}\n`);
   const etcdUrl = `https://${address}:${etcdPorts.client}`;

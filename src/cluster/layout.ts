@@ -46,7 +46,13 @@ export interface Addresses {
 export const ports = { apiServer: 6443, registry: 5000, configServer: 22623, kubelet: 10250 } as const;
 
 export function addressesOf(network: string): Addresses {
-  return { network, apiServer: `${network}.1`, registry: `${network}.2`, configServer: `${network}.3`, host: (index) => `${network}.${10 + index}` };
+  return {
+    network,
+    apiServer: `${network}.1`,
+    registry: `${network}.2`,
+    configServer: `${network}.3`,
+    host: (index) => `${network}.${10 + index}`,
+  };
 }
 
 /** The n-th choice of network for a directory: spread by a hash, never 127.0.x, where other programs live. */

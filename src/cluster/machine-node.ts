@@ -12,12 +12,22 @@ export function roleLabels(pool: string): Readonly<Record<string, string>> {
 }
 
 /** Makes the Node of a machine with its roles before the machine reports itself, as an administrator's tool does. */
-export async function registerMachine(kube: KubeClient, { name, pool }: Pick<HostRecord, "name" | "pool">, signal: AbortSignal): Promise<void> {
+export async function registerMachine(
+  kube: KubeClient,
+  { name, pool }: Pick<HostRecord, "name" | "pool">,
+  signal: AbortSignal,
+): Promise<void> {
   const wanted = roleLabels(pool);
   const existing = await kube.get(kubernetes.Node, { name }, { signal });
   if (existing !== undefined) {
     const missing = Object.keys(wanted).some((label) => existing.metadata.labels?.[label] === undefined);
-    if (missing) await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { labels: wanted } } }, { signal });
+    if (missing)
+      await kube.patch(
+        kubernetes.Node,
+        { name },
+        { type: "merge", body: { metadata: { labels: wanted } } },
+        { signal },
+      );
     return;
   }
   const node: Node = {

@@ -2,26 +2,45 @@ import type { Files } from "../ports/files.ts";
 import { type FileTree, type PackedImage, packTree } from "../registry/pack-tree.ts";
 
 /** The operating system that directory hosts are born with: small, generated, the same bytes everywhere. */
-const service = (description: string, exec: string) => `[Unit]\nDescription=${description}\n\n[Service]\nExecStart=${exec}\n\n[Install]\nWantedBy=multi-user.target\n`;
+const service = (description: string, exec: string) =>
+  `[Unit]\nDescription=${description}\n\n[Service]\nExecStart=${exec}\n\n[Install]\nWantedBy=multi-user.target\n`;
 
 const tree = {
-  "/usr/lib/os-release": { contents: 'NAME="MCO stock OS"\nID=mco\nVERSION_ID=1\nPRETTY_NAME="MCO stock OS 1"\nVARIANT_ID=coreos\n' },
-  "/usr/etc/os-release": { contents: 'NAME="MCO stock OS"\nID=mco\nVERSION_ID=1\nPRETTY_NAME="MCO stock OS 1"\nVARIANT_ID=coreos\n' },
-  "/usr/etc/passwd": { contents: "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:CoreOS Admin:/home/core:/bin/bash\n" },
+  "/usr/lib/os-release": {
+    contents: 'NAME="MCO stock OS"\nID=mco\nVERSION_ID=1\nPRETTY_NAME="MCO stock OS 1"\nVARIANT_ID=coreos\n',
+  },
+  "/usr/etc/os-release": {
+    contents: 'NAME="MCO stock OS"\nID=mco\nVERSION_ID=1\nPRETTY_NAME="MCO stock OS 1"\nVARIANT_ID=coreos\n',
+  },
+  "/usr/etc/passwd": {
+    contents: "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:CoreOS Admin:/home/core:/bin/bash\n",
+  },
   "/usr/etc/group": { contents: "root:x:0:\nwheel:x:10:core\ncore:x:1000:\n" },
   "/usr/etc/shadow": { contents: "root:!::0:99999:7:::\ncore:!::0:99999:7:::\n", mode: 0o600 },
   "/usr/etc/hosts": { contents: "127.0.0.1 localhost\n" },
   "/usr/etc/chrony.conf": { contents: "pool 2.pool.ntp.org iburst\ndriftfile /var/lib/chrony/drift\nmakestep 1.0 3\n" },
   "/usr/etc/containers/registries.conf": { contents: 'unqualified-search-registries = ["registry.example.com"]\n' },
   "/usr/etc/containers/policy.json": { contents: '{"default":[{"type":"insecureAcceptAnything"}]}\n' },
-  "/usr/etc/ssh/sshd_config": { contents: "PasswordAuthentication no\nAuthorizedKeysFile .ssh/authorized_keys .ssh/authorized_keys.d/ignition\n" },
+  "/usr/etc/ssh/sshd_config": {
+    contents: "PasswordAuthentication no\nAuthorizedKeysFile .ssh/authorized_keys .ssh/authorized_keys.d/ignition\n",
+  },
   "/usr/lib/systemd/system/chronyd.service": { contents: service("NTP client/server", "/usr/sbin/chronyd") },
   "/usr/lib/systemd/system/crio.service": { contents: service("Container Runtime Interface", "/usr/bin/crio") },
-  "/usr/lib/systemd/system/kubelet.service": { contents: service("Kubernetes kubelet", "/usr/bin/kubelet --config=/etc/kubernetes/kubelet.conf") },
-  "/usr/lib/systemd/system/NetworkManager.service": { contents: service("Network manager", "/usr/sbin/NetworkManager") },
+  "/usr/lib/systemd/system/kubelet.service": {
+    contents: service("Kubernetes kubelet", "/usr/bin/kubelet --config=/etc/kubernetes/kubelet.conf"),
+  },
+  "/usr/lib/systemd/system/NetworkManager.service": {
+    contents: service("Network manager", "/usr/sbin/NetworkManager"),
+  },
   "/usr/lib/systemd/system/sshd.service": { contents: service("OpenSSH server", "/usr/sbin/sshd -D") },
-  "/usr/lib/systemd/system/systemd-sysctl.service": { contents: "[Unit]\nDescription=Apply kernel variables\n\n[Service]\nType=oneshot\nExecStart=/usr/lib/systemd/systemd-sysctl\n" },
-  "/usr/lib/systemd/system-preset/90-default.preset": { contents: "enable chronyd.service\nenable crio.service\nenable kubelet.service\nenable NetworkManager.service\nenable sshd.service\n" },
+  "/usr/lib/systemd/system/systemd-sysctl.service": {
+    contents:
+      "[Unit]\nDescription=Apply kernel variables\n\n[Service]\nType=oneshot\nExecStart=/usr/lib/systemd/systemd-sysctl\n",
+  },
+  "/usr/lib/systemd/system-preset/90-default.preset": {
+    contents:
+      "enable chronyd.service\nenable crio.service\nenable kubelet.service\nenable NetworkManager.service\nenable sshd.service\n",
+  },
 } satisfies FileTree;
 
 /** Labels by which an image says that a machine can boot it (bootc-dev/bootc docs/src/bootc-images.md, main). */
@@ -39,8 +58,16 @@ export const packedStockOs = packTree(tree, "amd64", bootable);
  * @param busybox bytes of a busybox that needs no libraries.
  */
 export function packStockOsWithShell(busybox: Uint8Array): PackedImage {
-  const tools = Object.fromEntries(["sh", "cat", "cp", "echo", "grep", "ln", "ls", "mkdir", "mv", "rm", "sed", "sleep", "touch", "true"].map((name) => [`/usr/bin/${name}`, { target: "busybox" }]));
-  return packTree({ ...tree, ...tools, "/usr/bin/busybox": { contents: busybox, mode: 0o755 }, "/bin": { target: "usr/bin" } }, "amd64", bootable);
+  const tools = Object.fromEntries(
+    ["sh", "cat", "cp", "echo", "grep", "ln", "ls", "mkdir", "mv", "rm", "sed", "sleep", "touch", "true"].map(
+      (name) => [`/usr/bin/${name}`, { target: "busybox" }],
+    ),
+  );
+  return packTree(
+    { ...tree, ...tools, "/usr/bin/busybox": { contents: busybox, mode: 0o755 }, "/bin": { target: "usr/bin" } },
+    "amd64",
+    bootable,
+  );
 }
 
 /** Repository of the stock OS in a registry. */
@@ -59,7 +86,8 @@ export const stockKernelArguments = ["root=LABEL=root", "rw"] as const;
 export async function writeStockOs(files: Files, folder: string): Promise<string> {
   const target = `${folder}/${packedStockOs.manifest.digest.replace(":", "-")}`;
   if ((await files.stat(`${target}.complete`)) !== undefined) return target;
-  for (const [path, { contents, mode }] of Object.entries<{ contents: string; mode?: number }>(tree)) await files.write(`${target}${path}`, contents, { mode: mode ?? 0o644 });
+  for (const [path, { contents, mode }] of Object.entries<{ contents: string; mode?: number }>(tree))
+    await files.write(`${target}${path}`, contents, { mode: mode ?? 0o644 });
   await files.write(`${target}.complete`, "");
   return target;
 }

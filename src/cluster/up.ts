@@ -8,7 +8,16 @@ import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
 import { pointerPath } from "./host/install-machine.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
-import { type Addresses, type ClusterRecord, type HostRecord, type Layout, addressesOf, networkFor, ports, readRecord } from "./layout.ts";
+import {
+  type Addresses,
+  type ClusterRecord,
+  type HostRecord,
+  type Layout,
+  addressesOf,
+  networkFor,
+  ports,
+  readRecord,
+} from "./layout.ts";
 
 export interface UpOptions extends Ports {
   readonly layout: Layout;
@@ -30,7 +39,12 @@ export interface UpOptions extends Ports {
   /** Resolves when the registry answers, and has what machines are born from. */
   readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
-  readonly afterApiServer: (credentials: ClusterCredentials, registry: ClusterRegistry | undefined, addresses: Addresses, signal: AbortSignal) => Promise<void>;
+  readonly afterApiServer: (
+    credentials: ClusterCredentials,
+    registry: ClusterRegistry | undefined,
+    addresses: Addresses,
+    signal: AbortSignal,
+  ) => Promise<void>;
   readonly forward: Forward;
   /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
@@ -47,7 +61,14 @@ const servers: ReadonlySet<string> = new Set(["etcd", "kube-apiserver"]);
 
 /** Hosts end first, so that they can still tell the API server; it goes last, and its store after it. */
 const stopRanks = ["host", "client", "server", "store"] as const;
-const stopRank = (name: string): (typeof stopRanks)[number] => (name.startsWith("host-") ? "host" : name === "etcd" ? "store" : name === "apiserver" || name === "kube-apiserver" ? "server" : "client");
+const stopRank = (name: string): (typeof stopRanks)[number] =>
+  name.startsWith("host-")
+    ? "host"
+    : name === "etcd"
+      ? "store"
+      : name === "apiserver" || name === "kube-apiserver"
+        ? "server"
+        : "client";
 
 /** First and last wait before a process that ended is started again. */
 const firstBackoffMs = 250;
@@ -78,10 +99,15 @@ export async function runningCluster(files: Files, layout: Layout): Promise<Clus
  *
  * @param onReady called once, when everything has been started.
  */
-export async function runCluster(options: UpOptions, signal: AbortSignal, onReady: (record: ClusterRecord) => void): Promise<void> {
+export async function runCluster(
+  options: UpOptions,
+  signal: AbortSignal,
+  onReady: (record: ClusterRecord) => void,
+): Promise<void> {
   const { files, layout, clock, log, processes } = options;
   const live = await runningCluster(files, layout);
-  if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
+  if (live !== undefined)
+    throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
   const earlier = await readRecord(files, layout);
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
@@ -123,7 +149,12 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
         let backoff = firstBackoffMs;
         while (!stopping.signal.aborted) {
           const began = clock.monotonic();
-          const child = processes.spawn(program, args, { env: { ...options.environment, MCO_LIFELINE: "3" }, logFile: `${layout.logs}/${name}.log`, lifeline: true, group: true });
+          const child = processes.spawn(program, args, {
+            env: { ...options.environment, MCO_LIFELINE: "3" },
+            logFile: `${layout.logs}/${name}.log`,
+            lifeline: true,
+            group: true,
+          });
           supervised.set(name, child);
           startTimes.set(name, (await startTimeOf(files, child.pid)) ?? "");
           if (ready) await writeRecord();
@@ -145,7 +176,15 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
       await hostCredentials(files, layout, credentials, { name: host.name, address: addresses.host(host.index) });
       await options.registerMachine(host, stopping.signal);
     }
-    supervise(`host-${host.name}`, ["host", "run", host.name, "--dir", layout.directory, "--index", String(host.index)]);
+    supervise(`host-${host.name}`, [
+      "host",
+      "run",
+      host.name,
+      "--dir",
+      layout.directory,
+      "--index",
+      String(host.index),
+    ]);
   }
 
   async function writePointer(host: HostRecord): Promise<boolean> {
@@ -156,8 +195,18 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
 
   async function addHost(pool: string): Promise<HostRecord> {
     const prefix = pool === "master" ? "master" : pool;
-    const number = Math.max(-1, ...hosts.filter(({ name }) => name.startsWith(`${prefix}-`)).map(({ name }) => Number(name.slice(prefix.length + 1)))) + 1;
-    const begun: HostRecord = { name: `${prefix}-${number}`, pool, index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1 };
+    const number =
+      Math.max(
+        -1,
+        ...hosts
+          .filter(({ name }) => name.startsWith(`${prefix}-`))
+          .map(({ name }) => Number(name.slice(prefix.length + 1))),
+      ) + 1;
+    const begun: HostRecord = {
+      name: `${prefix}-${number}`,
+      pool,
+      index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1,
+    };
     // Its name and its address are taken from now on, whoever else is added meanwhile.
     hosts = [...hosts, begun];
     try {
@@ -192,7 +241,8 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     // Whom everybody in the cluster believes to be the API server: at first the cluster's own authority, and more while it is replaced.
-    if ((await files.stat(layout.trustedAuthorities)) === undefined) await files.write(layout.trustedAuthorities, credentials.authority.certificate);
+    if ((await files.stat(layout.trustedAuthorities)) === undefined)
+      await files.write(layout.trustedAuthorities, credentials.authority.certificate);
     options.onProgress(`API server at ${credentials.serverUrl}`);
     await writeRecord();
     if (registry !== undefined) {
@@ -201,9 +251,15 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
       await options.afterRegistry(registry, stopping.signal);
     }
     if (options.apiServer.kind === "kubernetes") {
-      const parts = await kubernetesProcesses({ ...options, binaries: options.apiServer.binaries, addresses, credentials });
+      const parts = await kubernetesProcesses({
+        ...options,
+        binaries: options.apiServer.binaries,
+        addresses,
+        credentials,
+      });
       // Its programs know no lifeline: the kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
-      const start = ({ name, program, args }: (typeof parts)[number]) => keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
+      const start = ({ name, program, args }: (typeof parts)[number]) =>
+        keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
       for (const part of parts.filter(({ name }) => servers.has(name))) start(part);
       await options.afterApiServer(credentials, registry, addresses, stopping.signal);
       for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
@@ -215,33 +271,60 @@ export async function runCluster(options: UpOptions, signal: AbortSignal, onRead
     if (hosts.length > 0) options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);
     for (const host of hosts) await startHost(host);
     // One address for the config servers of all control-plane machines, as a load balancer gives it.
-    const configServers = () => hosts.filter(({ pool }) => pool === "master").map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
-    await options.forward({ host: addresses.configServer, port: ports.configServer, to: configServers, log }, stopping.signal);
+    const configServers = () =>
+      hosts
+        .filter(({ pool }) => pool === "master")
+        .map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
+    await options.forward(
+      { host: addresses.configServer, port: ports.configServer, to: configServers, log },
+      stopping.signal,
+    );
     await options.serveControl(control, stopping.signal);
     ready = true;
     onReady(await writeRecord());
-    await new Promise<void>((resolve) => (stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true })));
+    await new Promise<void>((resolve) =>
+      stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true }),
+    );
   } finally {
     stopping.abort(new Error("the cluster stops"));
-    for (const rank of stopRanks) await stopAll([...supervised].filter(([name]) => stopRank(name) === rank).map(([, child]) => child), options);
+    for (const rank of stopRanks)
+      await stopAll(
+        [...supervised].filter(([name]) => stopRank(name) === rank).map(([, child]) => child),
+        options,
+      );
     await Promise.all(loops);
     const last = await readRecord(files, layout);
-    if (last !== undefined) await files.write(layout.record, JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2));
+    if (last !== undefined)
+      await files.write(
+        layout.record,
+        JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2),
+      );
   }
 }
 
 async function stopAll(children: readonly Child[], options: Pick<UpOptions, "clock">): Promise<void> {
   for (const child of children) child.kill("SIGTERM");
   const deadline = options.clock.deadline(stopGraceMs);
-  await Promise.race([Promise.all(children.map(({ exited }) => exited)), new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true }))]);
+  await Promise.race([
+    Promise.all(children.map(({ exited }) => exited)),
+    new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true })),
+  ]);
   deadline.cancel();
   for (const child of children) child.kill("SIGKILL");
   await Promise.all(children.map(({ exited }) => exited));
 }
 
 function hostsFor({ controlPlane, workers }: Pick<UpOptions, "controlPlane" | "workers">): HostRecord[] {
-  const masters = Array.from({ length: controlPlane }, (_, number) => ({ name: `master-${number}`, pool: "master", index: number }));
-  const others = Array.from({ length: workers }, (_, number) => ({ name: `worker-${number}`, pool: "worker", index: controlPlane + number }));
+  const masters = Array.from({ length: controlPlane }, (_, number) => ({
+    name: `master-${number}`,
+    pool: "master",
+    index: number,
+  }));
+  const others = Array.from({ length: workers }, (_, number) => ({
+    name: `worker-${number}`,
+    pool: "worker",
+    index: controlPlane + number,
+  }));
   return [...masters, ...others];
 }
 
@@ -252,4 +335,3 @@ async function freeNetwork({ layout, portIsFree }: Pick<UpOptions, "layout" | "p
   }
   throw new McoError("MCO_CLUSTER_START_FAILED", { problem: "no free network in 127.0.0.0/8 was found" });
 }
-

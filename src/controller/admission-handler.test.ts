@@ -9,26 +9,51 @@ interface Answer {
   readonly uid: string;
   readonly allowed: boolean;
   readonly warnings?: readonly string[];
-  readonly status?: { readonly message: string; readonly code: number; readonly details: { readonly causes: readonly { readonly field: string; readonly message: string }[] } };
+  readonly status?: {
+    readonly message: string;
+    readonly code: number;
+    readonly details: { readonly causes: readonly { readonly field: string; readonly message: string }[] };
+  };
 }
 
 async function send(body: unknown, target = `${admissionPath}?timeout=5s`, method = "POST") {
-  const response = await handle({ method, target, headers: {}, body: typeof body === "string" ? body : JSON.stringify(body) }, undefined, new AbortController().signal);
+  const response = await handle(
+    { method, target, headers: {}, body: typeof body === "string" ? body : JSON.stringify(body) },
+    undefined,
+    new AbortController().signal,
+  );
   return { status: response.status, text: typeof response.body === "string" ? response.body : "" };
 }
 
 async function review(kind: string, object: object, oldObject?: object): Promise<Answer> {
-  const { status, text } = await send({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind }, object, oldObject: oldObject ?? null } });
+  const { status, text } = await send({
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    request: {
+      uid: "u",
+      kind: { group: "machineconfiguration.openshift.io", kind },
+      object,
+      oldObject: oldObject ?? null,
+    },
+  });
   expect(status).toBe(200);
   return (JSON.parse(text) as { response: Answer }).response;
 }
 
-const config = (spec: object, metadata: object = {}) => ({ metadata: { name: "99-x", labels: { "machineconfiguration.openshift.io/role": "worker" }, ...metadata }, spec });
+const config = (spec: object, metadata: object = {}) => ({
+  metadata: { name: "99-x", labels: { "machineconfiguration.openshift.io/role": "worker" }, ...metadata },
+  spec,
+});
 const ignition = (storage: object) => ({ config: { ignition: { version: "3.4.0" }, storage } });
 
 describe("admission of MachineConfigs", () => {
   test("a good one passes without a word", async () => {
-    expect(await review("MachineConfig", config(ignition({ files: [{ path: "/etc/a", mode: 420, contents: { source: "data:,x" } }] })))).toEqual({ uid: "u", allowed: true });
+    expect(
+      await review(
+        "MachineConfig",
+        config(ignition({ files: [{ path: "/etc/a", mode: 420, contents: { source: "data:,x" } }] })),
+      ),
+    ).toEqual({ uid: "u", allowed: true });
   });
 
   test("an invalid one is refused with field, reason and remedy", async () => {
@@ -41,32 +66,71 @@ describe("admission of MachineConfigs", () => {
   });
 
   test("what renders and then does not do what one expects is warned of", async () => {
-    const answer = await review("MachineConfig", config(ignition({ files: [{ path: "/etc/a", append: [{ source: "data:,x" }] }] })));
+    const answer = await review(
+      "MachineConfig",
+      config(ignition({ files: [{ path: "/etc/a", append: [{ source: "data:,x" }] }] })),
+    );
     expect(answer.allowed).toBe(true);
     expect(answer.warnings?.[0]).toContain("spec.config.storage.files[0].append");
   });
 
   test("an invalid one that was stored before may still be labelled and deleted, but not get another invalid spec", async () => {
     const bad = config({ kernelType: "fast" });
-    expect((await review("MachineConfig", config({ kernelType: "fast" }, { labels: { a: "b" } }), bad)).allowed).toBe(true);
+    expect((await review("MachineConfig", config({ kernelType: "fast" }, { labels: { a: "b" } }), bad)).allowed).toBe(
+      true,
+    );
     expect((await review("MachineConfig", config({ kernelType: "faster" }), bad)).allowed).toBe(false);
   });
 });
 
 describe("deletion of MachineConfigs", () => {
-  const rendered = { metadata: { name: "rendered-worker-1", ownerReferences: [{ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", name: "worker", uid: "u", controller: true }] }, spec: {} };
-  const usersOf = (config: string) => (config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : []);
-  async function deletion(oldObject: object, know: ((config: string) => readonly string[] | undefined) | undefined): Promise<Answer> {
+  const rendered = {
+    metadata: {
+      name: "rendered-worker-1",
+      ownerReferences: [
+        {
+          apiVersion: "machineconfiguration.openshift.io/v1",
+          kind: "MachineConfigPool",
+          name: "worker",
+          uid: "u",
+          controller: true,
+        },
+      ],
+    },
+    spec: {},
+  };
+  const usersOf = (config: string) =>
+    config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : [];
+  async function deletion(
+    oldObject: object,
+    know: ((config: string) => readonly string[] | undefined) | undefined,
+  ): Promise<Answer> {
     const handler = admissionHandler({ log: silentLogger, ...(know === undefined ? {} : { usersOf: know }) });
-    const body = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" }, operation: "DELETE", object: null, oldObject } };
-    const response = await handler({ method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) }, undefined, new AbortController().signal);
+    const body = {
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      request: {
+        uid: "u",
+        kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" },
+        operation: "DELETE",
+        object: null,
+        oldObject,
+      },
+    };
+    const response = await handler(
+      { method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) },
+      undefined,
+      new AbortController().signal,
+    );
     return (JSON.parse(response.body as string) as { response: Answer }).response;
   }
 
   test("a rendered one that is in use stays; the answer names its users and the remedy", async () => {
     const answer = await deletion(rendered, usersOf);
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
-    expect(answer.status?.message).toMatch(/^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/);
+    expect(answer.status?.message).toMatch(
+      /^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/,
+    );
   });
 
   test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own", async () => {
@@ -78,16 +142,23 @@ describe("deletion of MachineConfigs", () => {
 });
 
 describe("admission of pools", () => {
-  const pool = (annotations: object) => ({ metadata: { name: "worker", annotations }, spec: { nodeSelector: { matchLabels: { a: "" } }, machineConfigSelector: { matchLabels: { a: "" } } } });
+  const pool = (annotations: object) => ({
+    metadata: { name: "worker", annotations },
+    spec: { nodeSelector: { matchLabels: { a: "" } }, machineConfigSelector: { matchLabels: { a: "" } } },
+  });
   const key = "machineconfiguration.openshift.io/drain-after-deadline";
 
   test("an annotation that is not understood is refused where somebody writes it, and stands in nobody's way where it was", async () => {
     const bad = pool({ [key]: "force: all" });
     const refused = await review("MachineConfigPool", bad, pool({}));
     expect(refused.allowed).toBe(false);
-    expect(refused.status?.message).toBe(`MachineConfigPool worker is invalid: metadata.annotations[${key}]: "force: all" is not understood; write "wait", "skip", or "force: " and what may be overridden, of pdb, refused, unmanaged, emptyDir`);
+    expect(refused.status?.message).toBe(
+      `MachineConfigPool worker is invalid: metadata.annotations[${key}]: "force: all" is not understood; write "wait", "skip", or "force: " and what may be overridden, of pdb, refused, unmanaged, emptyDir`,
+    );
     expect(refused.status?.details.causes[0]?.field).toBe(`metadata.annotations[${key}]`);
-    expect((await review("MachineConfigPool", { ...bad, spec: { ...bad.spec, paused: true } }, bad)).allowed).toBe(true);
+    expect((await review("MachineConfigPool", { ...bad, spec: { ...bad.spec, paused: true } }, bad)).allowed).toBe(
+      true,
+    );
     expect((await review("MachineConfigPool", pool({}), bad)).allowed).toBe(true);
   });
 });
@@ -95,44 +166,97 @@ describe("admission of pools", () => {
 describe("the plan of a change", () => {
   const labelled = { labels: { "machineconfiguration.openshift.io/role": "worker" } };
   const file = (path: string, text: string) => ignition({ files: [{ path, contents: { source: `data:,${text}` } }] });
-  const object = (kind: string, name: string, spec: object, metadata: object = {}) => ({ apiVersion: "machineconfiguration.openshift.io/v1", kind, metadata: { name, ...metadata }, spec });
-  const workers = { nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } }, machineConfigSelector: { matchLabels: labelled.labels } };
+  const object = (kind: string, name: string, spec: object, metadata: object = {}) => ({
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind,
+    metadata: { name, ...metadata },
+    spec,
+  });
+  const workers = {
+    nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+    machineConfigSelector: { matchLabels: labelled.labels },
+  };
   const facts = {
     pools: [object("MachineConfigPool", "worker", workers)],
     machineConfigs: [object("MachineConfig", "00-worker", file("/etc/a", "a"), labelled)],
     machineConfiguration: undefined,
     controllerConfig: object("ControllerConfig", "machine-config-controller", { baseOSContainerImage: "os@sha256:1" }),
-    nodes: ["w0", "w1"].map((name) => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels: workers.nodeSelector.matchLabels } })),
+    nodes: ["w0", "w1"].map((name) => ({
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name, labels: workers.nodeSelector.matchLabels },
+    })),
   } as unknown as ClusterObjects;
   const planning = admissionHandler({ log: silentLogger, facts: () => facts });
   const ask = async (request: object, handler = planning): Promise<Answer> => {
-    const body = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" }, object: null, oldObject: null, ...request } };
-    const response = await handler({ method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) }, undefined, new AbortController().signal);
+    const body = {
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      request: {
+        uid: "u",
+        kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" },
+        object: null,
+        oldObject: null,
+        ...request,
+      },
+    };
+    const response = await handler(
+      { method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) },
+      undefined,
+      new AbortController().signal,
+    );
     return (JSON.parse(typeof response.body === "string" ? response.body : "") as { response: Answer }).response;
   };
 
   test("says which pools get a new configuration, what their machines go through, and what conflicts", async () => {
     const { allowed, warnings } = await ask({ object: config(file("/etc/a", "b")) });
     expect(allowed).toBe(true);
-    expect(warnings).toEqual([expect.stringMatching(/^pool worker gets rendered-worker-[0-9a-f]{32}; 2 machines: drain and reboot, because \/etc\/a has no disruption policy$/), "conflict in pool worker: 99-x replaces the contents that 00-worker gives /etc/a"]);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^pool worker gets rendered-worker-[0-9a-f]{32}; 2 machines: drain and reboot, because \/etc\/a has no disruption policy$/,
+      ),
+      "conflict in pool worker: 99-x replaces the contents that 00-worker gives /etc/a",
+    ]);
   });
 
   test("a deletion has one too, and a change of labels", async () => {
-    expect((await ask({ oldObject: facts.machineConfigs[0] })).warnings?.[0]).toContain("pool worker would not render: the pool worker selects no MachineConfig");
+    expect((await ask({ oldObject: facts.machineConfigs[0] })).warnings?.[0]).toContain(
+      "pool worker would not render: the pool worker selects no MachineConfig",
+    );
     const stored = { ...facts.machineConfigs[0], metadata: { name: "00-worker", labels: {} } };
-    expect((await ask({ object: stored, oldObject: facts.machineConfigs[0] })).warnings?.some((line) => line.includes("would not render"))).toBe(true);
+    expect(
+      (await ask({ object: stored, oldObject: facts.machineConfigs[0] })).warnings?.some((line) =>
+        line.includes("would not render"),
+      ),
+    ).toBe(true);
   });
 
   test("what running machines could not follow is told with the plan", async () => {
-    const current = renderPool({ pool: { metadata: { name: "worker" } }, members: facts.machineConfigs, controllerConfig: { spec: { baseOSContainerImage: "os@sha256:1" } } });
+    const current = renderPool({
+      pool: { metadata: { name: "worker" } },
+      members: facts.machineConfigs,
+      controllerConfig: { spec: { baseOSContainerImage: "os@sha256:1" } },
+    });
     if (current.verdict === "refused") throw new Error("refused");
-    expect((await ask({ object: config(ignition({ disks: [{ device: "/dev/vdb" }] })) })).warnings?.[0]).toMatch(/^pool worker would not render: 99-x: the section disks changes/);
+    expect((await ask({ object: config(ignition({ disks: [{ device: "/dev/vdb" }] })) })).warnings?.[0]).toMatch(
+      /^pool worker would not render: 99-x: the section disks changes/,
+    );
   });
 
   test("our own controllers, rendered configurations and annotations get none; nor does anybody while facts are missing", async () => {
     const body = { object: config(file("/etc/b", "b")) };
-    expect((await ask({ ...body, userInfo: { username: "system:serviceaccount:openshift-machine-config-operator:machine-config-controller" } })).warnings).toBe(undefined);
-    expect((await ask({ object: { ...body.object, metadata: { ...body.object.metadata, name: "rendered-worker-1" } } })).warnings).toBe(undefined);
+    expect(
+      (
+        await ask({
+          ...body,
+          userInfo: { username: "system:serviceaccount:openshift-machine-config-operator:machine-config-controller" },
+        })
+      ).warnings,
+    ).toBe(undefined);
+    expect(
+      (await ask({ object: { ...body.object, metadata: { ...body.object.metadata, name: "rendered-worker-1" } } }))
+        .warnings,
+    ).toBe(undefined);
     expect((await ask({ ...body, oldObject: body.object })).warnings).toBe(undefined);
     expect((await ask(body, handle)).warnings).toBe(undefined);
     expect((await ask(body, admissionHandler({ log: silentLogger, facts: () => undefined }))).warnings).toBe(undefined);
@@ -151,28 +275,71 @@ describe("the plan of a change", () => {
   test("a cluster of a thousand machines and a pool of a hundred members is answered far within the webhook's time", async () => {
     const many = {
       ...facts,
-      machineConfigs: Array.from({ length: 100 }, (_, i) => object("MachineConfig", `${10 + i}-m`, file(`/etc/${i}`, "x".repeat(2000)), labelled)),
-      nodes: Array.from({ length: 1000 }, (_, i) => ({ apiVersion: "v1", kind: "Node", metadata: { name: `w${i}`, labels: workers.nodeSelector.matchLabels } })),
+      machineConfigs: Array.from({ length: 100 }, (_, i) =>
+        object("MachineConfig", `${10 + i}-m`, file(`/etc/${i}`, "x".repeat(2000)), labelled),
+      ),
+      nodes: Array.from({ length: 1000 }, (_, i) => ({
+        apiVersion: "v1",
+        kind: "Node",
+        metadata: { name: `w${i}`, labels: workers.nodeSelector.matchLabels },
+      })),
     } as unknown as ClusterObjects;
-    const { warnings } = await ask({ object: config(file("/etc/b", "b")) }, admissionHandler({ log: silentLogger, facts: () => many }));
+    const { warnings } = await ask(
+      { object: config(file("/etc/b", "b")) },
+      admissionHandler({ log: silentLogger, facts: () => many }),
+    );
     expect(warnings?.[0]).toContain("1000 machines: drain and reboot");
   }, 5000);
 });
 
 describe("deletion of MachineConfigs", () => {
-  const rendered = { metadata: { name: "rendered-worker-1", ownerReferences: [{ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", name: "worker", uid: "u", controller: true }] }, spec: {} };
-  const usersOf = (config: string) => (config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : []);
-  async function deletion(oldObject: object, know: ((config: string) => readonly string[] | undefined) | undefined): Promise<Answer> {
+  const rendered = {
+    metadata: {
+      name: "rendered-worker-1",
+      ownerReferences: [
+        {
+          apiVersion: "machineconfiguration.openshift.io/v1",
+          kind: "MachineConfigPool",
+          name: "worker",
+          uid: "u",
+          controller: true,
+        },
+      ],
+    },
+    spec: {},
+  };
+  const usersOf = (config: string) =>
+    config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : [];
+  async function deletion(
+    oldObject: object,
+    know: ((config: string) => readonly string[] | undefined) | undefined,
+  ): Promise<Answer> {
     const handler = admissionHandler({ log: silentLogger, ...(know === undefined ? {} : { usersOf: know }) });
-    const body = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: { uid: "u", kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" }, operation: "DELETE", object: null, oldObject } };
-    const response = await handler({ method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) }, undefined, new AbortController().signal);
+    const body = {
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      request: {
+        uid: "u",
+        kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfig" },
+        operation: "DELETE",
+        object: null,
+        oldObject,
+      },
+    };
+    const response = await handler(
+      { method: "POST", target: admissionPath, headers: {}, body: JSON.stringify(body) },
+      undefined,
+      new AbortController().signal,
+    );
     return (JSON.parse(response.body as string) as { response: Answer }).response;
   }
 
   test("a rendered one that is in use stays; the answer names its users and the remedy", async () => {
     const answer = await deletion(rendered, usersOf);
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
-    expect(answer.status?.message).toMatch(/^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/);
+    expect(answer.status?.message).toMatch(
+      /^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/,
+    );
   });
 
   test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own", async () => {
@@ -186,8 +353,14 @@ describe("deletion of MachineConfigs", () => {
 describe("admission of pools", () => {
   const pool = (spec: object) => ({ metadata: { name: "infra" }, spec });
   test("empty selectors are refused", async () => {
-    const answer = await review("MachineConfigPool", pool({ machineConfigSelector: {}, nodeSelector: { matchLabels: {} } }));
-    expect(answer.status?.details.causes.map(({ field }) => field)).toEqual(["spec.machineConfigSelector", "spec.nodeSelector"]);
+    const answer = await review(
+      "MachineConfigPool",
+      pool({ machineConfigSelector: {}, nodeSelector: { matchLabels: {} } }),
+    );
+    expect(answer.status?.details.causes.map(({ field }) => field)).toEqual([
+      "spec.machineConfigSelector",
+      "spec.nodeSelector",
+    ]);
   });
   test("missing ones are warned of", async () => {
     const answer = await review("MachineConfigPool", pool({}));
@@ -199,7 +372,13 @@ test.for([
   { title: "other paths are not found", body: {}, target: "/elsewhere", method: "POST", status: 404 },
   { title: "reviews are posted", body: "", target: admissionPath, method: "GET", status: 405 },
   { title: "what is no JSON is refused", body: "{", target: admissionPath, method: "POST", status: 400 },
-  { title: "what is no review is refused", body: { apiVersion: "v1" }, target: admissionPath, method: "POST", status: 400 },
+  {
+    title: "what is no review is refused",
+    body: { apiVersion: "v1" },
+    target: admissionPath,
+    method: "POST",
+    status: 400,
+  },
   { title: "a probe is answered", body: "", target: "/readyz", method: "GET", status: 200 },
 ])("$title", async ({ body, target, method, status }) => {
   expect((await send(body, target, method)).status).toBe(status);

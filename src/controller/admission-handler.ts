@@ -23,8 +23,16 @@ interface Review {
   };
 }
 
-const json = (status: number, body: unknown): HttpResponse => ({ status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
-const refuse = (status: number, text: string): HttpResponse => ({ status, headers: { "content-type": "text/plain" }, body: `${text}\n` });
+const json = (status: number, body: unknown): HttpResponse => ({
+  status,
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(body),
+});
+const refuse = (status: number, text: string): HttpResponse => ({
+  status,
+  headers: { "content-type": "text/plain" },
+  body: `${text}\n`,
+});
 
 /**
  * Answers AdmissionReviews (k8s.io/api admission/v1, master) about MachineConfigs and pools: refuses what could never be
@@ -34,7 +42,11 @@ const refuse = (status: number, text: string): HttpResponse => ({ status, header
  * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan. `usersOf`: what uses a
  * rendered config; without it, or when it does not know, deletions are not judged.
  */
-export function admissionHandler(options: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined; readonly usersOf?: (config: string) => readonly string[] | undefined }): ServerHandler {
+export function admissionHandler(options: {
+  readonly log: Logger;
+  readonly facts?: () => ClusterObjects | undefined;
+  readonly usersOf?: (config: string) => readonly string[] | undefined;
+}): ServerHandler {
   return async (request) => {
     const path = request.target.split("?", 1)[0];
     if (path === "/readyz" && request.method === "GET") return refuse(200, "ok");
@@ -42,16 +54,30 @@ export function admissionHandler(options: { readonly log: Logger; readonly facts
     if (request.method !== "POST") return refuse(405, "POST an AdmissionReview");
     let review: Review;
     try {
-      review = JSON.parse(typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body)) as Review;
+      review = JSON.parse(
+        typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body),
+      ) as Review;
     } catch {
       return refuse(400, "the body is no JSON");
     }
     const asked = review.request;
-    if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined) return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
+    if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined)
+      return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
     let verdict = judge(asked, options.usersOf);
-    if (verdict.verdict !== "allowed") options.log.info({ object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message }, "refused at admission");
-    if (verdict.verdict === "allowed") verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, options)] };
-    return Promise.resolve(json(200, { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: responseOf(asked.uid, verdict, asked) }));
+    if (verdict.verdict !== "allowed")
+      options.log.info(
+        { object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message },
+        "refused at admission",
+      );
+    if (verdict.verdict === "allowed")
+      verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, options)] };
+    return Promise.resolve(
+      json(200, {
+        apiVersion: "admission.k8s.io/v1",
+        kind: "AdmissionReview",
+        response: responseOf(asked.uid, verdict, asked),
+      }),
+    );
   };
 }
 
@@ -59,17 +85,36 @@ export function admissionHandler(options: { readonly log: Logger; readonly facts
 const mostFindings = 5;
 
 /** What the change would do, for people: our own controllers know it, and a failure to foresee must not hinder anybody. */
-function summaryOf({ kind, object, oldObject, userInfo }: NonNullable<Review["request"]>, { facts, log }: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined }): readonly string[] {
+function summaryOf(
+  { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
+  { facts, log }: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined },
+): readonly string[] {
   const name = (object ?? oldObject)?.metadata.name;
-  if (name === undefined || name.startsWith("rendered-") || userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true) return [];
-  const same = object !== null && object !== undefined && oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec) && equalValues(object.metadata.labels, oldObject.metadata.labels);
+  if (
+    name === undefined ||
+    name.startsWith("rendered-") ||
+    userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true
+  )
+    return [];
+  const same =
+    object !== null &&
+    object !== undefined &&
+    oldObject !== null &&
+    oldObject !== undefined &&
+    equalValues(object.spec, oldObject.spec) &&
+    equalValues(object.metadata.labels, oldObject.metadata.labels);
   if (same || object?.metadata.deletionTimestamp !== undefined) return [];
   try {
     const before = facts?.();
     if (before?.controllerConfig === undefined) return [];
-    const replaced = <T extends MachineConfig | MachineConfigPool>(list: readonly T[]): readonly T[] => [...list.filter(({ metadata }) => metadata.name !== name), ...(object === null || object === undefined ? [] : [object as T])];
-    if (kind?.kind === MachineConfig.kind) return forecastSummary(planCluster(before, { ...before, machineConfigs: replaced(before.machineConfigs) }), name);
-    if (kind?.kind === MachineConfigPool.kind) return forecastSummary(planCluster(before, { ...before, pools: replaced(before.pools) }), undefined);
+    const replaced = <T extends MachineConfig | MachineConfigPool>(list: readonly T[]): readonly T[] => [
+      ...list.filter(({ metadata }) => metadata.name !== name),
+      ...(object === null || object === undefined ? [] : [object as T]),
+    ];
+    if (kind?.kind === MachineConfig.kind)
+      return forecastSummary(planCluster(before, { ...before, machineConfigs: replaced(before.machineConfigs) }), name);
+    if (kind?.kind === MachineConfigPool.kind)
+      return forecastSummary(planCluster(before, { ...before, pools: replaced(before.pools) }), undefined);
     return [];
   } catch (error) {
     log.warn({ error, object: name }, "the plan of a change could not be made");
@@ -77,12 +122,17 @@ function summaryOf({ kind, object, oldObject, userInfo }: NonNullable<Review["re
   }
 }
 
-function judge({ kind, object, oldObject }: NonNullable<Review["request"]>, usersOf: ((config: string) => readonly string[] | undefined) | undefined): AdmissionVerdict {
+function judge(
+  { kind, object, oldObject }: NonNullable<Review["request"]>,
+  usersOf: ((config: string) => readonly string[] | undefined) | undefined,
+): AdmissionVerdict {
   const allowed = { verdict: "allowed", warnings: [] } as const;
   const isDeletion = (object === null || object === undefined) && oldObject !== null && oldObject !== undefined;
-  if (isDeletion && kind?.kind === MachineConfig.kind) return judgeDeletion(oldObject, usersOf?.(oldObject.metadata.name) ?? []);
+  if (isDeletion && kind?.kind === MachineConfig.kind)
+    return judgeDeletion(oldObject, usersOf?.(oldObject.metadata.name) ?? []);
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
-  if (kind?.kind === MachineConfigPool.kind) return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
+  if (kind?.kind === MachineConfigPool.kind)
+    return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
   // What was stored once may still be labelled, annotated and deleted.
   if (oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec)) return allowed;
   if (kind?.kind === MachineConfig.kind) return judgeMachineConfig(object as MachineConfig);
@@ -92,9 +142,15 @@ function judge({ kind, object, oldObject }: NonNullable<Review["request"]>, user
 function responseOf(uid: string, verdict: AdmissionVerdict, { kind, object }: NonNullable<Review["request"]>): object {
   const warnings = verdict.warnings.length === 0 ? {} : { warnings: verdict.warnings };
   if (verdict.verdict === "allowed") return { uid, allowed: true, ...warnings };
-  if (verdict.verdict === "forbidden") return { uid, allowed: false, status: { code: 403, reason: "Forbidden", message: verdict.message }, ...warnings };
+  if (verdict.verdict === "forbidden")
+    return { uid, allowed: false, status: { code: 403, reason: "Forbidden", message: verdict.message }, ...warnings };
   const causes = verdict.causes.map(({ field, message }) => ({ reason: "FieldValueInvalid", field, message }));
   // With kind and name kubectl says: The MachineConfig "x" is invalid: <field>: <message>.
   const details = { group: kind?.group ?? "", kind: kind?.kind ?? "", name: object?.metadata.name ?? "", causes };
-  return { uid, allowed: false, status: { code: 422, reason: "Invalid", message: verdict.message, details }, ...warnings };
+  return {
+    uid,
+    allowed: false,
+    status: { code: 422, reason: "Invalid", message: verdict.message, details },
+    ...warnings,
+  };
 }

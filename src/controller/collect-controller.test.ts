@@ -7,8 +7,18 @@ import { annotations } from "../api/names.ts";
 import { poolOfRendered } from "../core/retained-configs.ts";
 
 const hour = 3_600_000;
-const policy = (scene: Scene, said: Readonly<Record<string, string | null>>) => scene.act(() => scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: said } } }));
-const stored = async (scene: Scene, pool = "worker") => (await scene.act(() => scene.kube.list(MachineConfig))).items.filter((config) => poolOfRendered(config) === pool).map(({ metadata }) => metadata.name);
+const policy = (scene: Scene, said: Readonly<Record<string, string | null>>) =>
+  scene.act(() =>
+    scene.kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { metadata: { annotations: said } } },
+    ),
+  );
+const stored = async (scene: Scene, pool = "worker") =>
+  (await scene.act(() => scene.kube.list(MachineConfig))).items
+    .filter((config) => poolOfRendered(config) === pool)
+    .map(({ metadata }) => metadata.name);
 
 /** Gives the pool another target, which its machines get at once or not at all. */
 async function next(scene: Scene, text: string, machines: readonly string[]): Promise<string> {
@@ -17,7 +27,14 @@ async function next(scene: Scene, text: string, machines: readonly string[]): Pr
   await scene.pass(1500);
   const { target } = await scene.poolStatus("worker");
   expect(target).not.toBe(before);
-  for (const name of machines) await scene.act(() => scene.annotate(name, { [annotations.desiredConfig]: target, [annotations.currentConfig]: target, [annotations.state]: "Done" }));
+  for (const name of machines)
+    await scene.act(() =>
+      scene.annotate(name, {
+        [annotations.desiredConfig]: target,
+        [annotations.currentConfig]: target,
+        [annotations.state]: "Done",
+      }),
+    );
   await scene.pass(1500);
   return target;
 }
@@ -48,7 +65,14 @@ describe("rendered configs", () => {
     await policy(scene, { [annotations.retainedConfigs]: "0", [annotations.retentionQuietSeconds]: "60" });
     const second = await next(scene, "2", ["w0"]);
     const third = await next(scene, "3", ["w0"]);
-    await scene.act(() => scene.annotate("w1", { [annotations.desiredConfig]: first, [annotations.currentConfig]: first, [annotations.state]: "Degraded", [annotations.firstPivotConfig]: second }));
+    await scene.act(() =>
+      scene.annotate("w1", {
+        [annotations.desiredConfig]: first,
+        [annotations.currentConfig]: first,
+        [annotations.state]: "Degraded",
+        [annotations.firstPivotConfig]: second,
+      }),
+    );
     await scene.pass(hour);
     expect((await stored(scene)).sort()).toEqual([first, second, third].sort());
     await scene.act(() => scene.annotate("w1", { [annotations.firstPivotConfig]: null }));
@@ -59,7 +83,13 @@ describe("rendered configs", () => {
   test("that are deleted while something uses them come back the same: the target by its members, others as they were", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     const second = await next(scene, "2", ["w0"]);
-    await scene.act(() => scene.annotate("w1", { [annotations.desiredConfig]: first, [annotations.currentConfig]: first, [annotations.state]: "Degraded" }));
+    await scene.act(() =>
+      scene.annotate("w1", {
+        [annotations.desiredConfig]: first,
+        [annotations.currentConfig]: first,
+        [annotations.state]: "Degraded",
+      }),
+    );
     for (const name of [first, second]) {
       const before = await scene.act(() => scene.kube.get(MachineConfig, { name }));
       await scene.act(() => scene.kube.delete(MachineConfig, { name }));
@@ -67,9 +97,17 @@ describe("rendered configs", () => {
       const after = await scene.act(() => scene.kube.get(MachineConfig, { name }));
       expect(after?.spec).toEqual(before?.spec);
       expect(after?.metadata.ownerReferences).toEqual(before?.metadata.ownerReferences);
-      expect(after?.metadata.annotations?.[annotations.generatedByController]).toBe(before?.metadata.annotations?.[annotations.generatedByController]);
+      expect(after?.metadata.annotations?.[annotations.generatedByController]).toBe(
+        before?.metadata.annotations?.[annotations.generatedByController],
+      );
     }
-    expect(await scene.events("RenderedConfigRestored")).toEqual([expect.stringMatching(new RegExp(`^${first} was deleted while it is used by pool worker \\(status\\), node w1 \\(currentConfig\\).*: it is made again$`))]);
+    expect(await scene.events("RenderedConfigRestored")).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^${first} was deleted while it is used by pool worker \\(status\\), node w1 \\(currentConfig\\).*: it is made again$`,
+        ),
+      ),
+    ]);
   });
 
   test("that are deleted and not used stay away", async () => {
@@ -97,5 +135,7 @@ test("annotations of a pool that are not understood count as absent, and are tol
   const { scene } = await settledPool([]);
   await policy(scene, { [annotations.retainedConfigs]: "many" });
   await scene.pass(2 * hour);
-  expect(await scene.events("PoolAnnotationIgnored")).toEqual([`metadata.annotations[${annotations.retainedConfigs}]: "many" is not understood; write a whole number from 0 to 1000; 5 are kept when the annotation is absent`]);
+  expect(await scene.events("PoolAnnotationIgnored")).toEqual([
+    `metadata.annotations[${annotations.retainedConfigs}]: "many" is not understood; write a whole number from 0 to 1000; 5 are kept when the annotation is absent`,
+  ]);
 });

@@ -6,7 +6,18 @@ import { MachineOSBuild } from "../api/machine-os-build.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { type KubeObject, timestampOf } from "../api/object.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
-import { type ConfigUse, type Retention, describeRetention, poolOfRendered, remade, retainedConfigs, usesOfBuild, usesOfMachineConfigNode, usesOfNode, usesOfPool } from "../core/retained-configs.ts";
+import {
+  type ConfigUse,
+  type Retention,
+  describeRetention,
+  poolOfRendered,
+  remade,
+  retainedConfigs,
+  usesOfBuild,
+  usesOfMachineConfigNode,
+  usesOfNode,
+  usesOfPool,
+} from "../core/retained-configs.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
@@ -24,7 +35,14 @@ const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config
 
 /** Everything that uses a rendered config, as the caches of this process know it; what people look for first comes first. */
 export function configUsers(caches: Caches, config: string): readonly string[] {
-  const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) => objects.flatMap((object) => usesOf(object).filter((use) => use.config === config).map(({ user }) => user)).sort();
+  const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) =>
+    objects
+      .flatMap((object) =>
+        usesOf(object)
+          .filter((use) => use.config === config)
+          .map(({ user }) => user),
+      )
+      .sort();
   const all = [
     ...users(caches.of(MachineConfigPool).byIndex(used, config), usesOfPool),
     ...users(caches.of(kubernetes.Node).byIndex(used, config), usesOfNode),
@@ -53,7 +71,8 @@ export function collectController(): Controller {
       watching({
         resource: MachineConfigPool,
         indexes: { [used]: (pool) => configsIn(usesOfPool(pool)) },
-        concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key]),
+        concerns: ({ key, before, after }) =>
+          before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key],
       }),
       watching({
         resource: MachineConfig,
@@ -67,16 +86,33 @@ export function collectController(): Controller {
           return [pool];
         },
       }),
-      watching({ resource: kubernetes.Node, keep: slimNode, concerns: () => [], indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) } }),
-      watching({ resource: MachineConfigNode, concerns: () => [], indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) } }),
-      watching({ resource: MachineOSBuild, keep: slimBuild, concerns: () => [], indexes: { [used]: (build) => configsIn(usesOfBuild(build)) } }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: () => [],
+        indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) },
+      }),
+      watching({
+        resource: MachineConfigNode,
+        concerns: () => [],
+        indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) },
+      }),
+      watching({
+        resource: MachineOSBuild,
+        keep: slimBuild,
+        concerns: () => [],
+        indexes: { [used]: (build) => configsIn(usesOfBuild(build)) },
+      }),
     ],
     owns: ["MachineConfig/rendered.metadata.annotations/rolled-out-at", "MachineConfig/rendered.deletion"],
 
     async reconcile(name, context): Promise<Outcome> {
       const { caches, clock } = context;
       const pool = caches.of(MachineConfigPool).get(name);
-      const rendered = caches.of(MachineConfig).byIndex(ofPool, name).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+      const rendered = caches
+        .of(MachineConfig)
+        .byIndex(ofPool, name)
+        .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
       await makeAgain(name, pool, context);
       if (pool !== undefined) await noteRolledOut(pool, context);
       tellProblems(name, pool, context);
@@ -88,11 +124,24 @@ export function collectController(): Controller {
         else if (!unusedSince.has(metadata.name)) unusedSince.set(metadata.name, now);
       }
       const policy = pool === undefined ? undefined : poolPolicy(pool).policy;
-      const verdicts = retainedConfigs({ rendered, policy, usersOf, unusedSince: (config) => unusedSince.get(config), now });
+      const verdicts = retainedConfigs({
+        rendered,
+        policy,
+        usersOf,
+        unusedSince: (config) => unusedSince.get(config),
+        now,
+      });
       const going = verdicts.filter(({ keep }) => !keep);
       await remove(name, pool, going.slice(0, mostAtOnce), verdicts, context);
       if (going.length > mostAtOnce) return settled(breathSeconds);
-      const next = Math.min(...verdicts.flatMap((verdict) => (verdict.keep && verdict.because === "quiet" && verdict.until !== undefined ? [(verdict.until - now) / 1000] : [])), lookAgainSeconds);
+      const next = Math.min(
+        ...verdicts.flatMap((verdict) =>
+          verdict.keep && verdict.because === "quiet" && verdict.until !== undefined
+            ? [(verdict.until - now) / 1000]
+            : [],
+        ),
+        lookAgainSeconds,
+      );
       return rendered.length === 0 ? settled() : settled(Math.max(1, next));
     },
   };
@@ -100,7 +149,9 @@ export function collectController(): Controller {
   /** Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody should know. */
   function tellProblems(name: string, pool: MachineConfigPool | undefined, { events, log }: Context): void {
     const problems = pool === undefined ? [] : poolPolicy(pool).problems;
-    const text = problems.map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`).join("; ");
+    const text = problems
+      .map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)
+      .join("; ");
     if (pool !== undefined && text !== "" && told.get(name) !== text) {
       events.event(pool, { type: "Warning", reason: "PoolAnnotationIgnored", message: text });
       log.warn({ pool: name, problems: text }, "annotations of a pool count as absent");
@@ -109,7 +160,13 @@ export function collectController(): Controller {
     else told.set(name, text);
   }
 
-  async function remove(name: string, pool: MachineConfigPool | undefined, going: readonly Retention[], verdicts: readonly Retention[], { kube, caches, events, log, signal }: Context): Promise<void> {
+  async function remove(
+    name: string,
+    pool: MachineConfigPool | undefined,
+    going: readonly Retention[],
+    verdicts: readonly Retention[],
+    { kube, caches, events, log, signal }: Context,
+  ): Promise<void> {
     const removed: string[] = [];
     for (const verdict of going) {
       const config = caches.of(MachineConfig).get(verdict.name);
@@ -130,11 +187,20 @@ export function collectController(): Controller {
     }
     if (removed.length === 0 || pool === undefined) return;
     const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
-    const shown = removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
-    events.event(pool, { type: "Normal", reason: "RenderedConfigsRemoved", message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back` });
+    const shown =
+      removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
+    events.event(pool, {
+      type: "Normal",
+      reason: "RenderedConfigsRemoved",
+      message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
+    });
   }
 
-  async function makeAgain(name: string, pool: MachineConfigPool | undefined, { kube, caches, events, log, signal }: Context): Promise<void> {
+  async function makeAgain(
+    name: string,
+    pool: MachineConfigPool | undefined,
+    { kube, caches, events, log, signal }: Context,
+  ): Promise<void> {
     for (const [config, object] of gone) {
       if (poolOfRendered(object) !== name) continue;
       const users = configUsers(caches, config);
@@ -146,7 +212,12 @@ export function collectController(): Controller {
           if (!isAlreadyExists(error)) throw error;
         }
         log.warn({ pool: name, config, users }, "rendered config made again");
-        if (pool !== undefined) events.event(pool, { type: "Warning", reason: "RenderedConfigRestored", message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again` });
+        if (pool !== undefined)
+          events.event(pool, {
+            type: "Warning",
+            reason: "RenderedConfigRestored",
+            message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again`,
+          });
       }
       gone.delete(config);
     }
@@ -162,7 +233,17 @@ const wantedOf = (pool: MachineConfigPool) => {
 /** What all machines have is what one can go back to: the config itself remembers it. */
 async function noteRolledOut(pool: MachineConfigPool, { kube, caches, clock, signal }: Context): Promise<void> {
   const config = caches.of(MachineConfig).get(pool.status?.configuration?.name ?? "");
-  if (config === undefined || poolOfRendered(config) !== pool.metadata.name || config.metadata.annotations?.[annotations.rolledOutAt] !== undefined) return;
+  if (
+    config === undefined ||
+    poolOfRendered(config) !== pool.metadata.name ||
+    config.metadata.annotations?.[annotations.rolledOutAt] !== undefined
+  )
+    return;
   const stamp = timestampOf(clock.now());
-  await kube.patch(MachineConfig, { name: config.metadata.name }, { type: "merge", body: { metadata: { annotations: { [annotations.rolledOutAt]: stamp } } } }, { owner: fieldManagers.collect, signal });
+  await kube.patch(
+    MachineConfig,
+    { name: config.metadata.name },
+    { type: "merge", body: { metadata: { annotations: { [annotations.rolledOutAt]: stamp } } } },
+    { owner: fieldManagers.collect, signal },
+  );
 }

@@ -15,17 +15,30 @@ describe("base configurations and rendering", () => {
     scene.start();
     await scene.pass(5000);
     const { items } = await scene.act(() => scene.kube.list(MachineConfig));
-    expect(items.map(({ metadata }) => metadata.name.replace(/[0-9a-f]{32}$/, "…")).toSorted()).toEqual(
-      ["00-master", "00-worker", "01-master-container-runtime", "01-master-kubelet", "01-worker-container-runtime", "01-worker-kubelet", "rendered-master-…", "rendered-worker-…"],
-    );
+    expect(items.map(({ metadata }) => metadata.name.replace(/[0-9a-f]{32}$/, "…")).toSorted()).toEqual([
+      "00-master",
+      "00-worker",
+      "01-master-container-runtime",
+      "01-master-kubelet",
+      "01-worker-container-runtime",
+      "01-worker-kubelet",
+      "rendered-master-…",
+      "rendered-worker-…",
+    ]);
     const config = await scene.act(() => scene.kube.get(ControllerConfig, { name: objects.controllerConfig }));
     expect(config?.status?.observedGeneration).toBe(config?.metadata.generation);
-    expect(conditionOf(config?.status?.conditions as { type: string }[], "TemplateControllerCompleted")).toMatchObject({ status: "True" });
+    expect(conditionOf(config?.status?.conditions as { type: string }[], "TemplateControllerCompleted")).toMatchObject({
+      status: "True",
+    });
     const { pool, target, of } = await scene.poolStatus("worker");
-    expect((pool?.spec.configuration as { source?: { name: string }[] } | undefined)?.source?.map(({ name }) => name)).toEqual(["00-worker", "01-worker-container-runtime", "01-worker-kubelet"]);
+    expect(
+      (pool?.spec.configuration as { source?: { name: string }[] } | undefined)?.source?.map(({ name }) => name),
+    ).toEqual(["00-worker", "01-worker-container-runtime", "01-worker-kubelet"]);
     expect(of("RenderDegraded")?.status).toBe("False");
     expect(of("Updated")?.status).toBe("True");
-    expect(await scene.events("RenderedConfigGenerated")).toContain(`${target} successfully generated (release version: 1.0.0, controller version: base-1)`);
+    expect(await scene.events("RenderedConfigGenerated")).toContain(
+      `${target} successfully generated (release version: 1.0.0, controller version: base-1)`,
+    );
   });
 
   test("a base configuration that somebody deletes comes back", async () => {
@@ -37,14 +50,30 @@ describe("base configurations and rendering", () => {
 
   test("nothing is rendered from a ControllerConfig of another version", async () => {
     const scene = await Scene.make();
-    await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } },
+      ),
+    );
     scene.start();
     await scene.pass(5000);
     const held = await scene.poolStatus("worker");
     expect(held.target).toBe("");
-    expect(held.of("RenderDegraded")).toMatchObject({ status: "False", reason: "ControllerConfigOfOtherVersion", message: "the ControllerConfig is of version 0.9.0, and this controller is 1.0.0" });
+    expect(held.of("RenderDegraded")).toMatchObject({
+      status: "False",
+      reason: "ControllerConfigOfOtherVersion",
+      message: "the ControllerConfig is of version 0.9.0, and this controller is 1.0.0",
+    });
     expect(held.of("Updating")?.message).toContain("rendering waits: the ControllerConfig is of version 0.9.0");
-    await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } },
+      ),
+    );
     await scene.pass(3000);
     expect((await scene.poolStatus("worker")).target).toMatch(/^rendered-worker-/);
   });
@@ -66,14 +95,27 @@ describe("base configurations and rendering", () => {
 
   test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it", async () => {
     const { scene, first } = await settledPool(["w0"]);
-    const stretched = { config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } } };
+    const stretched = {
+      config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } },
+    };
     await scene.act(() => scene.config("99-disk", "worker", {}, stretched));
     await scene.pass(2000);
     const refused = await scene.poolStatus("worker");
     expect(refused.target).toBe(first);
     expect(refused.of("RenderDegraded")).toMatchObject({ status: "True", reason: "RenderRefused" });
-    expect(refused.of("RenderDegraded")?.message).toMatch(/^Failed to render configuration for pool worker: 99-disk: the section disks changes/);
-    await scene.act(() => scene.kube.apply(MachineConfiguration, { metadata: { name: objects.machineConfiguration }, spec: { irreconcilableValidationOverrides: { storage: ["Disks"] } } }, { owner: "people" }));
+    expect(refused.of("RenderDegraded")?.message).toMatch(
+      /^Failed to render configuration for pool worker: 99-disk: the section disks changes/,
+    );
+    await scene.act(() =>
+      scene.kube.apply(
+        MachineConfiguration,
+        {
+          metadata: { name: objects.machineConfiguration },
+          spec: { irreconcilableValidationOverrides: { storage: ["Disks"] } },
+        },
+        { owner: "people" },
+      ),
+    );
     await scene.pass(2000);
     const allowed = await scene.poolStatus("worker");
     expect(allowed.of("RenderDegraded")?.status).toBe("False");
@@ -85,15 +127,33 @@ describe("base configurations and rendering", () => {
     await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
     await scene.pass(2000);
     const { target } = await scene.poolStatus("worker");
-    expect(await scene.events("RenderedConfigChanged")).toEqual([`${target} in place of ${first}: +/etc/b (60-worker)`]);
-    await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } }));
+    expect(await scene.events("RenderedConfigChanged")).toEqual([
+      `${target} in place of ${first}: +/etc/b (60-worker)`,
+    ]);
+    await scene.act(() =>
+      scene.kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } },
+      ),
+    );
     await scene.pass(2000);
     const waits = await scene.poolStatus("worker");
     expect(waits.target).toBe(target);
     expect(waits.of("RenderDegraded")).toMatchObject({ status: "False", reason: "ControllerConfigOfOtherVersion" });
-    await scene.act(() => scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } },
+      ),
+    );
     await scene.pass(2000);
-    expect((await scene.poolStatus("worker")).of("RenderDegraded")).toMatchObject({ status: "False", reason: "AsExpected", message: "" });
+    expect((await scene.poolStatus("worker")).of("RenderDegraded")).toMatchObject({
+      status: "False",
+      reason: "AsExpected",
+      message: "",
+    });
   });
 
   test("a pool whose selector would take every MachineConfig is not rendered, and says so", async () => {
@@ -104,21 +164,36 @@ describe("base configurations and rendering", () => {
     const { target, of } = await scene.poolStatus("all");
     expect(target).toBe("");
     expect(of("RenderDegraded")).toMatchObject({ status: "True", reason: "SelectingAll" });
-    expect(await scene.events("SelectingAll")).toContain("This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.");
+    expect(await scene.events("SelectingAll")).toContain(
+      "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
+    );
   });
 
   test("members that come, change, go or are relabelled render their pools anew; what is not merged does not", async () => {
     const { scene, first } = await settledPool([]);
-    const targets = async () => [(await scene.poolStatus("worker")).target, (await scene.poolStatus("master")).target] as const;
+    const targets = async () =>
+      [(await scene.poolStatus("worker")).target, (await scene.poolStatus("master")).target] as const;
     const [, master] = await targets();
     await scene.act(() => scene.config("60-x", "worker", { "/etc/x": "1" }));
     await scene.pass(1000);
     const [added] = await targets();
     expect(added).not.toBe(first);
-    await scene.act(() => scene.kube.patch(MachineConfig, { name: "60-x" }, { type: "merge", body: { metadata: { labels: { "a.label": "of-somebody" } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineConfig,
+        { name: "60-x" },
+        { type: "merge", body: { metadata: { labels: { "a.label": "of-somebody" } } } },
+      ),
+    );
     await scene.pass(1000);
     expect(await targets()).toEqual([added, master]);
-    await scene.act(() => scene.kube.patch(MachineConfig, { name: "60-x" }, { type: "merge", body: { metadata: { labels: { [labels.role]: "master" } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineConfig,
+        { name: "60-x" },
+        { type: "merge", body: { metadata: { labels: { [labels.role]: "master" } } } },
+      ),
+    );
     await scene.pass(1000);
     const [worker, moved] = await targets();
     expect(worker).toBe(first);
@@ -146,7 +221,10 @@ describe("roll-out", () => {
 
   test("machines get the target one after the other, and the pool tells the story", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
-    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({ status: "True", message: `All nodes are updated with MachineConfig ${first}` });
+    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({
+      status: "True",
+      message: `All nodes are updated with MachineConfig ${first}`,
+    });
     await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
     await scene.pass(2000);
     const { target, of } = await scene.poolStatus("worker");
@@ -154,7 +232,9 @@ describe("roll-out", () => {
     expect(await scene.desired("worker")).toEqual({ w0: target, w1: first });
     expect(of("Updating")).toMatchObject({ status: "True", reason: "MaxUnavailableReached" });
     expect(of("Updating")?.message).toContain("waiting: w1 (BudgetUsed: 1 of 1 allowed unavailable: w0 updating)");
-    expect((await scene.node_("w1")).spec?.taints).toEqual([{ key: taints.updateInProgress, effect: "PreferNoSchedule" }]);
+    expect((await scene.node_("w1")).spec?.taints).toEqual([
+      { key: taints.updateInProgress, effect: "PreferNoSchedule" },
+    ]);
     await scene.act(() => scene.finish("w0"));
     await scene.pass(2000);
     expect(await scene.desired("worker")).toEqual({ w0: target, w1: target });
@@ -162,11 +242,23 @@ describe("roll-out", () => {
     await scene.pass(2000);
     const done = await scene.poolStatus("worker");
     expect(done.of("Updated")?.status).toBe("True");
-    expect(done.pool?.status).toMatchObject({ configuration: { name: target }, machineCount: 2, updatedMachineCount: 2, readyMachineCount: 2, unavailableMachineCount: 0, degradedMachineCount: 0, observedGeneration: done.pool?.metadata.generation });
+    expect(done.pool?.status).toMatchObject({
+      configuration: { name: target },
+      machineCount: 2,
+      updatedMachineCount: 2,
+      readyMachineCount: 2,
+      unavailableMachineCount: 0,
+      degradedMachineCount: 0,
+      observedGeneration: done.pool?.metadata.generation,
+    });
     expect((await scene.node_("w1")).spec?.taints ?? []).toEqual([]);
     expect(await scene.events("Completed")).toContain(`Pool worker has completed update to MachineConfig ${target}`);
     const described = await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" }));
-    expect(described?.spec).toEqual({ node: { name: "w0" }, pool: { name: "worker" }, configVersion: { desired: target } });
+    expect(described?.spec).toEqual({
+      node: { name: "w0" },
+      pool: { name: "worker" },
+      configVersion: { desired: target },
+    });
     expect(described?.metadata.ownerReferences?.[0]).toMatchObject({ kind: "Node", name: "w0" });
   });
 
@@ -206,14 +298,18 @@ describe("roll-out", () => {
 
   test("a paused pool renders and gives nobody anything", async () => {
     const { scene, first } = await settledPool(["w0"]);
-    await scene.act(() => scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }));
+    await scene.act(() =>
+      scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
+    );
     await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
     await scene.pass(3000);
     const { target, of } = await scene.poolStatus("worker");
     expect(target).not.toBe(first);
     expect(await scene.desired("worker")).toEqual({ w0: first });
     expect(of("Updating")).toMatchObject({ status: "False", reason: "Paused" });
-    await scene.act(() => scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } }));
+    await scene.act(() =>
+      scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } }),
+    );
     await scene.pass(2000);
     expect(await scene.desired("worker")).toEqual({ w0: target });
   });
@@ -239,7 +335,27 @@ describe("roll-out", () => {
       return handler(request, signal);
     };
     for (let beat = 0; beat < 5; beat += 1) {
-      await scene.act(() => scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True", lastHeartbeatTime: new Date(scene.kernel.clock.now()).toISOString() }] } } }, { subresource: "status" }));
+      await scene.act(() =>
+        scene.kube.patch(
+          kubernetes.Node,
+          { name: "w0" },
+          {
+            type: "merge",
+            body: {
+              status: {
+                conditions: [
+                  {
+                    type: "Ready",
+                    status: "True",
+                    lastHeartbeatTime: new Date(scene.kernel.clock.now()).toISOString(),
+                  },
+                ],
+              },
+            },
+          },
+          { subresource: "status" },
+        ),
+      );
       await scene.pass(10_000);
     }
     expect(writes).toBe(0);

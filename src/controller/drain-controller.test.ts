@@ -21,25 +21,68 @@ async function run(scene: Scene, ...pods: readonly Pod[]): Promise<void> {
   await scene.act(async () => {
     for (const each of pods) {
       await scene.kube.create(kubernetes.Pod, each);
-      await scene.kube.patch(kubernetes.Pod, { name: each.metadata.name, namespace: "default" }, { type: "merge", body: running }, { subresource: "status" });
+      await scene.kube.patch(
+        kubernetes.Pod,
+        { name: each.metadata.name, namespace: "default" },
+        { type: "merge", body: running },
+        { subresource: "status" },
+      );
     }
   });
 }
 
 /** A budget that allows `allowed` disruptions now; its controller does not run here. */
-function keep(scene: Scene, app: string, { spec = { minAvailable: 2 } as object, expectedPods = 3, allowed = 0 } = {}): Promise<void> {
+function keep(
+  scene: Scene,
+  app: string,
+  { spec = { minAvailable: 2 } as object, expectedPods = 3, allowed = 0 } = {},
+): Promise<void> {
   return scene.act(async () => {
-    await scene.kube.create(kubernetes.PodDisruptionBudget, { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: `keep-${app}`, namespace: "default" }, spec: { selector: { matchLabels: { app } }, ...spec } });
-    await scene.kube.patch(kubernetes.PodDisruptionBudget, { name: `keep-${app}`, namespace: "default" }, { type: "merge", body: { status: { observedGeneration: 1, currentHealthy: 2, desiredHealthy: 2, expectedPods, disruptionsAllowed: allowed } } }, { subresource: "status" });
+    await scene.kube.create(kubernetes.PodDisruptionBudget, {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata: { name: `keep-${app}`, namespace: "default" },
+      spec: { selector: { matchLabels: { app } }, ...spec },
+    });
+    await scene.kube.patch(
+      kubernetes.PodDisruptionBudget,
+      { name: `keep-${app}`, namespace: "default" },
+      {
+        type: "merge",
+        body: {
+          status: {
+            observedGeneration: 1,
+            currentHealthy: 2,
+            desiredHealthy: 2,
+            expectedPods,
+            disruptionsAllowed: allowed,
+          },
+        },
+      },
+      { subresource: "status" },
+    );
   });
 }
 
-const ask = (scene: Scene, value: string, node = "w0") => scene.act(() => scene.annotate(node, { [annotations.desiredDrain]: value }));
+const ask = (scene: Scene, value: string, node = "w0") =>
+  scene.act(() => scene.annotate(node, { [annotations.desiredDrain]: value }));
 const has = async (scene: Scene, key: string, node = "w0") => (await scene.node_(node)).metadata.annotations?.[key];
 const applied = (scene: Scene, node = "w0") => has(scene, annotations.lastAppliedDrain, node);
-const drained = async (scene: Scene, node = "w0") => conditionOf((await scene.act(() => scene.kube.get(MachineConfigNode, { name: node })))?.status?.conditions, machineConfigNodeConditions.drained);
-const exists = async (scene: Scene, name: string) => (await scene.act(() => scene.kube.get(kubernetes.Pod, { name, namespace: "default" }))) !== undefined;
-const policy = (scene: Scene, said: Readonly<Record<string, string>>) => scene.act(() => scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: said } } }));
+const drained = async (scene: Scene, node = "w0") =>
+  conditionOf(
+    (await scene.act(() => scene.kube.get(MachineConfigNode, { name: node })))?.status?.conditions,
+    machineConfigNodeConditions.drained,
+  );
+const exists = async (scene: Scene, name: string) =>
+  (await scene.act(() => scene.kube.get(kubernetes.Pod, { name, namespace: "default" }))) !== undefined;
+const policy = (scene: Scene, said: Readonly<Record<string, string>>) =>
+  scene.act(() =>
+    scene.kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { metadata: { annotations: said } } },
+    ),
+  );
 
 async function withPod(): Promise<Scene> {
   const { scene } = await settledPool(["w0"]);
@@ -67,7 +110,9 @@ describe("drain", () => {
     const node = await scene.node_("w0");
     expect(node.spec?.unschedulable).toBe(true);
     expect(node.metadata.annotations?.[annotations.cordonedFor]).toBe("drain-x");
-    expect(await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-1", namespace: "default" }))).toBeUndefined();
+    expect(
+      await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-1", namespace: "default" })),
+    ).toBeUndefined();
     expect(await applied(scene)).toBe("drain-x");
     expect(await drained(scene)).toMatchObject({ status: "True" });
     await ask(scene, "uncordon-x");
@@ -84,9 +129,16 @@ describe("drain", () => {
     await ask(scene, "drain-x");
     await scene.pass(30_000);
     expect(await applied(scene)).toBeUndefined();
-    expect(await drained(scene)).toMatchObject({ status: "Unknown", reason: "PodsBlocked", message: "0 of 1 pods have left; blocked: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed)" });
+    expect(await drained(scene)).toMatchObject({
+      status: "Unknown",
+      reason: "PodsBlocked",
+      message:
+        "0 of 1 pods have left; blocked: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed)",
+    });
     expect((await scene.events("DrainBlocked")).length).toBe(1);
-    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.act(() =>
+      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    );
     await scene.pass(1000);
     expect(await applied(scene)).toBe("drain-x");
   });
@@ -106,8 +158,18 @@ describe("drain", () => {
   test("before the first cordon it is asked which pods would go, and told what will hold the drain", async () => {
     const scene = await withPod();
     await keep(scene, "web", { spec: { maxUnavailable: 0 } });
-    await run(scene, pod("alone", "w0", "other", { metadata: { ownerReferences: [] } }), pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
-    const heard = overhear(scene, ({ method, target, body }) => (method === "POST" && target.includes("/eviction") ? `evict${target.includes("dryRun=All") ? " dry" : ""}` : method === "PATCH" && target.includes("/nodes/w0") && String(body).includes("unschedulable") ? "cordon" : undefined));
+    await run(
+      scene,
+      pod("alone", "w0", "other", { metadata: { ownerReferences: [] } }),
+      pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }),
+    );
+    const heard = overhear(scene, ({ method, target, body }) =>
+      method === "POST" && target.includes("/eviction")
+        ? `evict${target.includes("dryRun=All") ? " dry" : ""}`
+        : method === "PATCH" && target.includes("/nodes/w0") && String(body).includes("unschedulable")
+          ? "cordon"
+          : undefined,
+    );
     await ask(scene, "drain-x");
     await scene.pass(3000);
     expect(heard.slice(0, 5)).toEqual(["evict dry", "evict dry", "evict dry", "cordon", "evict"]);
@@ -133,8 +195,16 @@ describe("drain", () => {
     await scene.pass(30_000);
     expect((await drained(scene))?.message).toBe("1 of 2 pods have left; leaving: default/held");
     await scene.pass(60_000);
-    expect((await drained(scene))?.message).toMatch(/leaving: default\/held \(stuck since .*: held by its finalizers example\.com\/wait\)/);
-    await scene.act(() => scene.kube.patch(kubernetes.Pod, { name: "held", namespace: "default" }, { type: "merge", body: { metadata: { finalizers: null } } }));
+    expect((await drained(scene))?.message).toMatch(
+      /leaving: default\/held \(stuck since .*: held by its finalizers example\.com\/wait\)/,
+    );
+    await scene.act(() =>
+      scene.kube.patch(
+        kubernetes.Pod,
+        { name: "held", namespace: "default" },
+        { type: "merge", body: { metadata: { finalizers: null } } },
+      ),
+    );
     await scene.pass(1000);
     expect(await applied(scene)).toBe("drain-x");
   });
@@ -164,7 +234,9 @@ describe("drain", () => {
     expect(await drained(scene)).toMatchObject({ reason: "DrainDeadlineExceeded" });
     expect((await scene.events("DrainBlocked")).length).toBe(1);
     // A third one in the middle of what comes then tells nothing twice.
-    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.act(() =>
+      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    );
     await scene.pass(1000);
     expect(await applied(scene)).toBe("drain-x");
   });
@@ -178,12 +250,21 @@ describe("drain", () => {
     const node = await scene.node_("w0");
     expect(node.spec?.unschedulable).toBeUndefined();
     expect(node.metadata.annotations).not.toHaveProperty([annotations.cordonedFor]);
-    expect(drainSkipped(node)).toMatchObject({ request: "drain-x", why: expect.stringContaining("default/keep-web") as string });
+    expect(drainSkipped(node)).toMatchObject({
+      request: "drain-x",
+      why: expect.stringContaining("default/keep-web") as string,
+    });
     expect(await applied(scene)).toBeUndefined();
-    expect(await drained(scene)).toMatchObject({ status: "False", reason: "DrainSkipped", message: expect.stringContaining("the node serves again and is tried again after") as string });
+    expect(await drained(scene)).toMatchObject({
+      status: "False",
+      reason: "DrainSkipped",
+      message: expect.stringContaining("the node serves again and is tried again after") as string,
+    });
     expect((await scene.events("DrainSkipped")).length).toBe(1);
     // The same request rests, until the node gets its target anew; another one is served at once.
-    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.act(() =>
+      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    );
     await scene.pass(60_000);
     expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
     await ask(scene, "drain-y");
@@ -213,7 +294,9 @@ describe("drain", () => {
     await scene.pass(60_000);
     expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
     // Five minutes after it was skipped it is its turn again, and nothing blocks it any more.
-    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.act(() =>
+      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    );
     await scene.pass(240_000);
     expect(await applied(scene)).toBe(`drain-${target}`);
     expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
@@ -223,13 +306,27 @@ describe("drain", () => {
   test("a cordon that fails is tried again, and nothing is evicted before it stands", async () => {
     const scene = await withPod();
     let refused = 0;
-    const heard = overhear(scene, ({ method, target }) => (method === "POST" && target.includes("/eviction") && !target.includes("dryRun") ? "evict" : undefined));
+    const heard = overhear(scene, ({ method, target }) =>
+      method === "POST" && target.includes("/eviction") && !target.includes("dryRun") ? "evict" : undefined,
+    );
     const { intercept } = scene;
     scene.intercept = (handler) => (request, signal) => {
-      if (request.method !== "PATCH" || !String(request.body).includes("unschedulable") || refused >= 3) return intercept(handler)(request, signal);
+      if (request.method !== "PATCH" || !String(request.body).includes("unschedulable") || refused >= 3)
+        return intercept(handler)(request, signal);
       refused += 1;
       expect(heard).toEqual([]);
-      return Promise.resolve({ status: 500, headers: { "content-type": "application/json" }, body: JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", code: 500, reason: "InternalError", message: "not now" }) });
+      return Promise.resolve({
+        status: 500,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          kind: "Status",
+          apiVersion: "v1",
+          status: "Failure",
+          code: 500,
+          reason: "InternalError",
+          message: "not now",
+        }),
+      });
     };
     await ask(scene, "drain-x");
     await scene.pass(10_000);
@@ -261,15 +358,33 @@ describe("drain", () => {
     const scene = await withPod();
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "force: pdb" });
     await keep(scene, "web");
-    await run(scene, pod("web-data", "w0", "web", { spec: { volumes: [{ name: "d", emptyDir: {} }] } }), pod("web-alone", "w0", "web", { metadata: { ownerReferences: [] } }));
+    await run(
+      scene,
+      pod("web-data", "w0", "web", { spec: { volumes: [{ name: "d", emptyDir: {} }] } }),
+      pod("web-alone", "w0", "web", { metadata: { ownerReferences: [] } }),
+    );
     await ask(scene, "drain-x");
     await scene.pass(50_000);
-    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([true, true, true]);
+    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([
+      true,
+      true,
+      true,
+    ]);
     expect(await scene.events("DrainForced")).toEqual([]);
     await scene.pass(20_000);
-    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([false, true, true]);
-    expect(await scene.events("DrainForced")).toEqual([expect.stringMatching(/^pod default\/web-1 by PodDisruptionBudget default\/keep-web \(.*\) is deleted: its node has drained for 6\d s, and the policy of pool worker says so$/)]);
-    expect((await drained(scene))?.message).toContain("2 not forced, because of what the pool's policy does not name: emptyDir, unmanaged");
+    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect(await scene.events("DrainForced")).toEqual([
+      expect.stringMatching(
+        /^pod default\/web-1 by PodDisruptionBudget default\/keep-web \(.*\) is deleted: its node has drained for 6\d s, and the policy of pool worker says so$/,
+      ),
+    ]);
+    expect((await drained(scene))?.message).toContain(
+      "2 not forced, because of what the pool's policy does not name: emptyDir, unmanaged",
+    );
     expect(await applied(scene)).toBeUndefined();
     await policy(scene, { [annotations.drainAfterDeadline]: "force: pdb, emptyDir, unmanaged" });
     await scene.pass(2000);
@@ -281,11 +396,16 @@ describe("drain", () => {
     const { scene } = await settledPool(names);
     const { intercept } = scene;
     scene.intercept = (handler) => async (request, signal) => {
-      if (request.target.includes("/pods/slow-") && request.target.includes("/eviction")) await scene.kernel.clock.sleep(25_000, signal);
+      if (request.target.includes("/pods/slow-") && request.target.includes("/eviction"))
+        await scene.kernel.clock.sleep(25_000, signal);
       return intercept(handler)(request, signal);
     };
     await keep(scene, "web");
-    for (const [index, name] of names.entries()) await run(scene, index < 30 ? pod(`slow-${index}`, name, "slow") : pod(`web-${index}`, name, index < 49 ? "web" : "free"));
+    for (const [index, name] of names.entries())
+      await run(
+        scene,
+        index < 30 ? pod(`slow-${index}`, name, "slow") : pod(`web-${index}`, name, index < 49 ? "web" : "free"),
+      );
     for (const name of names.slice(0, 49)) await ask(scene, "drain-x", name);
     await scene.pass(2000);
     await ask(scene, "drain-x", "w49");
@@ -299,15 +419,27 @@ describe("drain", () => {
     const { scene } = await settledPool(["w0", "w1"]);
     await run(scene, pod("web-1", "w0", "web"), pod("other", "w1", "web"));
     // By label the node controller knows the few pods of etcd and of our own.
-    const heard = overhear(scene, ({ method, target }) => (method === "GET" && /\/(pods|poddisruptionbudgets)\?/.test(target) && !target.includes("labelSelector=") ? `${target.includes("watch=true") ? "watch" : "list"} ${target.includes("/pods?") ? "pods" : "budgets"}${target.includes("fieldSelector=spec.nodeName%3Dw0") ? " of w0" : target.includes("/namespaces/default/") ? " of default" : ""}` : undefined));
+    const heard = overhear(scene, ({ method, target }) =>
+      method === "GET" && /\/(pods|poddisruptionbudgets)\?/.test(target) && !target.includes("labelSelector=")
+        ? `${target.includes("watch=true") ? "watch" : "list"} ${target.includes("/pods?") ? "pods" : "budgets"}${target.includes("fieldSelector=spec.nodeName%3Dw0") ? " of w0" : target.includes("/namespaces/default/") ? " of default" : ""}`
+        : undefined,
+    );
     await scene.pass(60_000);
     expect(heard).toEqual([]);
     await keep(scene, "web");
     await ask(scene, "drain-x");
     await scene.pass(20_000);
-    expect([...new Set(heard)].sort()).toEqual(["list budgets", "list budgets of default", "list pods of w0", "watch budgets", "watch pods of w0"]);
+    expect([...new Set(heard)].sort()).toEqual([
+      "list budgets",
+      "list budgets of default",
+      "list pods of w0",
+      "watch budgets",
+      "watch pods of w0",
+    ]);
     heard.length = 0;
-    await scene.act(() => scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }));
+    await scene.act(() =>
+      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    );
     await scene.pass(2000);
     expect(await applied(scene)).toBe("drain-x");
     heard.length = 0;
@@ -318,7 +450,9 @@ describe("drain", () => {
 
   test("a cordon of an administrator stays when ours is not needed", async () => {
     const scene = await withPod();
-    await scene.act(() => scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }));
+    await scene.act(() =>
+      scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }),
+    );
     await ask(scene, "drain-x");
     await scene.pass(2000);
     expect(await applied(scene)).toBe("drain-x");
@@ -333,12 +467,18 @@ describe("drain", () => {
     await ask(scene, "drain-x");
     await scene.pass(2000);
     await scene.act(async () => {
-      await scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: null } } });
+      await scene.kube.patch(
+        kubernetes.Node,
+        { name: "w0" },
+        { type: "merge", body: { spec: { unschedulable: null } } },
+      );
       await scene.kube.create(kubernetes.Pod, pod("web-2", "w0", "web"));
     });
     await scene.pass(3000);
     expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
-    expect(await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-2", namespace: "default" }))).toBeUndefined();
+    expect(
+      await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-2", namespace: "default" })),
+    ).toBeUndefined();
     expect(await applied(scene)).toBe("drain-x");
   });
 });
@@ -351,9 +491,18 @@ test("a pod that builds an OS image is let finish, ten minutes at most; everythi
   await ask(scene, "drain-x");
   await scene.pass(60_000);
   expect([await exists(scene, "web-1"), await exists(scene, "build-1")]).toEqual([false, true]);
-  expect((await drained(scene))?.message).toContain("pod default/build-1 (it builds an OS image, which is waited for, ten minutes at most)");
+  expect((await drained(scene))?.message).toContain(
+    "pod default/build-1 (it builds an OS image, which is waited for, ten minutes at most)",
+  );
   expect(await applied(scene)).toBeUndefined();
-  await scene.act(() => scene.kube.patch(kubernetes.Pod, { name: "build-1", namespace: "default" }, { type: "merge", body: { status: { phase: "Succeeded" } } }, { subresource: "status" }));
+  await scene.act(() =>
+    scene.kube.patch(
+      kubernetes.Pod,
+      { name: "build-1", namespace: "default" },
+      { type: "merge", body: { status: { phase: "Succeeded" } } },
+      { subresource: "status" },
+    ),
+  );
   await scene.pass(90_000);
   expect(await applied(scene)).toBe("drain-x");
 

@@ -3,7 +3,24 @@ import { MachineConfigNode } from "../api/machine-config-node.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
 import { conditionOf, timestampOf } from "../api/object.ts";
-import { type BlockedPod, type DrainPlan, describeBlocked, describeDrain, describeForecast, drainBegan, drainReasons, drainStep, heldForBuild, judgeDrain, planDrain, skippedUntil, slimBudget, slimPod, waitsForBuilds, whyStuck } from "../core/plan-drain.ts";
+import {
+  type BlockedPod,
+  type DrainPlan,
+  describeBlocked,
+  describeDrain,
+  describeForecast,
+  drainBegan,
+  drainReasons,
+  drainStep,
+  heldForBuild,
+  judgeDrain,
+  planDrain,
+  skippedUntil,
+  slimBudget,
+  slimPod,
+  waitsForBuilds,
+  whyStuck,
+} from "../core/plan-drain.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { poolPolicy } from "../core/pool-policy.ts";
 import { slimNode } from "../core/slim.ts";
@@ -48,9 +65,20 @@ export function drainController(): Controller {
   return {
     name: "drain",
     watches: [
-      watching({ resource: kubernetes.Node, keep: slimNode, concerns: ({ key, before, after }) => (before !== undefined && after !== undefined && requestOf(before) === requestOf(after) ? [] : [key]) }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: ({ key, before, after }) =>
+          before !== undefined && after !== undefined && requestOf(before) === requestOf(after) ? [] : [key],
+      }),
       watching({ resource: MachineConfigNode, concerns: () => [] }),
-      watching({ resource: MachineConfigPool, concerns: ({ before, after }, caches) => (before === undefined || after === undefined || policyOf(before) === policyOf(after) ? [] : drainingNodes(caches, after)) }),
+      watching({
+        resource: MachineConfigPool,
+        concerns: ({ before, after }, caches) =>
+          before === undefined || after === undefined || policyOf(before) === policyOf(after)
+            ? []
+            : drainingNodes(caches, after),
+      }),
     ],
     owns: ["Node.spec.unschedulable", "Node.metadata.annotations/drain", "MachineConfigNode.status/drain"],
     workers: Number.POSITIVE_INFINITY,
@@ -59,8 +87,20 @@ export function drainController(): Controller {
       const blocked = new Set<string>();
       const ports = { kube, clock, random, log, signal };
       lookouts = {
-        pods: new WatchesOnDemand({ ...ports, resource: kubernetes.Pod, keep: slimPod, most: mostWatchedNodes, onChange: add }),
-        budgets: new WatchesOnDemand({ ...ports, resource: kubernetes.PodDisruptionBudget, keep: slimBudget, most: 1, onChange: () => blocked.forEach((node) => add(node)) }),
+        pods: new WatchesOnDemand({
+          ...ports,
+          resource: kubernetes.Pod,
+          keep: slimPod,
+          most: mostWatchedNodes,
+          onChange: add,
+        }),
+        budgets: new WatchesOnDemand({
+          ...ports,
+          resource: kubernetes.PodDisruptionBudget,
+          keep: slimBudget,
+          most: 1,
+          onChange: () => blocked.forEach((node) => add(node)),
+        }),
         blocked,
         told: new Map(),
       };
@@ -69,7 +109,10 @@ export function drainController(): Controller {
     async reconcile(name, context): Promise<Outcome> {
       if (lookouts === undefined) throw new Error("bug: the drain controller was not started");
       const node = context.caches.of(kubernetes.Node).get(name);
-      const step = node === undefined || node.metadata.deletionTimestamp !== undefined ? ({ do: "nothing" } as const) : drainStep(node);
+      const step =
+        node === undefined || node.metadata.deletionTimestamp !== undefined
+          ? ({ do: "nothing" } as const)
+          : drainStep(node);
       if (step.do !== "evict") rest(name, lookouts);
       if (node === undefined) return settled();
       switch (step.do) {
@@ -90,7 +133,15 @@ export function drainController(): Controller {
   };
 }
 
-const requestOf = ({ metadata, spec }: Node) => JSON.stringify([metadata.uid, metadata.annotations?.[annotations.desiredDrain], metadata.annotations?.[annotations.lastAppliedDrain], metadata.annotations?.[annotations.cordonedFor], metadata.annotations?.[annotations.drainSkipped], spec?.unschedulable === true]);
+const requestOf = ({ metadata, spec }: Node) =>
+  JSON.stringify([
+    metadata.uid,
+    metadata.annotations?.[annotations.desiredDrain],
+    metadata.annotations?.[annotations.lastAppliedDrain],
+    metadata.annotations?.[annotations.cordonedFor],
+    metadata.annotations?.[annotations.drainSkipped],
+    spec?.unschedulable === true,
+  ]);
 const policyOf = (pool: MachineConfigPool) => JSON.stringify(poolPolicy(pool).policy.drain);
 const drainingNodes = (caches: Caches, pool: MachineConfigPool) =>
   caches
@@ -124,12 +175,18 @@ async function each<T, R>(items: readonly T[], work: (item: T) => Promise<R>): P
   return results;
 }
 
-const podsOn = async (name: string, { kube, signal }: Context): Promise<readonly Pod[]> => (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal })).items;
+const podsOn = async (name: string, { kube, signal }: Context): Promise<readonly Pod[]> =>
+  (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal })).items;
 
 /** The budgets of the namespaces of some pods, as the server has them now. */
-async function budgetsFor(blocked: readonly BlockedPod[], { kube, signal }: Context): Promise<readonly PodDisruptionBudget[]> {
+async function budgetsFor(
+  blocked: readonly BlockedPod[],
+  { kube, signal }: Context,
+): Promise<readonly PodDisruptionBudget[]> {
   const namespaces = [...new Set(blocked.flatMap(({ pod }) => pod.metadata.namespace ?? []))].sort();
-  return (await each(namespaces, (namespace) => kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal }))).flatMap(({ items }) => items);
+  return (
+    await each(namespaces, (namespace) => kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal }))
+  ).flatMap(({ items }) => items);
 }
 
 interface Forecast {
@@ -143,7 +200,9 @@ async function foresee(name: string, context: Context): Promise<Forecast | undef
   const { log, signal } = context;
   try {
     const plan = planDrain(await podsOn(name, context));
-    const blocked = (await each(plan.evict, (pod) => evict(pod, context, true))).flatMap((result) => (result.verdict === "blocked" ? [result] : []));
+    const blocked = (await each(plan.evict, (pod) => evict(pod, context, true))).flatMap((result) =>
+      result.verdict === "blocked" ? [result] : [],
+    );
     return { plan, blocked, said: describeForecast(plan, blocked, await budgetsFor(blocked, context)) };
   } catch (error) {
     if (signal.aborted) throw error;
@@ -159,7 +218,11 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   const forecast = await foresee(name, context);
   if (forecast?.said !== undefined) {
     log.info({ node: name, forecast: forecast.said }, "drain foreseen");
-    events.event(node, { type: forecast.blocked.length > 0 ? "Warning" : "Normal", reason: "DrainForecast", message: `Before ${name} is drained, ${forecast.said}` });
+    events.event(node, {
+      type: forecast.blocked.length > 0 ? "Warning" : "Normal",
+      reason: "DrainForecast",
+      message: `Before ${name} is drained, ${forecast.said}`,
+    });
   }
   let anew = false;
   const written = await updateObject(
@@ -174,28 +237,68 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       // A drain that somebody put back into service in its middle is the same drain still; one that was done begins anew.
       const began = anew ? undefined : drainBegan(object);
       // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for this one's.
-      return { metadata: { name, annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: removed, [annotations.drainBegan]: beganNote(step.request, began?.at ?? timestampOf(clock.now()), forecast?.plan), [annotations.drainSkipped]: removed } }, spec: { unschedulable: true } };
+      return {
+        metadata: {
+          name,
+          annotations: {
+            [annotations.cordonedFor]: step.request,
+            [annotations.lastAppliedDrain]: removed,
+            [annotations.drainBegan]: beganNote(step.request, began?.at ?? timestampOf(clock.now()), forecast?.plan),
+            [annotations.drainSkipped]: removed,
+          },
+        },
+        spec: { unschedulable: true },
+      };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (written === undefined || drainStep(written).do !== "evict") return undefined;
   log.info({ node: name, request: written.metadata.annotations?.[annotations.desiredDrain], anew }, "node cordoned");
-  events.event(node, { type: "Normal", reason: "Cordon", message: anew ? `Cordoned ${name} again: it had been put back into service while its drain was still needed` : `Cordoned ${name} to apply update` });
+  events.event(node, {
+    type: "Normal",
+    reason: "Cordon",
+    message: anew
+      ? `Cordoned ${name} again: it had been put back into service while its drain was still needed`
+      : `Cordoned ${name} to apply update`,
+  });
   const here = updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? "");
-  scribe.line({ book: `node/${name}`, ...here, path: "Executed/Cordoned", mark: "end", level: "boundary", reason: anew ? "CordonedAgain" : "Cordoned", message: `${name} takes no new pods` });
+  scribe.line({
+    book: `node/${name}`,
+    ...here,
+    path: "Executed/Cordoned",
+    mark: "end",
+    level: "boundary",
+    reason: anew ? "CordonedAgain" : "Cordoned",
+    message: `${name} takes no new pods`,
+  });
   tellBeginning(written, forecast?.plan, forecast?.said, context);
   return written;
 }
 
-const beganNote = (request: string, at: string, plan: DrainPlan | undefined) => JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
+const beganNote = (request: string, at: string, plan: DrainPlan | undefined) =>
+  JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
 
 /** What a story line of this request is part of. */
 const updateOf = (request: string) => ({ chapter: "Update", run: request.replace(/^(drain|uncordon)-/, "") }) as const;
 
-function tellBeginning(node: Node, plan: DrainPlan | undefined, foreseen: string | undefined, { scribe }: Context): void {
+function tellBeginning(
+  node: Node,
+  plan: DrainPlan | undefined,
+  foreseen: string | undefined,
+  { scribe }: Context,
+): void {
   const pods = plan === undefined ? undefined : plan.evict.length + plan.leaving.length;
   const message = `${pods === undefined ? "pods have" : pods === 1 ? "1 pod has" : `${pods} pods have`} to leave${foreseen === undefined ? "" : `; foreseen: ${foreseen}`}`;
-  scribe.line({ book: `node/${node.metadata.name}`, ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""), path: "Executed/Drained", mark: "begin", level: "boundary", reason: "Draining", message, ...(pods === undefined ? {} : { data: { pods } }) });
+  scribe.line({
+    book: `node/${node.metadata.name}`,
+    ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
+    path: "Executed/Drained",
+    mark: "begin",
+    level: "boundary",
+    reason: "Draining",
+    message,
+    ...(pods === undefined ? {} : { data: { pods } }),
+  });
 }
 
 /** Notes when the drain of a node began that somebody else had cordoned. */
@@ -210,12 +313,28 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
       const step = drainStep(object);
       isNew = step.do === "evict" && drainBegan(object) === undefined;
       if (!isNew || step.do !== "evict") return undefined;
-      return { metadata: { name: node.metadata.name, annotations: { [annotations.drainBegan]: beganNote(step.request, timestampOf(clock.now()), plan), [annotations.drainSkipped]: null as unknown as string } } };
+      return {
+        metadata: {
+          name: node.metadata.name,
+          annotations: {
+            [annotations.drainBegan]: beganNote(step.request, timestampOf(clock.now()), plan),
+            [annotations.drainSkipped]: null as unknown as string,
+          },
+        },
+      };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (isNew && written !== undefined) {
-    scribe.line({ book: `node/${node.metadata.name}`, ...updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? ""), path: "Executed/Cordoned", mark: "end", level: "boundary", reason: "Cordoned", message: "somebody else had cordoned it already" });
+    scribe.line({
+      book: `node/${node.metadata.name}`,
+      ...updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? ""),
+      path: "Executed/Cordoned",
+      mark: "end",
+      level: "boundary",
+      reason: "Cordoned",
+      message: "somebody else had cordoned it already",
+    });
     tellBeginning(written, plan, undefined, context);
   }
   return written;
@@ -237,7 +356,10 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
     results = await each(last.evict, (pod) => evict(pod, context));
     leaving = [...last.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
   }
-  let blocked: readonly BlockedPod[] = [...plan.building.map(heldForBuild), ...results.flatMap((result) => (result.verdict === "blocked" ? [result] : []))];
+  let blocked: readonly BlockedPod[] = [
+    ...plan.building.map(heldForBuild),
+    ...results.flatMap((result) => (result.verdict === "blocked" ? [result] : [])),
+  ];
   if (blocked.length === 0 && leaving.length === 0) return confirm(node, request, context, lookouts);
 
   lookouts.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
@@ -255,23 +377,51 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
   const verdict = judgeDrain(drain, seconds, blocked, budgets);
   let unforced = "";
   if (verdict.do === "force") {
-    for (const each of verdict.pods) await force(node, each, { pool: pool?.metadata.name ?? "", seconds, what: describeBlocked(each, budgets) }, context);
+    for (const each of verdict.pods)
+      await force(
+        node,
+        each,
+        { pool: pool?.metadata.name ?? "", seconds, what: describeBlocked(each, budgets) },
+        context,
+      );
     blocked = verdict.kept;
     leaving = [...leaving, ...verdict.pods.map(({ pod }) => pod)];
-    unforced = verdict.kept.length === 0 ? "" : `; ${verdict.kept.length} not forced, because of what the pool's policy does not name: ${[...new Set(verdict.kept.flatMap(({ unnamed }) => unnamed))].sort().join(", ")}`;
+    unforced =
+      verdict.kept.length === 0
+        ? ""
+        : `; ${verdict.kept.length} not forced, because of what the pool's policy does not name: ${[...new Set(verdict.kept.flatMap(({ unnamed }) => unnamed))].sort().join(", ")}`;
   }
   const message = `${describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() })}${unforced}`;
-  if (verdict.do === "skip") return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, lookouts);
+  if (verdict.do === "skip")
+    return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, lookouts);
 
   const late = verdict.do === "force" || verdict.late;
   const reason = late ? reasons.late : blocked.length > 0 ? reasons.blocked : reasons.progress;
   const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
   if (reason !== reasons.progress && (before?.status !== "Unknown" || before.reason !== reason)) {
     const goesOn = verdict.do === "force" ? "it overrides what the pool's policy names" : "it goes on without force";
-    events.event(node, { type: "Warning", reason: late ? reasons.late : "DrainBlocked", message: late ? `The drain of ${name} takes longer than the ${drain.deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}` : `The drain of ${name} waits: ${message}` });
-    scribe.line({ book: `node/${name}`, ...updateOf(request), path: "Executed/Drained", mark: "note", level: "boundary", reason: late ? reasons.late : reasons.blocked, message });
+    events.event(node, {
+      type: "Warning",
+      reason: late ? reasons.late : "DrainBlocked",
+      message: late
+        ? `The drain of ${name} takes longer than the ${drain.deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}`
+        : `The drain of ${name} waits: ${message}`,
+    });
+    scribe.line({
+      book: `node/${name}`,
+      ...updateOf(request),
+      path: "Executed/Drained",
+      mark: "note",
+      level: "boundary",
+      reason: late ? reasons.late : reasons.blocked,
+      message,
+    });
   }
-  const what = JSON.stringify([reason, blocked.map(({ pod }) => pod.metadata.uid), leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid)]);
+  const what = JSON.stringify([
+    reason,
+    blocked.map(({ pod }) => pod.metadata.uid),
+    leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid),
+  ]);
   const told = lookouts.told.get(name);
   if (told?.what !== what || clock.monotonic() - told.at >= progressMs) {
     lookouts.told.set(name, { what, at: clock.monotonic() });
@@ -279,24 +429,56 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
   }
   log.debug({ node: name, blocked: blocked.length, leaving: leaving.length }, "draining");
   const wait = late ? lateRetrySeconds : retrySeconds;
-  const sooner = drain.deadlineSeconds === undefined || late ? wait : Math.min(wait, Math.max(1, drain.deadlineSeconds - seconds));
+  const sooner =
+    drain.deadlineSeconds === undefined || late ? wait : Math.min(wait, Math.max(1, drain.deadlineSeconds - seconds));
   return waiting("Draining", message, sooner);
 
-  async function force(of: Node, blockedPod: BlockedPod, told: { readonly pool: string; readonly seconds: number; readonly what: string }, { kube: client }: Context): Promise<void> {
+  async function force(
+    of: Node,
+    blockedPod: BlockedPod,
+    told: { readonly pool: string; readonly seconds: number; readonly what: string },
+    { kube: client }: Context,
+  ): Promise<void> {
     const { pod } = blockedPod;
     const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
-    log.warn({ node: of.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by: blockedPod.by }, "pod deleted by force");
+    log.warn(
+      { node: of.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by: blockedPod.by },
+      "pod deleted by force",
+    );
     events.event(of, { type: "Warning", reason: "DrainForced", message: text });
-    scribe.line({ book: `node/${of.metadata.name}`, ...updateOf(request), path: "Executed/Drained", mark: "note", level: "boundary", reason: "DrainForced", message: text });
-    await client.delete(kubernetes.Pod, { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "" }, { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal }).catch((error: unknown) => {
-      // Another pod has its name by now.
-      if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
+    scribe.line({
+      book: `node/${of.metadata.name}`,
+      ...updateOf(request),
+      path: "Executed/Drained",
+      mark: "note",
+      level: "boundary",
+      reason: "DrainForced",
+      message: text,
     });
+    await client
+      .delete(
+        kubernetes.Pod,
+        { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "" },
+        { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal },
+      )
+      .catch((error: unknown) => {
+        // Another pod has its name by now.
+        if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
+      });
   }
 }
 
 /** Gives the drain up for now: the node serves again, and its place goes to another one. */
-async function skip(node: Node, { request, deadlineSeconds, message }: { readonly request: string; readonly deadlineSeconds: number; readonly message: string }, context: Context, lookouts: Lookouts): Promise<Outcome> {
+async function skip(
+  node: Node,
+  {
+    request,
+    deadlineSeconds,
+    message,
+  }: { readonly request: string; readonly deadlineSeconds: number; readonly message: string },
+  context: Context,
+  lookouts: Lookouts,
+): Promise<Outcome> {
   const { kube, clock, events, log, scribe, signal } = context;
   const { name } = node.metadata;
   const again = timestampOf(skippedUntil(clock.now(), deadlineSeconds));
@@ -311,8 +493,23 @@ async function skip(node: Node, { request, deadlineSeconds, message }: { readonl
       if (!isSkipped) return undefined;
       const removed = null as unknown as string;
       const ours = object.metadata.annotations?.[annotations.cordonedFor] !== undefined;
-      const note = JSON.stringify({ request, at: timestampOf(clock.now()), again, why: message.length <= 512 ? message : `${message.slice(0, 511)}…` });
-      return { metadata: { name, annotations: { [annotations.drainSkipped]: note, [annotations.drainBegan]: removed, [annotations.cordonedFor]: removed } }, ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}) };
+      const note = JSON.stringify({
+        request,
+        at: timestampOf(clock.now()),
+        again,
+        why: message.length <= 512 ? message : `${message.slice(0, 511)}…`,
+      });
+      return {
+        metadata: {
+          name,
+          annotations: {
+            [annotations.drainSkipped]: note,
+            [annotations.drainBegan]: removed,
+            [annotations.cordonedFor]: removed,
+          },
+        },
+        ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}),
+      };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
@@ -321,13 +518,32 @@ async function skip(node: Node, { request, deadlineSeconds, message }: { readonl
   const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
   log.warn({ node: name, request, again }, "drain skipped");
   events.event(node, { type: "Warning", reason: reasons.skipped, message: text });
-  scribe.line({ book: `node/${name}`, ...updateOf(request), path: "Executed/Drained", mark: "end", level: "boundary", outcome: "Skipped", reason: reasons.skipped, message: text });
+  scribe.line({
+    book: `node/${name}`,
+    ...updateOf(request),
+    path: "Executed/Drained",
+    mark: "end",
+    level: "boundary",
+    outcome: "Skipped",
+    reason: reasons.skipped,
+    message: text,
+  });
   const notNow = { status: "False", reason: reasons.skipped } as const;
-  await say(name, [{ type: types.cordoned, ...notNow, message: "the drain was given up for now" }, { type: types.drained, ...notNow, message: text }], context);
+  await say(
+    name,
+    [
+      { type: types.cordoned, ...notNow, message: "the drain was given up for now" },
+      { type: types.drained, ...notNow, message: text },
+    ],
+    context,
+  );
   return settled();
 }
 
-type Evicted = { readonly verdict: "gone" } | { readonly verdict: "leaving"; readonly pod: Pod } | ({ readonly verdict: "blocked" } & BlockedPod);
+type Evicted =
+  | { readonly verdict: "gone" }
+  | { readonly verdict: "leaving"; readonly pod: Pod }
+  | ({ readonly verdict: "blocked" } & BlockedPod);
 
 async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promise<Evicted> {
   try {
@@ -336,12 +552,14 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
   } catch (error) {
     if (isNotFound(error)) return { verdict: "gone" };
     // A busy server is no budget. 500 is what a pod with two budgets gets (pkg/registry/core/pod/storage/eviction.go, v1.34).
-    if (!(error instanceof KubeError) || (isPassing(error) && error.httpStatus !== 409 && error.httpStatus !== 500)) throw error;
+    if (!(error instanceof KubeError) || (isPassing(error) && error.httpStatus !== 409 && error.httpStatus !== 500))
+      throw error;
     // A replacement of the same name is another pod, and not this one's matter.
     if (error.httpStatus === 409) return { verdict: "leaving", pod };
     const { httpStatus } = error;
     const causes = (error.status.details?.causes ?? []).flatMap(({ message }) => message ?? []);
-    const said = isTooManyRequests(error) && causes.length > 0 ? causes.join(" ") : (error.status.message ?? error.message);
+    const said =
+      isTooManyRequests(error) && causes.length > 0 ? causes.join(" ") : (error.status.message ?? error.message);
     const byBudget = httpStatus === 429 || (httpStatus === 500 && /more than one PodDisruptionBudget/.test(said));
     return { verdict: "blocked", pod, by: byBudget ? "pdb" : httpStatus === 500 ? "failed" : "refused", why: said };
   }
@@ -365,8 +583,23 @@ async function confirm(node: Node, request: string, context: Context, lookouts: 
   rest(name, lookouts);
   if (!confirmed) return settled();
   log.info({ node: name, request }, "node drained");
-  scribe.line({ book: `node/${name}`, ...updateOf(request), path: "Executed/Drained", mark: "end", level: "boundary", reason: "Drained", message: "all pods have left" });
-  await say(name, [cordonedPhase(name), { type: types.drained, status: "True", reason: reasons.progress, message: "all pods have left" }], context);
+  scribe.line({
+    book: `node/${name}`,
+    ...updateOf(request),
+    path: "Executed/Drained",
+    mark: "end",
+    level: "boundary",
+    reason: "Drained",
+    message: "all pods have left",
+  });
+  await say(
+    name,
+    [
+      cordonedPhase(name),
+      { type: types.drained, status: "True", reason: reasons.progress, message: "all pods have left" },
+    ],
+    context,
+  );
   return settled();
 }
 
@@ -386,20 +619,59 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
       isCordoned = object.spec?.unschedulable === true;
       const removed = null as unknown as string;
       const lifted = { unschedulable: null as unknown as boolean };
-      return { metadata: { name, annotations: { [annotations.cordonedFor]: removed, [annotations.drainBegan]: removed, [annotations.lastAppliedDrain]: done.request } }, ...(done.lift ? { spec: lifted } : {}) };
+      return {
+        metadata: {
+          name,
+          annotations: {
+            [annotations.cordonedFor]: removed,
+            [annotations.drainBegan]: removed,
+            [annotations.lastAppliedDrain]: done.request,
+          },
+        },
+        ...(done.lift ? { spec: lifted } : {}),
+      };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (done === undefined) return settled();
   const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
   log.info({ node: name, ...done }, done.lift ? "node uncordoned" : "node left as it was");
-  if (done.lift) events.event(node, { type: "Normal", reason: "Uncordon", message: `Update completed for ${name}: it is back in service` });
-  scribe.line({ book: `node/${name}`, ...updateOf(done.request), path: "Complete/Uncordoned", mark: "end", level: "boundary", reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays", message: how });
-  await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message: `last: ${done.lift ? "uncordoned" : how} (${done.request})` }], context);
+  if (done.lift)
+    events.event(node, {
+      type: "Normal",
+      reason: "Uncordon",
+      message: `Update completed for ${name}: it is back in service`,
+    });
+  scribe.line({
+    book: `node/${name}`,
+    ...updateOf(done.request),
+    path: "Complete/Uncordoned",
+    mark: "end",
+    level: "boundary",
+    reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays",
+    message: how,
+  });
+  await say(
+    name,
+    [
+      {
+        type: types.uncordoned,
+        status: "False",
+        reason: "Done",
+        message: `last: ${done.lift ? "uncordoned" : how} (${done.request})`,
+      },
+    ],
+    context,
+  );
   return settled();
 }
 
-const cordonedPhase = (name: string): PhaseReport => ({ type: types.cordoned, status: "True", reason: childReason(types.updateExecuted, types.cordoned), message: `${name} takes no new pods` });
+const cordonedPhase = (name: string): PhaseReport => ({
+  type: types.cordoned,
+  status: "True",
+  reason: childReason(types.updateExecuted, types.cordoned),
+  message: `${name} takes no new pods`,
+});
 
 function poolOf(node: Node, caches: Caches): MachineConfigPool | undefined {
   const member = poolOfNode(node, caches.of(MachineConfigPool).list());
@@ -407,7 +679,11 @@ function poolOf(node: Node, caches: Caches): MachineConfigPool | undefined {
 }
 
 /** Tells it in the MachineConfigNode. The work never waits for its own story: what cannot be written is logged. */
-async function say(name: string, reports: readonly PhaseReport[], { kube, clock, log, signal }: Context): Promise<void> {
+async function say(
+  name: string,
+  reports: readonly PhaseReport[],
+  { kube, clock, log, signal }: Context,
+): Promise<void> {
   try {
     await updateObject(
       kube,
@@ -416,7 +692,14 @@ async function say(name: string, reports: readonly PhaseReport[], { kube, clock,
       (object) => {
         const before = object.status?.conditions ?? [];
         const conditions = withPhases(before, reports, clock.now());
-        return conditions === before ? undefined : { status: { conditions: [...conditions], observedGeneration: Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1) } };
+        return conditions === before
+          ? undefined
+          : {
+              status: {
+                conditions: [...conditions],
+                observedGeneration: Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1),
+              },
+            };
       },
       { subresource: "status", owner: fieldManagers.drain, signal, byItem: true },
     );

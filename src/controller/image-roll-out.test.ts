@@ -16,25 +16,77 @@ const imagesOf = ({ metadata }: Node) => keys.map((key) => metadata.annotations?
 /** What the os-builder would do, by hand. */
 function builder(scene: Scene, pool = "worker") {
   const stamp = () => timestampOf(scene.kernel.clock.now());
-  const status = (name: string, body: object) => scene.act(() => scene.kube.patch(MachineOSBuild, { name }, { type: "merge", body: { status: body } }, { subresource: "status" }));
+  const status = (name: string, body: object) =>
+    scene.act(() =>
+      scene.kube.patch(MachineOSBuild, { name }, { type: "merge", body: { status: body } }, { subresource: "status" }),
+    );
   return {
     optIn: (notes: Readonly<Record<string, string>> = {}) =>
       scene.act(() =>
-        scene.kube.create(MachineOSConfig, { apiVersion: MachineOSConfig.apiVersion, kind: MachineOSConfig.kind, metadata: { name: pool, annotations: { ...notes } }, spec: { machineConfigPool: { name: pool }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os:x" } }),
+        scene.kube.create(MachineOSConfig, {
+          apiVersion: MachineOSConfig.apiVersion,
+          kind: MachineOSConfig.kind,
+          metadata: { name: pool, annotations: { ...notes } },
+          spec: {
+            machineConfigPool: { name: pool },
+            imageBuilder: { imageBuilderType: "Job" },
+            renderedImagePushSecret: { name: "push" },
+            renderedImagePushSpec: "registry.example.com/os:x",
+          },
+        }),
       ),
     begin: (name: string, config: string, base = "sha256:base") =>
       scene.act(() =>
-        scene.kube.create(MachineOSBuild, { apiVersion: MachineOSBuild.apiVersion, kind: MachineOSBuild.kind, metadata: { name, annotations: { [annotations.imageContent]: "full", [annotations.keyInputs]: JSON.stringify({ base }) } }, spec: { machineConfig: { name: config }, machineOSConfig: { name: pool }, renderedImagePushSpec: "registry.example.com/os:x" } }),
+        scene.kube.create(MachineOSBuild, {
+          apiVersion: MachineOSBuild.apiVersion,
+          kind: MachineOSBuild.kind,
+          metadata: {
+            name,
+            annotations: { [annotations.imageContent]: "full", [annotations.keyInputs]: JSON.stringify({ base }) },
+          },
+          spec: {
+            machineConfig: { name: config },
+            machineOSConfig: { name: pool },
+            renderedImagePushSpec: "registry.example.com/os:x",
+          },
+        }),
       ),
-    is: (name: string, type: string, reason: string, more: object = {}) => status(name, { conditions: [{ type, status: "True", reason, message: "", lastTransitionTime: stamp() }], ...more }),
+    is: (name: string, type: string, reason: string, more: object = {}) =>
+      status(name, {
+        conditions: [{ type, status: "True", reason, message: "", lastTransitionTime: stamp() }],
+        ...more,
+      }),
     async publish(name: string, of: string) {
-      await status(name, { conditions: [{ type: types.succeeded, status: "True", reason: "Ready", message: "", lastTransitionTime: stamp() }], digestedImagePushSpec: of });
-      await scene.act(() => scene.kube.patch(MachineOSConfig, { name: pool }, { type: "merge", body: { status: { currentImagePullSpec: of, machineOSBuild: { group: "machineconfiguration.openshift.io", resource: "machineosbuilds", name } } } }, { subresource: "status" }));
+      await status(name, {
+        conditions: [
+          { type: types.succeeded, status: "True", reason: "Ready", message: "", lastTransitionTime: stamp() },
+        ],
+        digestedImagePushSpec: of,
+      });
+      await scene.act(() =>
+        scene.kube.patch(
+          MachineOSConfig,
+          { name: pool },
+          {
+            type: "merge",
+            body: {
+              status: {
+                currentImagePullSpec: of,
+                machineOSBuild: { group: "machineconfiguration.openshift.io", resource: "machineosbuilds", name },
+              },
+            },
+          },
+          { subresource: "status" },
+        ),
+      );
     },
   };
 }
 
-const setPool = (scene: Scene, notes: Readonly<Record<string, string | null>>, spec: object = {}, name = "worker") => scene.act(() => scene.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: notes }, spec } }));
+const setPool = (scene: Scene, notes: Readonly<Record<string, string | null>>, spec: object = {}, name = "worker") =>
+  scene.act(() =>
+    scene.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: notes }, spec } }),
+  );
 const withoutCanary = { [annotations.rolloutCanary]: "0" };
 
 /** A pool whose machines run image a. */
@@ -59,7 +111,11 @@ describe("a pool whose machines boot images", () => {
     const build = builder(scene);
     await build.optIn();
     await scene.pass(2000);
-    expect(await scene.poolStatus("worker").then(({ of }) => [of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason])).toEqual(["False", "True", "WaitingForBuild"]);
+    expect(
+      await scene
+        .poolStatus("worker")
+        .then(({ of }) => [of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason]),
+    ).toEqual(["False", "True", "WaitingForBuild"]);
     await build.begin("worker-1", first);
     await build.is("worker-1", types.building, "StepPush");
     await scene.pass(2000);
@@ -69,14 +125,21 @@ describe("a pool whose machines boot images", () => {
     const before = (await scene.node_("w0")).metadata.resourceVersion;
     await build.publish("worker-1", image("a"));
     await scene.pass(2000);
-    for (const name of ["w0", "w1"]) expect(imagesOf(await scene.node_(name))).toEqual([image("a"), image("a"), "full"]);
+    for (const name of ["w0", "w1"])
+      expect(imagesOf(await scene.node_(name))).toEqual([image("a"), image("a"), "full"]);
     expect((await scene.node_("w0")).metadata.resourceVersion).not.toBe(before);
     const described = await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" }));
-    expect(described?.spec).toMatchObject({ configVersion: { desired: first }, configImage: { desiredImage: image("a") } });
+    expect(described?.spec).toMatchObject({
+      configVersion: { desired: first },
+      configImage: { desiredImage: image("a") },
+    });
     expect((await scene.poolStatus("worker")).of("Updated")?.status).toBe("False");
     for (const name of ["w0", "w1"]) await scene.act(() => scene.finish(name));
     await scene.pass(2000);
-    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({ status: "True", message: `All nodes are updated with MachineConfig ${first} in image sha256:aaaaaaaaaaaa` });
+    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({
+      status: "True",
+      message: `All nodes are updated with MachineConfig ${first} in image sha256:aaaaaaaaaaaa`,
+    });
   });
 
   test("rendering does not know of images: a pool that opts in keeps its rendered configuration, byte for byte", async () => {
@@ -92,44 +155,55 @@ describe("a pool whose machines boot images", () => {
     const { target, of } = await scene.poolStatus("worker");
     expect(target).toBe(first);
     expect(of("RenderDegraded")?.status).toBe("False");
-    expect((await scene.act(() => scene.kube.list(MachineConfig))).items.filter(({ metadata }) => metadata.name.startsWith("rendered-worker"))).toHaveLength(1);
+    expect(
+      (await scene.act(() => scene.kube.list(MachineConfig))).items.filter(({ metadata }) =>
+        metadata.name.startsWith("rendered-worker"),
+      ),
+    ).toHaveLength(1);
   });
 
-  test.for([3, 11, 29])("whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i)", async (seed) => {
-    const { scene, first } = await settledPool(["w0", "w1", "w2"]);
-    const patches: Readonly<Record<string, string | null>>[] = [];
-    scene.intercept = (handler) => (request, signal) => {
-      const body: unknown = request.method === "PATCH" && /\/nodes\/[^/]+(\?|$)/.test(request.target) && typeof request.body === "string" ? JSON.parse(request.body) : undefined;
-      const notes = (body as { metadata?: { annotations?: Readonly<Record<string, string | null>> } } | undefined)?.metadata?.annotations;
-      if (notes !== undefined && keys.some((key) => key in notes)) patches.push(notes);
-      return handler(request, signal);
-    };
-    await setPool(scene, withoutCanary, { maxUnavailable: 2 });
-    const build = builder(scene);
-    await build.optIn();
-    let made = 0;
-    let state = seed;
-    const next = (most: number) => (state = (state * 1103515245 + 12345) % 2147483648) % most;
-    for (let turn = 0; turn < 25; turn += 1) {
-      const { target } = await scene.poolStatus("worker");
-      const act = next(5);
-      if (act === 0) await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": String(next(3)) }));
-      else if (act === 1) {
-        made += 1;
-        await build.begin(`worker-${made}`, target);
-        await build.publish(`worker-${made}`, image("abcdef"[next(6)] ?? "a"));
-      } else if (act === 2) await setPool(scene, { [annotations.layeringEnabled]: next(3) === 0 ? "false" : null });
-      else await scene.act(() => scene.finish(`w${next(3)}`));
-      await scene.pass(1500);
-    }
-    expect(patches.length).toBeGreaterThan(2);
-    for (const notes of patches) {
-      expect(notes[annotations.desiredImage]).toBe(notes[annotations.desiredOSImage]);
-      expect(notes[annotations.desiredConfig]).toMatch(/^rendered-worker-/);
-      expect(notes[annotations.desiredImageContent]).toBe(notes[annotations.desiredImage] === null ? null : "full");
-    }
-    expect(first).not.toBe("");
-  });
+  test.for([3, 11, 29])(
+    "whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i)",
+    async (seed) => {
+      const { scene, first } = await settledPool(["w0", "w1", "w2"]);
+      const patches: Readonly<Record<string, string | null>>[] = [];
+      scene.intercept = (handler) => (request, signal) => {
+        const body: unknown =
+          request.method === "PATCH" && /\/nodes\/[^/]+(\?|$)/.test(request.target) && typeof request.body === "string"
+            ? JSON.parse(request.body)
+            : undefined;
+        const notes = (body as { metadata?: { annotations?: Readonly<Record<string, string | null>> } } | undefined)
+          ?.metadata?.annotations;
+        if (notes !== undefined && keys.some((key) => key in notes)) patches.push(notes);
+        return handler(request, signal);
+      };
+      await setPool(scene, withoutCanary, { maxUnavailable: 2 });
+      const build = builder(scene);
+      await build.optIn();
+      let made = 0;
+      let state = seed;
+      const next = (most: number) => (state = (state * 1103515245 + 12345) % 2147483648) % most;
+      for (let turn = 0; turn < 25; turn += 1) {
+        const { target } = await scene.poolStatus("worker");
+        const act = next(5);
+        if (act === 0) await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": String(next(3)) }));
+        else if (act === 1) {
+          made += 1;
+          await build.begin(`worker-${made}`, target);
+          await build.publish(`worker-${made}`, image("abcdef"[next(6)] ?? "a"));
+        } else if (act === 2) await setPool(scene, { [annotations.layeringEnabled]: next(3) === 0 ? "false" : null });
+        else await scene.act(() => scene.finish(`w${next(3)}`));
+        await scene.pass(1500);
+      }
+      expect(patches.length).toBeGreaterThan(2);
+      for (const notes of patches) {
+        expect(notes[annotations.desiredImage]).toBe(notes[annotations.desiredOSImage]);
+        expect(notes[annotations.desiredConfig]).toMatch(/^rendered-worker-/);
+        expect(notes[annotations.desiredImageContent]).toBe(notes[annotations.desiredImage] === null ? null : "full");
+      }
+      expect(first).not.toBe("");
+    },
+  );
 
   test("a configuration waits for its image, and a build that failed says so and leaves every machine what it has", async () => {
     const { scene, first, build } = await layeredPool(["w0", "w1"]);
@@ -142,7 +216,11 @@ describe("a pool whose machines boot images", () => {
     await build.is("worker-2", types.failed, "DiskFull");
     await scene.pass(2000);
     const { of } = await scene.poolStatus("worker");
-    expect([of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason]).toEqual(["False", "False", "BuildFailed"]);
+    expect([of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason]).toEqual([
+      "False",
+      "False",
+      "BuildFailed",
+    ]);
     expect(of("Updating")?.message).toContain("worker-2 Failed (DiskFull)");
     expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
     expect(Object.values(await scene.desired("worker"))).toEqual([first, first]);
@@ -155,8 +233,12 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
     expect((await scene.node_("w0")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
     expect(imagesOf(await scene.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("0 of 2 updated to MachineConfig " + first + ", reverting to stock");
-    expect((await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" })))?.spec.configImage).toBeUndefined();
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain(
+      "0 of 2 updated to MachineConfig " + first + ", reverting to stock",
+    );
+    expect(
+      (await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" })))?.spec.configImage,
+    ).toBeUndefined();
     for (const name of ["w0", "w1"]) {
       await scene.act(() => scene.finish(name));
       await scene.pass(2000);
@@ -167,7 +249,13 @@ describe("a pool whose machines boot images", () => {
 
   test("a user's MachineOSConfig that is deleted by mistake and made again within the grace moves no machine", async () => {
     const { scene } = await layeredPool(["w0"]);
-    await scene.act(() => scene.kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { metadata: { finalizers: ["machineconfiguration.openshift.io/os-build-cleanup"] } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        { type: "merge", body: { metadata: { finalizers: ["machineconfiguration.openshift.io/os-build-cleanup"] } } },
+      ),
+    );
     await scene.act(() => scene.kube.delete(MachineOSConfig, { name: "worker" }));
     await scene.pass(50_000);
     expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
@@ -184,13 +272,21 @@ describe("a pool whose machines boot images", () => {
     await build.begin("worker-1", first);
     await build.publish("worker-1", image("a"));
     await scene.pass(2000);
-    const given = async () => (await Promise.all(["w0", "w1", "w2"].map((name) => scene.node_(name)))).filter((node) => imagesOf(node)[0] !== undefined).map(({ metadata }) => metadata.name);
+    const given = async () =>
+      (await Promise.all(["w0", "w1", "w2"].map((name) => scene.node_(name))))
+        .filter((node) => imagesOf(node)[0] !== undefined)
+        .map(({ metadata }) => metadata.name);
     expect(await given()).toEqual(["w0"]);
     expect(await scene.events("CanaryStarted")).toEqual([`w0 got ${first} before all others`]);
-    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "it does not boot" }));
+    await scene.act(() =>
+      scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "it does not boot" }),
+    );
     await scene.pass(2000);
     expect(await given()).toEqual(["w0"]);
-    expect((await scene.poolStatus("worker")).of("Updating")).toMatchObject({ status: "False", reason: "CanaryFailed" });
+    expect((await scene.poolStatus("worker")).of("Updating")).toMatchObject({
+      status: "False",
+      reason: "CanaryFailed",
+    });
     expect(await scene.events("CanaryFailed")).toHaveLength(1);
 
     await build.begin("worker-2", first);
@@ -198,7 +294,31 @@ describe("a pool whose machines boot images", () => {
     await scene.act(() => scene.annotate("w0", { [annotations.state]: "Working" }));
     await scene.pass(2000);
     await scene.act(() => scene.finish("w0"));
-    await scene.act(() => scene.kube.patch(MachineConfigNode, { name: "w0" }, { type: "merge", body: { status: { configVersion: { desired: first, current: first }, configImage: { currentImage: image("b") }, conditions: [{ type: "Updated", status: "True", reason: "Updated", message: "", lastTransitionTime: timestampOf(scene.kernel.clock.now()) }] } } }, { subresource: "status" }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineConfigNode,
+        { name: "w0" },
+        {
+          type: "merge",
+          body: {
+            status: {
+              configVersion: { desired: first, current: first },
+              configImage: { currentImage: image("b") },
+              conditions: [
+                {
+                  type: "Updated",
+                  status: "True",
+                  reason: "Updated",
+                  message: "",
+                  lastTransitionTime: timestampOf(scene.kernel.clock.now()),
+                },
+              ],
+            },
+          },
+        },
+        { subresource: "status" },
+      ),
+    );
     await scene.pass(50_000);
     // A machine that is broken gets its repair and proves nothing by it: a healthy one goes first as well.
     expect(await given()).toEqual(["w0", "w1"]);
@@ -216,11 +336,36 @@ describe("a pool whose machines boot images", () => {
     await build.begin("worker-1", first);
     await build.publish("worker-1", image("a"));
     await scene.pass(3000);
-    await scene.act(() => scene.kube.patch(MachineConfigNode, { name: "w0" }, { type: "merge", body: { status: { configVersion: { desired: first, current: first }, configImage: { currentImage: image("a") }, conditions: [{ type: "Updated", status: "True", reason: "Updated", message: "", lastTransitionTime: timestampOf(scene.kernel.clock.now()) }] } } }, { subresource: "status" }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineConfigNode,
+        { name: "w0" },
+        {
+          type: "merge",
+          body: {
+            status: {
+              configVersion: { desired: first, current: first },
+              configImage: { currentImage: image("a") },
+              conditions: [
+                {
+                  type: "Updated",
+                  status: "True",
+                  reason: "Updated",
+                  message: "",
+                  lastTransitionTime: timestampOf(scene.kernel.clock.now()),
+                },
+              ],
+            },
+          },
+        },
+        { subresource: "status" },
+      ),
+    );
     // What is written of the pool in between takes longer than the machine still has to keep well.
     let slow = 1;
     scene.intercept = (handler) => async (request, signal) => {
-      if (request.method === "PATCH" && request.target.includes("/machineconfigpools/worker/status") && slow-- > 0) await scene.kernel.clock.sleep(3000, signal);
+      if (request.method === "PATCH" && request.target.includes("/machineconfigpools/worker/status") && slow-- > 0)
+        await scene.kernel.clock.sleep(3000, signal);
       return handler(request, signal);
     };
     await scene.act(() => scene.finish("w0"));
@@ -248,9 +393,18 @@ describe("a pool whose machines boot images", () => {
     await scene.act(() => scene.config("50-master", "master", { "/etc/m": "1" }));
     await scene.pass(2000);
     const { target } = await scene.poolStatus("master");
-    await scene.act(() => scene.node("m0", "master", { [annotations.currentConfig]: target, [annotations.desiredConfig]: target, [annotations.state]: "Done" }));
+    await scene.act(() =>
+      scene.node("m0", "master", {
+        [annotations.currentConfig]: target,
+        [annotations.desiredConfig]: target,
+        [annotations.state]: "Done",
+      }),
+    );
     await scene.pass(2000);
-    for (const [pool, config, letter] of [["master", target, "b"], ["worker", first, "a"]] as const) {
+    for (const [pool, config, letter] of [
+      ["master", target, "b"],
+      ["worker", first, "a"],
+    ] as const) {
       await setPool(scene, withoutCanary, {}, pool);
       const build = builder(scene, pool);
       await build.optIn({ [annotations.optInSource]: "ClusterDefault" });
@@ -259,7 +413,9 @@ describe("a pool whose machines boot images", () => {
     }
     await scene.pass(3000);
     expect(imagesOf(await scene.node_("m0"))).toEqual([undefined, undefined, undefined]);
-    expect((await scene.poolStatus("master")).of("Updating")?.message).toContain("WorkersFirst: machines of the control plane get their first image when those of pool worker have theirs");
+    expect((await scene.poolStatus("master")).of("Updating")?.message).toContain(
+      "WorkersFirst: machines of the control plane get their first image when those of pool worker have theirs",
+    );
     await scene.act(() => scene.finish("w0"));
     await scene.pass(3000);
     expect(imagesOf(await scene.node_("m0"))[0]).toBeUndefined();

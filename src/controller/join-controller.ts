@@ -25,8 +25,10 @@ const lookAgainSeconds = 60;
 /** A machine that has come makes room for one, and not every one that is woken may take it. */
 const wokenAtOnce = 3;
 
-const is = ({ status }: CertificateSigningRequest, type: string) => conditionOf(status?.conditions, type)?.status === "True";
-const isOpen = (request: CertificateSigningRequest) => !["Approved", "Denied", "Failed"].some((type) => is(request, type));
+const is = ({ status }: CertificateSigningRequest, type: string) =>
+  conditionOf(status?.conditions, type)?.status === "True";
+const isOpen = (request: CertificateSigningRequest) =>
+  !["Approved", "Denied", "Failed"].some((type) => is(request, type));
 
 /** What was read of requests: each is looked at whenever another one of its pool is. */
 const readings = new WeakMap<CertificateSigningRequest, KubeletRequest | "unreadable">();
@@ -36,13 +38,19 @@ function askedBy(request: CertificateSigningRequest): KubeletRequest | undefined
   const known = readings.get(request);
   if (known !== undefined) return known === "unreadable" ? undefined : known;
   const reading = readCertificateRequest(spec.request);
-  const asked = reading.verdict === "read" ? { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts } : undefined;
+  const asked =
+    reading.verdict === "read"
+      ? { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts }
+      : undefined;
   readings.set(request, asked ?? "unreadable");
   return asked;
 }
 
 /** The nodes that a request is about: one, but for requests that nobody grants. */
-const nodesOf = (request: CertificateSigningRequest): readonly string[] => (askedBy(request)?.asked.commonNames ?? []).flatMap((name) => (name.startsWith(nodeIdentity.userPrefix) ? [name.slice(nodeIdentity.userPrefix.length)] : []));
+const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
+  (askedBy(request)?.asked.commonNames ?? []).flatMap((name) =>
+    name.startsWith(nodeIdentity.userPrefix) ? [name.slice(nodeIdentity.userPrefix.length)] : [],
+  );
 
 /** The pool of the account that a machine joins with; `undefined` where somebody else asks. */
 function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined {
@@ -51,7 +59,17 @@ function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined 
 }
 
 /** What of a node decides about certificates; equal values need no new look. */
-const relevant = (node: Node | undefined) => (node === undefined ? "" : JSON.stringify([node.metadata.uid, node.metadata.labels, node.metadata.annotations?.[annotations.joinedPool], node.metadata.annotations?.[annotations.currentConfig] === undefined, node.status?.addresses, conditionOf(node.status?.conditions, "Ready")?.status]));
+const relevant = (node: Node | undefined) =>
+  node === undefined
+    ? ""
+    : JSON.stringify([
+        node.metadata.uid,
+        node.metadata.labels,
+        node.metadata.annotations?.[annotations.joinedPool],
+        node.metadata.annotations?.[annotations.currentConfig] === undefined,
+        node.status?.addresses,
+        conditionOf(node.status?.conditions, "Ready")?.status,
+      ]);
 
 /**
  * Lets machines in: approves the certificate that a machine of a pool joins with and those that it asks for as a node, denies
@@ -87,10 +105,17 @@ export function joinController(): Controller {
       watching<Node>({
         resource: kubernetes.Node,
         keep: slimNode,
-        concerns: ({ key, before, after }, caches) => (relevant(before) === relevant(after) ? [] : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake() : [])]),
+        concerns: ({ key, before, after }, caches) =>
+          relevant(before) === relevant(after)
+            ? []
+            : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake() : [])],
       }),
       // A pool that is new may be what a machine waits for.
-      watching<MachineConfigPool>({ resource: MachineConfigPool, concerns: ({ before, after }, caches) => (before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : []) }),
+      watching<MachineConfigPool>({
+        resource: MachineConfigPool,
+        concerns: ({ before, after }, caches) =>
+          before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : [],
+      }),
     ],
     owns: ["CertificateSigningRequest.status.conditions", "Node.metadata.annotations/joined-pool"],
 
@@ -114,7 +139,12 @@ export function joinController(): Controller {
           if ((await decide(request, verdict, context)) && verdict.verdict === "approve") granted.set(key, request);
           return settled();
         case "wait":
-          if (told.get(key) !== verdict.message) events.event(request, { type: "Warning", reason: verdict.reason, message: `Not approved: ${verdict.message}` });
+          if (told.get(key) !== verdict.message)
+            events.event(request, {
+              type: "Warning",
+              reason: verdict.reason,
+              message: `Not approved: ${verdict.message}`,
+            });
           told.set(key, verdict.message);
           if (verdict.reason === "TooManyUnderWay") crowded.add(key);
           return waiting(verdict.reason, verdict.message, lookAgainSeconds);
@@ -130,14 +160,22 @@ const keysOf = (caches: Caches, index: string, value: string): readonly string[]
     .map(({ metadata }) => metadata.name);
 
 /** @param granted requests whose approval the cache may not show yet. */
-function factsOf(request: CertificateSigningRequest, caches: Caches, granted: readonly CertificateSigningRequest[]): CsrFacts {
+function factsOf(
+  request: CertificateSigningRequest,
+  caches: Caches,
+  granted: readonly CertificateSigningRequest[],
+): CsrFacts {
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
   const name = nodesOf(request)[0];
   const node = name === undefined ? undefined : nodes.get(name);
-  const approved = caches.of(kubernetes.CertificateSigningRequest).byIndex(indexes.approvedOf, request.spec.username ?? "");
+  const approved = caches
+    .of(kubernetes.CertificateSigningRequest)
+    .byIndex(indexes.approvedOf, request.spec.username ?? "");
   const alsoApproved = granted.filter(({ spec }) => spec.username === request.spec.username);
-  const underWay = new Set([...approved, ...alsoApproved].flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined));
+  const underWay = new Set(
+    [...approved, ...alsoApproved].flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined),
+  );
   return {
     namespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -156,38 +194,73 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
     pool: membership.verdict === "member" ? membership.pool : undefined,
     joinedPool: node.metadata.annotations?.[annotations.joinedPool],
     // A kubelet that fell silent was heard before.
-    inService: ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
-    names: addresses.flatMap(({ type, address }) => (["Hostname", "InternalDNS", "ExternalDNS"].includes(type) ? [address] : [])),
+    inService:
+      ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
+    names: addresses.flatMap(({ type, address }) =>
+      ["Hostname", "InternalDNS", "ExternalDNS"].includes(type) ? [address] : [],
+    ),
     addresses: addresses.flatMap(({ type, address }) => (["InternalIP", "ExternalIP"].includes(type) ? [address] : [])),
   };
 }
 
 /** @returns `false`: somebody else was there first. */
-async function decide(request: CertificateSigningRequest, { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>, { kube, events, log, signal }: Context): Promise<boolean> {
+async function decide(
+  request: CertificateSigningRequest,
+  { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>,
+  { kube, events, log, signal }: Context,
+): Promise<boolean> {
   const { name, resourceVersion } = request.metadata;
   const condition = { type: verdict === "approve" ? "Approved" : "Denied", status: "True", reason, message };
   try {
-    await kube.patch(kubernetes.CertificateSigningRequest, { name }, { type: "merge", body: { metadata: { resourceVersion }, status: { conditions: [...(request.status?.conditions ?? []), condition] } } }, { subresource: "approval", signal });
+    await kube.patch(
+      kubernetes.CertificateSigningRequest,
+      { name },
+      {
+        type: "merge",
+        body: {
+          metadata: { resourceVersion },
+          status: { conditions: [...(request.status?.conditions ?? []), condition] },
+        },
+      },
+      { subresource: "approval", signal },
+    );
   } catch (error) {
     // Somebody else has written, or taken it away: the watch tells, and then it is looked at again.
     if (!isConflict(error) && !isNotFound(error)) throw error;
     return false;
   }
-  log.info({ request: name, requester: request.spec.username, reason }, verdict === "approve" ? "certificate request approved" : "certificate request denied");
-  events.event(request, { type: verdict === "approve" ? "Normal" : "Warning", reason, message: `${condition.type}: ${message}` });
+  log.info(
+    { request: name, requester: request.spec.username, reason },
+    verdict === "approve" ? "certificate request approved" : "certificate request denied",
+  );
+  events.event(request, {
+    type: verdict === "approve" ? "Normal" : "Warning",
+    reason,
+    message: `${condition.type}: ${message}`,
+  });
   return true;
 }
 
 /** Gives the node of a machine that was let in the labels of its pool, once: whoever takes one away afterwards means it. */
-async function welcome(request: CertificateSigningRequest, { caches, kube, events, log, signal }: Context): Promise<Outcome> {
+async function welcome(
+  request: CertificateSigningRequest,
+  { caches, kube, events, log, signal }: Context,
+): Promise<Outcome> {
   const pool = caches.of(MachineConfigPool).get(poolOfAccount(request) ?? "");
   const [name = ""] = nodesOf(request);
   const node = caches.of(kubernetes.Node).get(name);
-  if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined) return settled();
+  if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined)
+    return settled();
   const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
   // Somebody has made the node anew since, for another pool.
   if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return settled();
-  const body = { metadata: { resourceVersion: node.metadata.resourceVersion, labels: labelsOfJoin(pool), annotations: { [annotations.joinedPool]: pool.metadata.name } } };
+  const body = {
+    metadata: {
+      resourceVersion: node.metadata.resourceVersion,
+      labels: labelsOfJoin(pool),
+      annotations: { [annotations.joinedPool]: pool.metadata.name },
+    },
+  };
   try {
     await kube.patch(kubernetes.Node, { name }, { type: "merge", body }, { signal });
   } catch (error) {

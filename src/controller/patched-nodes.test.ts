@@ -2,7 +2,11 @@ import { expect, test } from "vitest";
 import type { Node } from "../api/kubernetes.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
 
-const node = (version: string, target = "old", uid = "1"): Node => ({ apiVersion: "v1", kind: "Node", metadata: { name: "w", uid, resourceVersion: version, annotations: { target } } });
+const node = (version: string, target = "old", uid = "1"): Node => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name: "w", uid, resourceVersion: version, annotations: { target } },
+});
 const targetOf = ({ metadata }: Node) => metadata.annotations?.["target"];
 
 test("our own patch counts from the moment that it is sent, and until the watch shows it", () => {

@@ -26,7 +26,11 @@ export class PatchedNodes {
     const { name } = cached.metadata;
     const entry = this.#entries.get(name);
     if (entry === undefined) return cached;
-    const isOlder = cached.metadata.uid === entry.assumed.metadata.uid && (entry.result === undefined ? !isNewer(cached.metadata.resourceVersion, entry.base) : isNewer(entry.result, cached.metadata.resourceVersion));
+    const isOlder =
+      cached.metadata.uid === entry.assumed.metadata.uid &&
+      (entry.result === undefined
+        ? !isNewer(cached.metadata.resourceVersion, entry.base)
+        : isNewer(entry.result, cached.metadata.resourceVersion));
     if (isOlder) return entry.assumed;
     this.#entries.delete(name);
     return cached;
@@ -35,13 +39,25 @@ export class PatchedNodes {
   begin(node: Node, assumed: Node, body: object): void {
     const before = this.#entries.get(node.metadata.name);
     const prior = before?.result === undefined ? before?.prior : { ...before, prior: undefined };
-    this.#entries.set(node.metadata.name, { base: node.metadata.resourceVersion ?? "", result: undefined, assumed, body, prior });
+    this.#entries.set(node.metadata.name, {
+      base: node.metadata.resourceVersion ?? "",
+      result: undefined,
+      assumed,
+      body,
+      prior,
+    });
   }
 
   /** The patch was carried out and gave `node`. */
   done(node: Node): void {
     const entry = this.#entries.get(node.metadata.name);
-    if (entry !== undefined) this.#entries.set(node.metadata.name, { ...entry, result: node.metadata.resourceVersion ?? "", assumed: node, prior: undefined });
+    if (entry !== undefined)
+      this.#entries.set(node.metadata.name, {
+        ...entry,
+        result: node.metadata.resourceVersion ?? "",
+        assumed: node,
+        prior: undefined,
+      });
   }
 
   /**
@@ -56,7 +72,9 @@ export class PatchedNodes {
 
   /** Patches without an answer, for sending them again: `body` names the version that they were made for. */
   unanswered(): readonly { readonly name: string; readonly body: object }[] {
-    return [...this.#entries].filter(([, entry]) => entry.result === undefined).map(([name, { body }]) => ({ name, body }));
+    return [...this.#entries]
+      .filter(([, entry]) => entry.result === undefined)
+      .map(([name, { body }]) => ({ name, body }));
   }
 }
 

@@ -51,7 +51,13 @@ export interface ControllerOptions extends Ports {
   /** All of them when absent. */
   readonly controllers?: readonly ControllerName[];
   /** Where AdmissionReviews are answered; nowhere when absent. Every process answers, leading or not. */
-  readonly admission?: { readonly listen: Listen; readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles };
+  readonly admission?: {
+    readonly listen: Listen;
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+    readonly tls: TlsFiles;
+  };
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
   readonly coalesceMs?: number;
 }
@@ -73,10 +79,25 @@ function clusterIn(caches: Caches): ClusterObjects {
 
 /** Everything that figures are made of, as the controllers see it. */
 function metricFacts(caches: Caches, now: number): MetricFacts {
-  const pods = (...selections: readonly Selection[]) => selections.flatMap((selection) => caches.of(kubernetes.Pod, selection).list());
+  const pods = (...selections: readonly Selection[]) =>
+    selections.flatMap((selection) => caches.of(kubernetes.Pod, selection).list());
   const machineConfigNodes = caches.of(MachineConfigNode).list();
-  const objects_ = { pools: caches.of(MachineConfigPool).list(), nodes: caches.of(kubernetes.Node).list(), machineConfigNodes, machineConfigs: caches.of(MachineConfig).list(), machineOSConfigs: caches.of(MachineOSConfig).list(), machineOSBuilds: caches.of(MachineOSBuild).list(), daemonPods: pods(daemonPods), etcdPods: pods(...etcdPods), operatorPods: pods(operatorPods) };
-  return { facts: factsOf(objects_, now), machineConfigNodes, machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration) };
+  const objects_ = {
+    pools: caches.of(MachineConfigPool).list(),
+    nodes: caches.of(kubernetes.Node).list(),
+    machineConfigNodes,
+    machineConfigs: caches.of(MachineConfig).list(),
+    machineOSConfigs: caches.of(MachineOSConfig).list(),
+    machineOSBuilds: caches.of(MachineOSBuild).list(),
+    daemonPods: pods(daemonPods),
+    etcdPods: pods(...etcdPods),
+    operatorPods: pods(operatorPods),
+  };
+  return {
+    facts: factsOf(objects_, now),
+    machineConfigNodes,
+    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
+  };
 }
 
 interface Meters {
@@ -97,10 +118,20 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
   };
   for (const node of nodes.list()) if (awayCause(node) !== undefined) serves(node.metadata.name, node);
   nodes.onChange(({ key, before, after }) => {
-    if (after === undefined || (before === undefined ? undefined : awayCause(before)) !== awayCause(after)) serves(key, after);
+    if (after === undefined || (before === undefined ? undefined : awayCause(before)) !== awayCause(after))
+      serves(key, after);
     const [had, has] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredDrain] ?? "");
     // The daemon asks, and the drain controller does it.
-    if (has !== undefined && has !== had && has.startsWith("uncordon-") && after?.metadata.annotations?.[annotations.lastAppliedDrain] !== has) sections.began({ book: `node/${key}`, chapter: "Update", path: "Complete/Uncordoned", run: has.slice("uncordon-".length) }, clock.monotonic());
+    if (
+      has !== undefined &&
+      has !== had &&
+      has.startsWith("uncordon-") &&
+      after?.metadata.annotations?.[annotations.lastAppliedDrain] !== has
+    )
+      sections.began(
+        { book: `node/${key}`, chapter: "Update", path: "Complete/Uncordoned", run: has.slice("uncordon-".length) },
+        clock.monotonic(),
+      );
   });
   nodes.onChange(({ before, after }) => {
     const [was, is] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredConfig] ?? "");
@@ -111,7 +142,10 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
 }
 
 /** Counts what the controllers of this process did since it started. */
-export function lookMeter(now: () => number): { readonly count: NonNullable<RunOptions["onLook"]>; families(): readonly MetricFamily[] } {
+export function lookMeter(now: () => number): {
+  readonly count: NonNullable<RunOptions["onLook"]>;
+  families(): readonly MetricFamily[];
+} {
   const ended = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
   const last = new Map<string, Sample>();
   const taken = new Map<string, { count: number; seconds: number }>();
@@ -126,8 +160,20 @@ export function lookMeter(now: () => number): { readonly count: NonNullable<RunO
       taken.set(controller, { count: all.count + 1, seconds: all.seconds + seconds });
     },
     families: () => [
-      { name: "mcc_reconcile_total", help: "Looks at one object, by how they ended.", type: "counter", labels: ["subcontroller", "outcome"], samples: [...ended.values()] },
-      { name: "mcc_sub_controller_state", help: "When a controller's look at an object last ended so, in seconds since the epoch.", type: "gauge", labels: ["subcontroller", "state"], samples: [...last.values()] },
+      {
+        name: "mcc_reconcile_total",
+        help: "Looks at one object, by how they ended.",
+        type: "counter",
+        labels: ["subcontroller", "outcome"],
+        samples: [...ended.values()],
+      },
+      {
+        name: "mcc_sub_controller_state",
+        help: "When a controller's look at an object last ended so, in seconds since the epoch.",
+        type: "gauge",
+        labels: ["subcontroller", "state"],
+        samples: [...last.values()],
+      },
       {
         name: "mcc_reconcile_seconds",
         help: "How long these looks took.",
@@ -143,7 +189,11 @@ export function lookMeter(now: () => number): { readonly count: NonNullable<RunO
 }
 
 /** What the process tells of itself, leading or not. */
-export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: number): readonly MetricFamily[] => [...sections.families(), ...sections.mismatchFamilies(), ...journalFamilies("controller", dropped)];
+export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: number): readonly MetricFamily[] => [
+  ...sections.families(),
+  ...sections.mismatchFamilies(),
+  ...journalFamilies("controller", dropped),
+];
 
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
@@ -155,7 +205,8 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const chosen = options.controllers ?? controllerNames;
   const make: Readonly<Record<ControllerName, () => Controller>> = {
     template: () => templateController({ version, generatorVersion }),
-    render: () => renderController({ version, generatorVersion, baseConfigs: chosen.includes("template") ? "awaited" : "absent" }),
+    render: () =>
+      renderController({ version, generatorVersion, baseConfigs: chosen.includes("template") ? "awaited" : "absent" }),
     node: nodeController,
     drain: drainController,
     collect: collectController,
@@ -171,46 +222,100 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const looks = lookMeter(() => clock.now());
   const meters: Meters = { rollouts: new RolloutMeter(), service: new ServiceMeter(), sections: new SectionMeter() };
   const scribe = meteredScribe(options.scribe, meters.sections, clock);
-  const reviews = admissionHandler({ log: log.child({ controller: "admission" }), facts: () => (caches === undefined ? undefined : clusterIn(caches)), usersOf: (config) => (caches === undefined || !chosen.includes("collect") ? undefined : configUsers(caches, config)) });
+  const reviews = admissionHandler({
+    log: log.child({ controller: "admission" }),
+    facts: () => (caches === undefined ? undefined : clusterIn(caches)),
+    usersOf: (config) =>
+      caches === undefined || !chosen.includes("collect") ? undefined : configUsers(caches, config),
+  });
   const metrics = metricsHandler({
     kube,
     clock,
     log: log.child({ controller: "metrics" }),
     // Whoever does not lead knows of no pool, and says nothing about any.
-    text: () => metricsText([...looks.families(), ...storyFamilies(meters, scribe.counts?.dropped ?? 0), ...(caches === undefined ? [] : [...clusterMetrics(metricFacts(caches, clock.now())), ...meters.rollouts.families(clock.now()), ...meters.service.families(clock.now())])]),
+    text: () =>
+      metricsText([
+        ...looks.families(),
+        ...storyFamilies(meters, scribe.counts?.dropped ?? 0),
+        ...(caches === undefined
+          ? []
+          : [
+              ...clusterMetrics(metricFacts(caches, clock.now())),
+              ...meters.rollouts.families(clock.now()),
+              ...meters.service.families(clock.now()),
+            ]),
+      ]),
   });
 
   async function answerReviews(listener: NonNullable<ControllerOptions["admission"]>): Promise<void> {
     while (!signal.aborted) {
       try {
-        const { port } = await listener.listen(listener, (request, ...rest) => (request.target.split("?", 1)[0] === metricsPath ? metrics : reviews)(request, ...rest), signal);
+        const { port } = await listener.listen(
+          listener,
+          (request, ...rest) => (request.target.split("?", 1)[0] === metricsPath ? metrics : reviews)(request, ...rest),
+          signal,
+        );
         log.info({ host: listener.host, port }, "answering admission reviews");
         return;
       } catch (error) {
-        log.warn({ error, host: listener.host, port: listener.port }, "cannot listen for admission reviews, trying again");
+        log.warn(
+          { error, host: listener.host, port: listener.port },
+          "cannot listen for admission reviews, trying again",
+        );
         await clock.sleep(listenAgainMs, signal).catch(() => undefined);
       }
     }
   }
 
   const life = { book: "cluster", chapter: "Controller", run: identity } as const;
-  options.scribe.line({ ...life, path: "Start", mark: "begin", level: "boundary", reason: "Started", message: `${identity}, version ${version}`, data: { toVersion: version } });
-  const answering = admission === undefined ? undefined : answerReviews(admission);
-  await whileLeader({ kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease }, signal, async (term) => {
-    options.scribe.line({ ...life, path: "Lead", mark: "begin", level: "boundary", reason: "Leading", message: `${identity} leads` });
-    term.addEventListener("abort", () => options.scribe.line({ ...life, path: "Lead", mark: "end", level: "boundary", reason: "LeadLost", message: `${identity} does not lead any more` }), { once: true });
-    const onSynced = (synced: Caches) => {
-      caches = isWatching ? synced : undefined;
-      if (caches !== undefined) follow(caches, meters, clock);
-    };
-    await runControllers(
-      chosen.map((name) => make[name]()),
-      // Nothing that a term began is sent after it.
-      { ...options, scribe, kube: kube.within(term), onSynced, onLook: looks.count },
-      term,
-    );
-    caches = undefined;
-    meters.service.forget();
+  options.scribe.line({
+    ...life,
+    path: "Start",
+    mark: "begin",
+    level: "boundary",
+    reason: "Started",
+    message: `${identity}, version ${version}`,
+    data: { toVersion: version },
   });
+  const answering = admission === undefined ? undefined : answerReviews(admission);
+  await whileLeader(
+    { kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease },
+    signal,
+    async (term) => {
+      options.scribe.line({
+        ...life,
+        path: "Lead",
+        mark: "begin",
+        level: "boundary",
+        reason: "Leading",
+        message: `${identity} leads`,
+      });
+      term.addEventListener(
+        "abort",
+        () =>
+          options.scribe.line({
+            ...life,
+            path: "Lead",
+            mark: "end",
+            level: "boundary",
+            reason: "LeadLost",
+            message: `${identity} does not lead any more`,
+          }),
+        { once: true },
+      );
+      const onSynced = (synced: Caches) => {
+        caches = isWatching ? synced : undefined;
+        if (caches !== undefined) follow(caches, meters, clock);
+      };
+      await runControllers(
+        chosen.map((name) => make[name]()),
+        // Nothing that a term began is sent after it.
+        { ...options, scribe, kube: kube.within(term), onSynced, onLook: looks.count },
+        term,
+      );
+      caches = undefined;
+      meters.service.forget();
+    },
+  );
   await answering;
 }

@@ -25,8 +25,21 @@ export function templateController(options: TemplateOptions): Controller {
   return {
     name: "template",
     watches: [
-      watching({ resource: ControllerConfig, concerns: ({ key, before, after }) => (before?.metadata.generation === after?.metadata.generation && before?.metadata.uid === after?.metadata.uid ? [] : [key]) }),
-      watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: ({ before, after }) => (after ?? before)?.metadata.ownerReferences?.flatMap(({ kind, name }) => (kind === ControllerConfig.kind ? [name] : [])) ?? [] }),
+      watching({
+        resource: ControllerConfig,
+        concerns: ({ key, before, after }) =>
+          before?.metadata.generation === after?.metadata.generation && before?.metadata.uid === after?.metadata.uid
+            ? []
+            : [key],
+      }),
+      watching({
+        resource: MachineConfig,
+        keep: slimMachineConfig,
+        concerns: ({ before, after }) =>
+          (after ?? before)?.metadata.ownerReferences?.flatMap(({ kind, name }) =>
+            kind === ControllerConfig.kind ? [name] : [],
+          ) ?? [],
+      }),
     ],
     owns: ["MachineConfig/base", "ControllerConfig.status"],
 
@@ -37,19 +50,31 @@ export function templateController(options: TemplateOptions): Controller {
       try {
         const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
         const encoded = secret?.data?.[".dockerconfigjson"];
-        const wanted = baseConfigs({ controllerConfig: config, pullSecret: encoded === undefined ? undefined : textOfBase64(encoded), generatorVersion: options.generatorVersion });
+        const wanted = baseConfigs({
+          controllerConfig: config,
+          pullSecret: encoded === undefined ? undefined : textOfBase64(encoded),
+          generatorVersion: options.generatorVersion,
+        });
         const stale = wanted.filter((each) => !isCurrent(caches.of(MachineConfig).get(each.metadata.name), each));
         if (stale.length > 0) await report(config, { at: "running" }, context);
         for (const each of stale) {
           // One that was generated before is ours, whoever wrote it then.
-          const force = caches.of(MachineConfig).get(each.metadata.name)?.metadata.annotations?.[annotations.generatedByController] !== undefined;
+          const force =
+            caches.of(MachineConfig).get(each.metadata.name)?.metadata.annotations?.[
+              annotations.generatedByController
+            ] !== undefined;
           await kube.apply(MachineConfig, each, { owner: fieldManagers.template, force, signal });
           log.info({ config: each.metadata.name }, "base configuration written");
         }
         await report(config, { at: "completed", version: options.version }, context);
         return settled(lookAgainSeconds);
       } catch (error) {
-        if (!signal.aborted && !isPassing(error)) await report(config, { at: "failing", message: error instanceof Error ? error.message : String(error) }, context).catch((second: unknown) => log.warn({ error: second }, "status not written"));
+        if (!signal.aborted && !isPassing(error))
+          await report(
+            config,
+            { at: "failing", message: error instanceof Error ? error.message : String(error) },
+            context,
+          ).catch((second: unknown) => log.warn({ error: second }, "status not written"));
         throw error;
       }
     },
@@ -59,16 +84,23 @@ export function templateController(options: TemplateOptions): Controller {
 /** Whether an object says everything that is wanted of it. */
 function isCurrent(has: MachineConfig | undefined, wanted: MachineConfig): boolean {
   if (has === undefined || has.metadata.deletionTimestamp !== undefined) return false;
-  const covers = (of: Record<string, string> | undefined, by: Record<string, string> | undefined) => Object.entries(of ?? {}).every(([key, value]) => by?.[key] === value);
+  const covers = (of: Record<string, string> | undefined, by: Record<string, string> | undefined) =>
+    Object.entries(of ?? {}).every(([key, value]) => by?.[key] === value);
   return (
     equalValues(has.spec, wanted.spec) &&
     covers(wanted.metadata.labels, has.metadata.labels) &&
     covers(wanted.metadata.annotations, has.metadata.annotations) &&
-    (wanted.metadata.ownerReferences ?? []).every(({ uid }) => has.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true)
+    (wanted.metadata.ownerReferences ?? []).every(
+      ({ uid }) => has.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true,
+    )
   );
 }
 
-async function report(config: ControllerConfig, progress: TemplateProgress, { kube, clock, signal }: Context): Promise<void> {
+async function report(
+  config: ControllerConfig,
+  progress: TemplateProgress,
+  { kube, clock, signal }: Context,
+): Promise<void> {
   await updateObject(
     kube,
     ControllerConfig,

@@ -20,13 +20,30 @@ export function tokenController(): Controller {
       if (stay.verdict === "stays") return settled(stay.until === undefined ? undefined : (stay.until - now) / 1000);
       const { uid, resourceVersion } = token.metadata;
       try {
-        await kube.delete(ProvisioningToken, { name }, { signal, ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) });
+        await kube.delete(
+          ProvisioningToken,
+          { name },
+          {
+            signal,
+            ...(uid === undefined ? {} : { uid }),
+            ...(resourceVersion === undefined ? {} : { resourceVersion }),
+          },
+        );
       } catch (error) {
         // Somebody wrote in between, such as that a use was given back: the news of it brings the next look.
         if (!isConflict(error)) throw error;
         return settled();
       }
-      log.info({ token: name, pool: token.spec.pool, because: stay.because, endedAt: timestampOf(stay.endedAt), uses: token.status?.uses ?? 0 }, "provisioning token removed");
+      log.info(
+        {
+          token: name,
+          pool: token.spec.pool,
+          because: stay.because,
+          endedAt: timestampOf(stay.endedAt),
+          uses: token.status?.uses ?? 0,
+        },
+        "provisioning token removed",
+      );
       return settled();
     },
   };

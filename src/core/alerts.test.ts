@@ -14,12 +14,29 @@ import { StateMeter } from "./state-metrics.ts";
 
 const families = [
   ...lookMeter(() => 0).families(),
-  ...clusterMetrics({ facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0), machineConfigNodes: [], machineConfiguration: undefined }),
+  ...clusterMetrics({
+    facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0),
+    machineConfigNodes: [],
+    machineConfiguration: undefined,
+  }),
   ...new RolloutMeter().families(0),
   ...new ServiceMeter().families(0),
   ...storyFamilies({ sections: new SectionMeter() }, 0),
   ...new StateMeter().families(0, [], []),
-  ...daemonMetrics({ state: "Done", reason: "", config: "x", os: { name: "", version: "" }, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0 }, "a"),
+  ...daemonMetrics(
+    {
+      state: "Done",
+      reason: "",
+      config: "x",
+      os: { name: "", version: "" },
+      driftSince: undefined,
+      osFailures: 0,
+      rebootFailures: 0,
+      kubeletFailures: 0,
+      foreignPackages: 0,
+    },
+    "a",
+  ),
 ];
 const labelsOf = (metric: string) => families.find(({ name }) => name === metric)?.labels;
 
@@ -31,7 +48,7 @@ describe("alerts", () => {
     const inSelectors = [...alert.expression.matchAll(/([a-z_]+)\{([a-z_]+)=/g)];
     for (const [, metric = "", label] of inSelectors) expect(labelsOf(metric.replace(/_bucket$/, ""))).toContain(label);
     // What a summary speaks of must be left over by its expression; `instance` is the scraper's own.
-    const kept = [...labelsOf(named[0] ?? "") ?? [], "instance"];
+    const kept = [...(labelsOf(named[0] ?? "") ?? []), "instance"];
     for (const [, label] of alert.summary.matchAll(/\$labels\.([a-z_]+)/g)) expect(kept).toContain(label);
   });
 
@@ -42,14 +59,24 @@ describe("alerts", () => {
   });
 
   test("are given to the Prometheus operator, all of them with their runbook", () => {
-    const rule = parse(readFileSync(new URL("../../install/monitoring/alerts.yaml", import.meta.url), "utf8")) as { spec: { groups: { rules: { alert: string; annotations: { runbook: string } }[] }[] } };
+    const rule = parse(readFileSync(new URL("../../install/monitoring/alerts.yaml", import.meta.url), "utf8")) as {
+      spec: { groups: { rules: { alert: string; annotations: { runbook: string } }[] }[] };
+    };
     const rules = rule.spec.groups.flatMap((group) => group.rules);
     expect(rules.map(({ alert }) => alert)).toEqual(alerts.map(({ name }) => name));
-    for (const [index, { annotations }] of rules.entries()) expect(annotations.runbook).toContain(alerts[index]?.remedy);
+    for (const [index, { annotations }] of rules.entries())
+      expect(annotations.runbook).toContain(alerts[index]?.remedy);
   });
 
   test("on what the closed list of reasons explains says the same as that list", () => {
-    for (const [name, reason] of [["MCODaemonSilent", "DaemonSilent"], ["MCOJoinOverdue", "JoinOverdue"]] as const) expect(alerts.find((alert) => alert.name === name)).toMatchObject({ means: storyReasons[reason].means, remedy: storyReasons[reason].next });
+    for (const [name, reason] of [
+      ["MCODaemonSilent", "DaemonSilent"],
+      ["MCOJoinOverdue", "JoinOverdue"],
+    ] as const)
+      expect(alerts.find((alert) => alert.name === name)).toMatchObject({
+        means: storyReasons[reason].means,
+        remedy: storyReasons[reason].next,
+      });
     expect(alerts.find(({ name }) => name === "MCOStateNotKept")?.remedy).toContain(storyReasons.ChildDown.next);
   });
 

@@ -22,7 +22,10 @@ const ofPool = "{{ $labels.pool }}";
 const logOf = (component: string) => `kubectl logs ${inNamespace} -l k8s-app=${component} --tail=100`;
 
 /** Meaning and remedy as the closed list of reasons has them, so that books, conditions and alerts say the same. */
-const told = (reason: StoryReason): Pick<Alert, "means" | "remedy"> => ({ means: storyReasons[reason].means, remedy: storyReasons[reason].next });
+const told = (reason: StoryReason): Pick<Alert, "means" | "remedy"> => ({
+  means: storyReasons[reason].means,
+  remedy: storyReasons[reason].next,
+});
 
 /** Figures of daemons are on a loopback address of each machine: these alerts speak only where something scrapes them there. */
 export const alerts: readonly Alert[] = [
@@ -31,9 +34,15 @@ export const alerts: readonly Alert[] = [
     expression: "mcc_drain_err > 0",
     severity: "warning",
     summary: `Draining ${ofNode} takes longer than its pool allows.`,
-    means: "Pods do not leave the machine: a disruption budget forbids it, a pod does not end, or nobody would start it elsewhere. Nothing is forced unless the pool's policy says so, and the machine is not rebooted meanwhile. It holds one place of its pool's budget.",
-    see: ["mco explain node/<node>", "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"Drained\")].message}'", "kubectl get pods -A --field-selector spec.nodeName=<node>"],
-    remedy: "Give the application named there room: more replicas, a budget that allows one to leave, or machines that can take its pods. A pod that nothing restarts has to be deleted by somebody who knows it. A pool whose drains should end by themselves has a policy for that: docs/os-updates.md.",
+    means:
+      "Pods do not leave the machine: a disruption budget forbids it, a pod does not end, or nobody would start it elsewhere. Nothing is forced unless the pool's policy says so, and the machine is not rebooted meanwhile. It holds one place of its pool's budget.",
+    see: [
+      "mco explain node/<node>",
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"Drained\")].message}'",
+      "kubectl get pods -A --field-selector spec.nodeName=<node>",
+    ],
+    remedy:
+      "Give the application named there room: more replicas, a budget that allows one to leave, or machines that can take its pods. A pod that nothing restarts has to be deleted by somebody who knows it. A pool whose drains should end by themselves has a policy for that: docs/os-updates.md.",
   },
   {
     name: "MCCPoolAlert",
@@ -41,7 +50,10 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: `${ofNode} is of the control plane, and a custom pool selects it too.`,
     means: "The machine stays in the pool of the control plane, and what the custom pool says does not reach it.",
-    see: ["kubectl get node <node> --show-labels", "kubectl get machineconfigpools -o custom-columns=NAME:.metadata.name,NODES:.spec.nodeSelector"],
+    see: [
+      "kubectl get node <node> --show-labels",
+      "kubectl get machineconfigpools -o custom-columns=NAME:.metadata.name,NODES:.spec.nodeSelector",
+    ],
     remedy: "Take the custom pool's label off the node, or narrow the pool's nodeSelector.",
   },
   {
@@ -51,7 +63,8 @@ export const alerts: readonly Alert[] = [
     summary: "Nobody looks how old the boot images of new machines are.",
     means: "The MachineConfiguration says so. A machine that is made from a very old image may not be able to join.",
     see: ["kubectl get machineconfiguration cluster -o jsonpath='{.spec.bootImageSkewEnforcement}'"],
-    remedy: "Nothing, where that was meant; otherwise change spec.bootImageSkewEnforcement of MachineConfiguration/cluster.",
+    remedy:
+      "Nothing, where that was meant; otherwise change spec.bootImageSkewEnforcement of MachineConfiguration/cluster.",
   },
   {
     name: "MCOMachineDegraded",
@@ -59,9 +72,14 @@ export const alerts: readonly Alert[] = [
     for: "15m",
     severity: "warning",
     summary: `Machines of pool ${ofPool} cannot go on without help.`,
-    means: "A configuration cannot be applied to a machine, or the machine is not what was applied to it. It keeps what it has.",
-    see: ["mco explain pool/<pool>", "kubectl get machineconfignodes -o custom-columns='NAME:.metadata.name,DEGRADED:.status.conditions[?(@.type==\"NodeDegraded\")].status,WHY:.status.conditions[?(@.type==\"NodeDegraded\")].message'"],
-    remedy: "The message names what to undo or to create. Where a configuration is at fault, mend or revert the MachineConfig: broken machines get the next target first, and take no place of the budget.",
+    means:
+      "A configuration cannot be applied to a machine, or the machine is not what was applied to it. It keeps what it has.",
+    see: [
+      "mco explain pool/<pool>",
+      'kubectl get machineconfignodes -o custom-columns=\'NAME:.metadata.name,DEGRADED:.status.conditions[?(@.type=="NodeDegraded")].status,WHY:.status.conditions[?(@.type=="NodeDegraded")].message\'',
+    ],
+    remedy:
+      "The message names what to undo or to create. Where a configuration is at fault, mend or revert the MachineConfig: broken machines get the next target first, and take no place of the budget.",
   },
   {
     name: "MCOTargetQuarantined",
@@ -69,26 +87,37 @@ export const alerts: readonly Alert[] = [
     for: "5m",
     severity: "warning",
     summary: `The roll-out of pool ${ofPool} has stopped: a machine went back from its target.`,
-    means: "A machine could not boot what it was given, and went back by itself. No healthy machine is given the same target.",
-    see: ["mco explain pool/<pool>", "kubectl get machineconfigpool <pool> -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/quarantined}'"],
-    remedy: "Mend or revert the MachineConfig: a new target ends the quarantine. If the machine was at fault and not the configuration, repair it and take the annotation machineconfiguration.openshift.io/quarantined off the pool.",
+    means:
+      "A machine could not boot what it was given, and went back by itself. No healthy machine is given the same target.",
+    see: [
+      "mco explain pool/<pool>",
+      "kubectl get machineconfigpool <pool> -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/quarantined}'",
+    ],
+    remedy:
+      "Mend or revert the MachineConfig: a new target ends the quarantine. If the machine was at fault and not the configuration, repair it and take the annotation machineconfiguration.openshift.io/quarantined off the pool.",
   },
   {
     name: "MCORolloutStuck",
-    expression: "mco_rollout_running_seconds > 3600 and on (pool) changes(mco_updated_machine_count[1h]) == 0 and on (pool) mco_pool_paused == 0",
+    expression:
+      "mco_rollout_running_seconds > 3600 and on (pool) changes(mco_updated_machine_count[1h]) == 0 and on (pool) mco_pool_paused == 0",
     for: "15m",
     severity: "warning",
     summary: `No machine of pool ${ofPool} has got further for an hour.`,
     means: "A roll-out is under way, its pool is not paused, and for an hour no machine has reached the target.",
-    see: ["mco explain pool/<pool>", "kubectl get machineconfigpool <pool> -o jsonpath='{.status.conditions[?(@.type==\"Updating\")].message}'"],
+    see: [
+      "mco explain pool/<pool>",
+      "kubectl get machineconfigpool <pool> -o jsonpath='{.status.conditions[?(@.type==\"Updating\")].message}'",
+    ],
     remedy: "The message names what each machine waits for, and mco explain says what would lift it.",
   },
   {
     name: "MCONodeUpdateSlow",
-    expression: 'max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3600 and on (pool) max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3 * histogram_quantile(0.5, sum by (pool, le) (increase(mco_node_out_of_service_seconds_bucket{cause="Update"}[30d])))',
+    expression:
+      'max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3600 and on (pool) max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3 * histogram_quantile(0.5, sum by (pool, le) (increase(mco_node_out_of_service_seconds_bucket{cause="Update"}[30d])))',
     severity: "warning",
     summary: `A machine of pool ${ofPool} has been out of service for its update for more than an hour.`,
-    means: "That is more than three times what the updates of this pool take in the middle. Something holds it: a drain, a download, a reboot that does not end, or a step that fails again and again.",
+    means:
+      "That is more than three times what the updates of this pool take in the middle. Something holds it: a drain, a download, a reboot that does not end, or a step that fails again and again.",
     see: ["mco explain pool/<pool>", "mco timeline pool/<pool> --since 6h", "mco book node/<node>"],
     remedy: "mco explain names the machine, the step and what would lift it; the machine's book says what was tried.",
   },
@@ -99,7 +128,11 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: `Daemons of pool ${ofPool} do not answer though their kubelets do.`,
     ...told("DaemonSilent"),
-    see: ["mco explain pool/<pool>", `kubectl get pods ${inNamespace} -l k8s-app=machine-config-daemon -o wide`, logOf("machine-config-daemon")],
+    see: [
+      "mco explain pool/<pool>",
+      `kubectl get pods ${inNamespace} -l k8s-app=machine-config-daemon -o wide`,
+      logOf("machine-config-daemon"),
+    ],
   },
   {
     name: "MCOStateNotKept",
@@ -108,7 +141,11 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: "The state process does not keep all books.",
     means: `Everything else goes on, and what nobody keeps can be read from the journals for a while. Most often a part of it is down or lines were missed: ${storyReasons.ChildDown.means}`,
-    see: ["kubectl get machineconfiguration cluster -o jsonpath='{.status.conditions[?(@.type==\"StateKeeping\")]}'", logOf("machine-state-controller"), "mco book cluster"],
+    see: [
+      "kubectl get machineconfiguration cluster -o jsonpath='{.status.conditions[?(@.type==\"StateKeeping\")]}'",
+      logOf("machine-state-controller"),
+      "mco book cluster",
+    ],
     remedy: `The condition names the part and the reason (docs/errors.md). ${storyReasons.ChildDown.next}`,
   },
   {
@@ -127,7 +164,8 @@ export const alerts: readonly Alert[] = [
     summary: "The controller {{ $labels.subcontroller }} keeps failing.",
     means: "Its looks end in errors again and again; what it looks after may be out of date.",
     see: [logOf("machine-config-controller"), "kubectl get machineconfigpools"],
-    remedy: "The log says at what it fails. Where rights are missing, apply install/ again; where the API server is slow or away, that is the thing to repair.",
+    remedy:
+      "The log says at what it fails. Where rights are missing, apply install/ again; where the API server is slow or away, that is the thing to repair.",
   },
   {
     name: "MCCDown",
@@ -135,9 +173,15 @@ export const alerts: readonly Alert[] = [
     for: "15m",
     severity: "warning",
     summary: "No machine config controller tells of any pool.",
-    means: "No controller runs, none leads, or nobody may read its figures. Machines keep what they have; changes do not reach them.",
-    see: [`kubectl get pods ${inNamespace}`, `kubectl get lease machine-config-controller ${inNamespace} -o yaml`, "mco explain clusteroperator/machine-config"],
-    remedy: "Let the controller's Deployment run again; the ClusterOperator machine-config says what keeps it from that.",
+    means:
+      "No controller runs, none leads, or nobody may read its figures. Machines keep what they have; changes do not reach them.",
+    see: [
+      `kubectl get pods ${inNamespace}`,
+      `kubectl get lease machine-config-controller ${inNamespace} -o yaml`,
+      "mco explain clusteroperator/machine-config",
+    ],
+    remedy:
+      "Let the controller's Deployment run again; the ClusterOperator machine-config says what keeps it from that.",
   },
   {
     name: "MCDRebootError",
@@ -147,7 +191,8 @@ export const alerts: readonly Alert[] = [
     summary: "A machine ({{ $labels.instance }}) was asked to reboot and stays up.",
     means: "Its update waits for the reboot, drained, and holds a place of its pool's budget. The daemon asks again.",
     see: ["kubectl get machineconfignodes", logOf("machine-config-daemon")],
-    remedy: "Look on the machine what keeps it from going down (systemctl list-jobs), or reboot it by hand: the daemon finds what was staged.",
+    remedy:
+      "Look on the machine what keeps it from going down (systemctl list-jobs), or reboot it by hand: the daemon finds what was staged.",
   },
   {
     name: "MCDPivotError",
@@ -156,8 +201,12 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: "A machine ({{ $labels.instance }}) cannot bring its new operating system onto its disk.",
     means: "The image cannot be pulled or staged. Nothing was changed; it is tried again.",
-    see: ["kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'", logOf("machine-config-daemon")],
-    remedy: "The message names image and error: the registry, the pull secret, the disk's free space, or the image itself.",
+    see: [
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'",
+      logOf("machine-config-daemon"),
+    ],
+    remedy:
+      "The message names image and error: the registry, the pull secret, the disk's free space, or the image itself.",
   },
   {
     name: "MCDConfigDrift",
@@ -166,8 +215,11 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: "Files of a machine ({{ $labels.instance }}) are not what was applied.",
     means: "Somebody changed them on the machine. It takes no updates until that is decided.",
-    see: ["kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'"],
-    remedy: "Undo the change on the machine, or create /run/machine-config-daemon-force on it to have the configuration applied again; what should stay belongs into a MachineConfig.",
+    see: [
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'",
+    ],
+    remedy:
+      "Undo the change on the machine, or create /run/machine-config-daemon-force on it to have the configuration applied again; what should stay belongs into a MachineConfig.",
   },
   {
     name: "KubeletHealthState",
@@ -195,7 +247,11 @@ export function prometheusRule(): object {
             expr: alert.expression,
             ...(alert.for === undefined ? {} : { for: alert.for }),
             labels: { severity: alert.severity, namespace },
-            annotations: { summary: alert.summary, description: alert.means, runbook: `${alert.see.map((command) => `See: ${command}`).join("\n")}\n${alert.remedy}` },
+            annotations: {
+              summary: alert.summary,
+              description: alert.means,
+              runbook: `${alert.see.map((command) => `See: ${command}`).join("\n")}\n${alert.remedy}`,
+            },
           })),
         },
       ],
@@ -204,4 +260,10 @@ export function prometheusRule(): object {
 }
 
 /** Metrics that an expression names. */
-export const metricsNamedBy = (expression: string): readonly string[] => [...new Set([...expression.matchAll(/\b(?:mco|mcc|mcd|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) => name.replace(/_bucket$/, "")))];
+export const metricsNamedBy = (expression: string): readonly string[] => [
+  ...new Set(
+    [...expression.matchAll(/\b(?:mco|mcc|mcd|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) =>
+      name.replace(/_bucket$/, ""),
+    ),
+  ),
+];

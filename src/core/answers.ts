@@ -75,7 +75,14 @@ export function factsOf(
   now: number,
 ): Facts {
   const configs = new Map((objects.machineConfigs ?? []).map((config) => [config.metadata.name, config]));
-  return { now, heardAt: now, members: ClusterMembers.of(objects, now), machineConfig: (name) => configs.get(name), etcd: etcdMembers(objects.etcdPods ?? []), operatorNode: operatorNodeOf(objects.operatorPods ?? []) };
+  return {
+    now,
+    heardAt: now,
+    members: ClusterMembers.of(objects, now),
+    machineConfig: (name) => configs.get(name),
+    etcd: etcdMembers(objects.etcdPods ?? []),
+    operatorNode: operatorNodeOf(objects.operatorPods ?? []),
+  };
 }
 
 /** Facts from members that somebody keeps, without what only choosing machines needs. */
@@ -86,14 +93,22 @@ export function factsAbout(members: ClusterMembers, now: number): Facts {
 /** Members of etcd as their pods show them. */
 export function etcdMembers(pods: readonly Pod[]): readonly EtcdMember[] {
   return pods
-    .filter(({ spec, status }) => (spec?.nodeName ?? "") !== "" && status?.phase !== "Succeeded" && status?.phase !== "Failed")
-    .map(({ spec, status }) => ({ node: spec?.nodeName ?? "", ready: (status?.conditions ?? []).some(({ type, status: is }) => type === "Ready" && is === "True") }))
+    .filter(
+      ({ spec, status }) =>
+        (spec?.nodeName ?? "") !== "" && status?.phase !== "Succeeded" && status?.phase !== "Failed",
+    )
+    .map(({ spec, status }) => ({
+      node: spec?.nodeName ?? "",
+      ready: (status?.conditions ?? []).some(({ type, status: is }) => type === "Ready" && is === "True"),
+    }))
     .sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
 /** Where the operator runs; empty when it cannot be seen. */
 export function operatorNodeOf(pods: readonly Pod[]): string {
-  const running = pods.find(({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.phase === "Running");
+  const running = pods.find(
+    ({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.phase === "Running",
+  );
   return running?.spec?.nodeName ?? "";
 }
 
@@ -129,19 +144,32 @@ function isNewBase(facts: Facts, members: PoolMembers): boolean {
 function workersFirst(facts: Facts, pool: MachineConfigPool, members: PoolMembers): RolloutPolicy["afterOthers"] {
   if (!members.image.byDefault || members.image.image === "") return undefined;
   const all = [...members.all()];
-  if (!all.some(({ controlPlane }) => controlPlane) || all.some(({ desiredImage }) => desiredImage !== "")) return undefined;
+  if (!all.some(({ controlPlane }) => controlPlane) || all.some(({ desiredImage }) => desiredImage !== ""))
+    return undefined;
   const behind = facts.members.pools().find((other) => {
     const others = facts.members.members(other.metadata.name);
-    if (other.metadata.name === pool.metadata.name || !others.image.byDefault || other.spec.paused === true) return false;
+    if (other.metadata.name === pool.metadata.name || !others.image.byDefault || other.spec.paused === true)
+      return false;
     return others.updated < others.size && ![...others.all()].some(({ controlPlane }) => controlPlane);
   });
   if (behind === undefined) return undefined;
   const { name } = behind.metadata;
-  return { message: `machines of the control plane get their first image when those of pool ${name} have theirs`, lift: `mco explain pool/${name}; pausing that pool lets this one go on` };
+  return {
+    message: `machines of the control plane get their first image when those of pool ${name} have theirs`,
+    lift: `mco explain pool/${name}; pausing that pool lets this one go on`,
+  };
 }
 
 /** Everything about one pool, with the machines that it would take now. `undefined`: there is no such pool. */
-export function poolFacts(facts: Facts, name: string, options: { readonly alsoQuarantined?: readonly string[]; readonly irreconcilable?: readonly string[]; readonly named?: number } = {}): PoolFacts | undefined {
+export function poolFacts(
+  facts: Facts,
+  name: string,
+  options: {
+    readonly alsoQuarantined?: readonly string[];
+    readonly irreconcilable?: readonly string[];
+    readonly named?: number;
+  } = {},
+): PoolFacts | undefined {
   const pool = facts.members.pool(name);
   if (pool === undefined) return undefined;
   const members = facts.members.members(name);
@@ -149,20 +177,37 @@ export function poolFacts(facts: Facts, name: string, options: { readonly alsoQu
     {
       paused: pool.spec.paused === true || pool.metadata.deletionTimestamp !== undefined,
       maxUnavailable: pool.spec.maxUnavailable,
-      quarantined: [...(isQuarantined(pool, members.target, members.image.image) ? [members.target] : []), ...(options.alsoQuarantined ?? [])],
+      quarantined: [
+        ...(isQuarantined(pool, members.target, members.image.image) ? [members.target] : []),
+        ...(options.alsoQuarantined ?? []),
+      ],
     },
     members,
     rolloutPolicy(facts, pool),
     facts.now,
     ...(options.named === undefined ? [] : [options.named]),
   );
-  const ambiguous = new Map([...facts.members.homeless].flatMap(([node, membership]) => (membership.verdict === "ambiguous" && membership.pools.includes(name) ? [[node, membership.pools] as const] : [])));
-  return { pool, members, selection, irreconcilable: options.irreconcilable ?? irreconcilableOf(facts, pool), ambiguous, now: facts.now };
+  const ambiguous = new Map(
+    [...facts.members.homeless].flatMap(([node, membership]) =>
+      membership.verdict === "ambiguous" && membership.pools.includes(name) ? [[node, membership.pools] as const] : [],
+    ),
+  );
+  return {
+    pool,
+    members,
+    selection,
+    irreconcilable: options.irreconcilable ?? irreconcilableOf(facts, pool),
+    ambiguous,
+    now: facts.now,
+  };
 }
 
 /** Why machines that have what the pool had last cannot be brought to what it wants. */
 function irreconcilableOf({ machineConfig }: Facts, pool: MachineConfigPool): readonly string[] {
-  const [from, to] = [machineConfig(pool.status?.configuration?.name ?? ""), machineConfig(pool.spec.configuration?.name ?? "")];
+  const [from, to] = [
+    machineConfig(pool.status?.configuration?.name ?? ""),
+    machineConfig(pool.spec.configuration?.name ?? ""),
+  ];
   if (from === undefined || to === undefined || from === to) return [];
   return reconcile(from, to).map(({ field, reason }) => `${field} ${reason}`);
 }
@@ -189,20 +234,43 @@ export function nodePosition(facts: Facts, name: string): Answer<NodePosition> |
   const known = facts.members.node(name);
   if (known === undefined) return undefined;
   const { node, membership, facts: member } = known;
-  const say = (value: NodePosition, reason: string, message: string, refs: readonly string[] = []) => answer(facts, value, { reason, message, refs: [`node/${name}`, ...refs] });
-  if (node.metadata.deletionTimestamp !== undefined) return say({ at: "Leaving" }, "NodeDeleted", "the node is being deleted");
-  if (membership.verdict === "ambiguous") return say({ at: "Unmanaged" }, "SeveralPools", `the pools ${membership.pools.join(" and ")} select it, so that it belongs to none of them`, membership.pools.map((pool) => `machineconfigpool/${pool}`));
+  const say = (value: NodePosition, reason: string, message: string, refs: readonly string[] = []) =>
+    answer(facts, value, { reason, message, refs: [`node/${name}`, ...refs] });
+  if (node.metadata.deletionTimestamp !== undefined)
+    return say({ at: "Leaving" }, "NodeDeleted", "the node is being deleted");
+  if (membership.verdict === "ambiguous")
+    return say(
+      { at: "Unmanaged" },
+      "SeveralPools",
+      `the pools ${membership.pools.join(" and ")} select it, so that it belongs to none of them`,
+      membership.pools.map((pool) => `machineconfigpool/${pool}`),
+    );
   if (membership.verdict === "none") return say({ at: "Unmanaged" }, "NoPool", membership.reason);
   const refs = [`machineconfigpool/${membership.pool}`, `machineconfignode/${name}`];
   const target = facts.members.members(membership.pool).target;
   const told = member.says === "" ? "" : `: ${member.says}`;
   switch (member.phase) {
     case "Lost":
-      return say({ at: "Lost" }, "KubeletSilent", `its kubelet is not ready (${member.kubeletReason}), and no reboot was announced`, refs);
+      return say(
+        { at: "Lost" },
+        "KubeletSilent",
+        `its kubelet is not ready (${member.kubeletReason}), and no reboot was announced`,
+        refs,
+      );
     case "Degraded":
-      return say({ at: "Degraded", message: member.says }, "DaemonReportsFailure", `the daemon cannot go on without help${told}`, refs);
+      return say(
+        { at: "Degraded", message: member.says },
+        "DaemonReportsFailure",
+        `the daemon cannot go on without help${told}`,
+        refs,
+      );
     case "Unreconcilable":
-      return say({ at: "Unreconcilable", message: member.says }, "CannotBeApplied", `the target cannot be applied to a running machine${told}`, refs);
+      return say(
+        { at: "Unreconcilable", message: member.says },
+        "CannotBeApplied",
+        `the target cannot be applied to a running machine${told}`,
+        refs,
+      );
     case "Joining":
       return say({ at: "Joining" }, "NothingApplied", "nothing has been applied to it yet", refs);
     case "Preparing":
@@ -226,34 +294,80 @@ export function nodePosition(facts: Facts, name: string): Answer<NodePosition> |
     case "Unknown":
       break;
   }
-  if (facts.members.members(membership.pool).isSilent(name)) return say({ at: "Silent" }, "DaemonSilent", `its daemon's pod has not been ready since ${member.daemonAwaySince}, so that nobody looks after the machine`, refs);
-  if (isInOurHands(member) && isDone(member)) return say({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service", refs);
+  if (facts.members.members(membership.pool).isSilent(name))
+    return say(
+      { at: "Silent" },
+      "DaemonSilent",
+      `its daemon's pod has not been ready since ${member.daemonAwaySince}, so that nobody looks after the machine`,
+      refs,
+    );
+  if (isInOurHands(member) && isDone(member))
+    return say({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service", refs);
   const { image } = facts.members.members(membership.pool);
   const withImage = (of: string) => (of === "" ? "" : ` in image ${shortImage(of)}`);
-  if (target !== "" && image.awaits !== undefined) return say({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message, refs);
-  if (target !== "" && !facts.members.members(membership.pool).isTargeted(member)) return say({ at: "NeedsUpdate" }, "WaitsForTurn", `it has ${member.current}${withImage(member.currentImage)} and should have ${target}${withImage(image.image)}`, refs);
-  if (isDone(member)) return say({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`, refs);
-  return say({ at: "NeedsUpdate" }, "NotTakenOn", `it was given ${member.desired}, and its daemon has not taken that on yet`, refs);
+  if (target !== "" && image.awaits !== undefined)
+    return say({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message, refs);
+  if (target !== "" && !facts.members.members(membership.pool).isTargeted(member))
+    return say(
+      { at: "NeedsUpdate" },
+      "WaitsForTurn",
+      `it has ${member.current}${withImage(member.currentImage)} and should have ${target}${withImage(image.image)}`,
+      refs,
+    );
+  if (isDone(member))
+    return say({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`, refs);
+  return say(
+    { at: "NeedsUpdate" },
+    "NotTakenOn",
+    `it was given ${member.desired}, and its daemon has not taken that on yet`,
+    refs,
+  );
 }
 
 /** What a node has and what it should have; empty texts: nothing. */
-export function nodePair(facts: Facts, name: string): Answer<{ readonly config: string; readonly desiredConfig: string; readonly image: string; readonly desiredImage: string }> | undefined {
+export function nodePair(
+  facts: Facts,
+  name: string,
+):
+  | Answer<{
+      readonly config: string;
+      readonly desiredConfig: string;
+      readonly image: string;
+      readonly desiredImage: string;
+    }>
+  | undefined {
   const node = facts.members.node(name)?.node;
   if (node === undefined) return undefined;
   const has = (key: string) => node.metadata.annotations?.[key] ?? "";
   return answer(
     facts,
-    { config: has(annotations.currentConfig), desiredConfig: has(annotations.desiredConfig), image: has(annotations.currentImage), desiredImage: has(annotations.desiredImage) },
+    {
+      config: has(annotations.currentConfig),
+      desiredConfig: has(annotations.desiredConfig),
+      image: has(annotations.currentImage),
+      desiredImage: has(annotations.desiredImage),
+    },
     { reason: "Annotations", message: "as the node's annotations say", refs: [`node/${name}`] },
   );
 }
 
 /** Why a node that should get its pool's target does not get it now; `undefined`: it does, or it has it. */
-export function nodeWait(facts: Facts, name: string): Answer<{ readonly reason: WaitReason; readonly lift: string }> | undefined {
+export function nodeWait(
+  facts: Facts,
+  name: string,
+): Answer<{ readonly reason: WaitReason; readonly lift: string }> | undefined {
   const membership = facts.members.node(name)?.membership;
   if (membership?.verdict !== "member") return undefined;
-  const wait = poolFacts(facts, membership.pool, { named: Number.POSITIVE_INFINITY })?.selection.waits.find(({ first }) => first.includes(name));
-  return wait === undefined ? undefined : answer(facts, { reason: wait.reason, lift: wait.lift }, { reason: wait.reason, message: wait.message, refs: [`machineconfigpool/${membership.pool}`] });
+  const wait = poolFacts(facts, membership.pool, { named: Number.POSITIVE_INFINITY })?.selection.waits.find(
+    ({ first }) => first.includes(name),
+  );
+  return wait === undefined
+    ? undefined
+    : answer(
+        facts,
+        { reason: wait.reason, lift: wait.lift },
+        { reason: wait.reason, message: wait.message, refs: [`machineconfigpool/${membership.pool}`] },
+      );
 }
 
 /**
@@ -265,7 +379,11 @@ export function poolProgressOf(facts: Facts, pool: string, past?: Past): Answer<
   const about = poolFacts(facts, pool);
   if (about === undefined) return undefined;
   const progress = poolProgress(about, past);
-  return answer(facts, progress, { reason: progress.verdict, message: `${progress.done} of ${progress.total} machines have ${progress.target === "" ? "a target" : progress.target}`, refs: [`machineconfigpool/${pool}`, ...(progress.target === "" ? [] : [`machineconfig/${progress.target}`])] });
+  return answer(facts, progress, {
+    reason: progress.verdict,
+    message: `${progress.done} of ${progress.total} machines have ${progress.target === "" ? "a target" : progress.target}`,
+    refs: [`machineconfigpool/${pool}`, ...(progress.target === "" ? [] : [`machineconfig/${progress.target}`])],
+  });
 }
 
 export type MayOrNot = { readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly PoolBlocker[] };
@@ -283,32 +401,73 @@ export function poolMayBuild(facts: Facts, pool: string): Answer<MayOrNot> | und
   if (found === undefined) return undefined;
   const refused = renderRefusal(found);
   const blockers: readonly PoolBlocker[] = [
-    ...((found.spec.configuration?.name ?? "") === "" ? [{ reason: "NotRendered" as const, message: "no configuration has been rendered for the pool yet", lift: "see the condition RenderDegraded of the pool" }] : []),
-    ...(refused === undefined ? [] : [{ reason: "RenderRefused" as const, message: refused, lift: "mend the MachineConfig that is named" }]),
+    ...((found.spec.configuration?.name ?? "") === ""
+      ? [
+          {
+            reason: "NotRendered" as const,
+            message: "no configuration has been rendered for the pool yet",
+            lift: "see the condition RenderDegraded of the pool",
+          },
+        ]
+      : []),
+    ...(refused === undefined
+      ? []
+      : [{ reason: "RenderRefused" as const, message: refused, lift: "mend the MachineConfig that is named" }]),
   ];
   return mayOrNot(facts, pool, blockers);
 }
 
 function mayOrNot(facts: Facts, pool: string, blockers: readonly PoolBlocker[]): Answer<MayOrNot> {
   const [first] = blockers;
-  return answer(facts, first === undefined ? { may: "Yes" } : { may: "No", blockers }, { reason: first?.reason ?? "NothingInTheWay", message: first?.message ?? "nothing is in the way", refs: [`machineconfigpool/${pool}`] });
+  return answer(facts, first === undefined ? { may: "Yes" } : { may: "No", blockers }, {
+    reason: first?.reason ?? "NothingInTheWay",
+    message: first?.message ?? "nothing is in the way",
+    refs: [`machineconfigpool/${pool}`],
+  });
 }
 
 /** What the renderer of a pool refuses; `undefined`: nothing. */
 export function renderRefusal(pool: MachineConfigPool): string | undefined {
-  const condition = conditionOf(pool.status?.conditions as { type: string; status?: string; message?: string }[] | undefined, poolConditions.renderDegraded);
+  const condition = conditionOf(
+    pool.status?.conditions as { type: string; status?: string; message?: string }[] | undefined,
+    poolConditions.renderDegraded,
+  );
   return condition?.status === "True" ? (condition.message ?? "") : undefined;
 }
 
 /** How many machines of a pool run a configuration (and, where one is named, an OS image). */
-export function poolIsAt(facts: Facts, pool: string, config: string, image?: string): Answer<{ readonly is: "All" | "None"; readonly machines: number } | { readonly is: "Some"; readonly machines: number; readonly of: number }> | undefined {
+export function poolIsAt(
+  facts: Facts,
+  pool: string,
+  config: string,
+  image?: string,
+):
+  | Answer<
+      | { readonly is: "All" | "None"; readonly machines: number }
+      | { readonly is: "Some"; readonly machines: number; readonly of: number }
+    >
+  | undefined {
   if (facts.members.pool(pool) === undefined) return undefined;
   const members = facts.members.members(pool);
-  const has = (member: MemberFacts) => isDone(member) && member.current === config && (image === undefined || facts.members.node(member.name)?.node.metadata.annotations?.[annotations.currentImage] === image);
+  const has = (member: MemberFacts) =>
+    isDone(member) &&
+    member.current === config &&
+    (image === undefined ||
+      facts.members.node(member.name)?.node.metadata.annotations?.[annotations.currentImage] === image);
   // The pool's own target is counted already.
-  const machines = config === members.target && image === undefined ? members.updated : [...members.all()].filter(has).length;
-  const value = machines === members.size ? ({ is: "All", machines } as const) : machines === 0 ? ({ is: "None", machines } as const) : ({ is: "Some", machines, of: members.size } as const);
-  return answer(facts, value, { reason: `${value.is}Machines`, message: `${machines} of ${members.size} machines have ${config}`, refs: [`machineconfigpool/${pool}`, `machineconfig/${config}`] });
+  const machines =
+    config === members.target && image === undefined ? members.updated : [...members.all()].filter(has).length;
+  const value =
+    machines === members.size
+      ? ({ is: "All", machines } as const)
+      : machines === 0
+        ? ({ is: "None", machines } as const)
+        : ({ is: "Some", machines, of: members.size } as const);
+  return answer(facts, value, {
+    reason: `${value.is}Machines`,
+    message: `${machines} of ${members.size} machines have ${config}`,
+    refs: [`machineconfigpool/${pool}`, `machineconfig/${config}`],
+  });
 }
 
 export interface UpgradeBlocker {
@@ -319,7 +478,9 @@ export interface UpgradeBlocker {
 }
 
 /** Whether the cluster may be brought to a new release, or what has to be put right first. */
-export function clusterMayUpgrade(facts: Facts): Answer<{ readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly UpgradeBlocker[] }> {
+export function clusterMayUpgrade(
+  facts: Facts,
+): Answer<{ readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly UpgradeBlocker[] }> {
   const blockers = facts.members.pools().flatMap((pool): readonly UpgradeBlocker[] => {
     const { name } = pool.metadata;
     const about = poolFacts(facts, name);
@@ -327,13 +488,47 @@ export function clusterMayUpgrade(facts: Facts): Answer<{ readonly may: "Yes" } 
     const { failed } = poolProgress(about);
     const refused = renderRefusal(pool);
     return [
-      ...(refused === undefined ? [] : [{ pool: name, reason: "RenderRefused", message: `pool ${name} cannot be rendered: ${refused}`, lift: "mend the MachineConfig that is named" }]),
-      ...(failed.length === 0 ? [] : [{ pool: name, reason: "DegradedPool", message: `pool ${name}: ${failed.slice(0, 3).map(({ node, says }) => `${node} is degraded (${says})`).join(", ")}${failed.length > 3 ? ` and ${failed.length - 3} more` : ""}`, lift: `mco explain node/${failed[0]?.node ?? ""}` }]),
-      ...(pool.spec.paused === true && pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined ? [{ pool: name, reason: "PausedPool", message: `pool ${name} is required for an upgrade and paused`, lift: "set spec.paused of the pool to false" }] : []),
+      ...(refused === undefined
+        ? []
+        : [
+            {
+              pool: name,
+              reason: "RenderRefused",
+              message: `pool ${name} cannot be rendered: ${refused}`,
+              lift: "mend the MachineConfig that is named",
+            },
+          ]),
+      ...(failed.length === 0
+        ? []
+        : [
+            {
+              pool: name,
+              reason: "DegradedPool",
+              message: `pool ${name}: ${failed
+                .slice(0, 3)
+                .map(({ node, says }) => `${node} is degraded (${says})`)
+                .join(", ")}${failed.length > 3 ? ` and ${failed.length - 3} more` : ""}`,
+              lift: `mco explain node/${failed[0]?.node ?? ""}`,
+            },
+          ]),
+      ...(pool.spec.paused === true && pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined
+        ? [
+            {
+              pool: name,
+              reason: "PausedPool",
+              message: `pool ${name} is required for an upgrade and paused`,
+              lift: "set spec.paused of the pool to false",
+            },
+          ]
+        : []),
     ];
   });
   const [first] = blockers;
-  return answer(facts, first === undefined ? { may: "Yes" } : { may: "No", blockers }, { reason: first?.reason ?? "AsExpected", message: blockers.map(({ message }) => message).join("; "), refs: [...new Set(blockers.map(({ pool }) => `machineconfigpool/${pool}`))] });
+  return answer(facts, first === undefined ? { may: "Yes" } : { may: "No", blockers }, {
+    reason: first?.reason ?? "AsExpected",
+    message: blockers.map(({ message }) => message).join("; "),
+    refs: [...new Set(blockers.map(({ pool }) => `machineconfigpool/${pool}`))],
+  });
 }
 
 /** Copies of a component as the object that keeps them counts. */
@@ -346,15 +541,54 @@ export interface ComponentFacts {
   readonly observed: boolean;
 }
 
-export type ComponentHealth = { readonly is: "Healthy" } | { readonly is: "Unhealthy"; readonly missing: number } | { readonly is: "Unknown" };
+export type ComponentHealth =
+  | { readonly is: "Healthy" }
+  | { readonly is: "Unhealthy"; readonly missing: number }
+  | { readonly is: "Unknown" };
 
 /** @param component `undefined`: its object is not there. */
-export function componentHealth(facts: Pick<Facts, "now" | "heardAt">, name: string, component: ComponentFacts | undefined): Answer<ComponentHealth> {
-  if (component === undefined) return answer(facts, { is: "Unknown" }, { reason: "NotInstalled", message: `${name} is not installed yet`, refs: [] });
-  if (!component.observed) return answer(facts, { is: "Unknown" }, { reason: "NotObserved", message: `${name} is being started`, refs: [] });
+export function componentHealth(
+  facts: Pick<Facts, "now" | "heardAt">,
+  name: string,
+  component: ComponentFacts | undefined,
+): Answer<ComponentHealth> {
+  if (component === undefined)
+    return answer(
+      facts,
+      { is: "Unknown" },
+      { reason: "NotInstalled", message: `${name} is not installed yet`, refs: [] },
+    );
+  if (!component.observed)
+    return answer(facts, { is: "Unknown" }, { reason: "NotObserved", message: `${name} is being started`, refs: [] });
   const old = component.wanted - component.ofThisVersion;
-  if (old > 0) return answer(facts, { is: "Unhealthy", missing: old }, { reason: "OldVersion", message: `${old} of ${component.wanted} copies of ${name} are not of this version yet`, refs: [] });
+  if (old > 0)
+    return answer(
+      facts,
+      { is: "Unhealthy", missing: old },
+      {
+        reason: "OldVersion",
+        message: `${old} of ${component.wanted} copies of ${name} are not of this version yet`,
+        refs: [],
+      },
+    );
   const missing = component.wanted - component.available;
-  if (missing > 0) return answer(facts, { is: "Unhealthy", missing }, { reason: "NotAvailable", message: `${missing} of ${component.wanted} copies of ${name} are not available`, refs: [] });
-  return answer(facts, { is: "Healthy" }, { reason: "AsExpected", message: `${component.available} of ${component.wanted} copies of ${name} are available`, refs: [] });
+  if (missing > 0)
+    return answer(
+      facts,
+      { is: "Unhealthy", missing },
+      {
+        reason: "NotAvailable",
+        message: `${missing} of ${component.wanted} copies of ${name} are not available`,
+        refs: [],
+      },
+    );
+  return answer(
+    facts,
+    { is: "Healthy" },
+    {
+      reason: "AsExpected",
+      message: `${component.available} of ${component.wanted} copies of ${name} are available`,
+      refs: [],
+    },
+  );
 }

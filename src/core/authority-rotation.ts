@@ -22,10 +22,14 @@ const preparedAfter = 0.5;
  *
  * @param now milliseconds since the epoch.
  */
-export function authorityStep({ current, next }: { readonly current: Validity | undefined; readonly next: Validity | undefined }, now: number): AuthorityStep {
+export function authorityStep(
+  { current, next }: { readonly current: Validity | undefined; readonly next: Validity | undefined },
+  now: number,
+): AuthorityStep {
   const isGood = (one: Validity | undefined) => one !== undefined && one.from <= now && now < one.until;
   if (current === undefined || !isGood(current)) return isGood(next) ? "switch" : "make";
-  if (next === undefined || !isGood(next)) return now - current.from >= (current.until - current.from) * preparedAfter ? "prepare" : "keep";
+  if (next === undefined || !isGood(next))
+    return now - current.from >= (current.until - current.from) * preparedAfter ? "prepare" : "keep";
   return now >= (next.from + current.until) / 2 ? "switch" : "keep";
 }
 

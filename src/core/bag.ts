@@ -10,4 +10,5 @@ export function withoutBag(bag: readonly string[], taken: readonly string[]): re
 }
 
 /** Whether two lists hold the same words equally often, in any order. */
-export const sameBag = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && withoutBag(a, b).length === 0;
+export const sameBag = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && withoutBag(a, b).length === 0;

@@ -56,7 +56,9 @@ function kubeletConfiguration(role: BaseRole, clusterDns: string): object {
     serverTLSBootstrap: true,
     staticPodPath: "/etc/kubernetes/manifests",
     systemCgroups: "/system.slice",
-    ...(role === "worker" ? { systemReservedCgroup: "/system.slice", enforceNodeAllocatable: ["pods", "system-reserved-compressible"] } : {}),
+    ...(role === "worker"
+      ? { systemReservedCgroup: "/system.slice", enforceNodeAllocatable: ["pods", "system-reserved-compressible"] }
+      : {}),
     tlsMinVersion: "VersionTLS12",
     tlsCipherSuites: [
       "TLS_AES_128_GCM_SHA256",
@@ -79,20 +81,47 @@ function commonFiles({ controllerConfig, pullSecret }: BaseInputs): readonly Bas
   const trust = spec.additionalTrustBundle ?? "";
   return [
     { path: "/etc/sysctl.d/arp.conf", mode: 0o644, contents: "net.ipv4.conf.all.arp_announce = 2\n" },
-    { path: "/etc/sysctl.d/gc-thresh.conf", mode: 0o644, contents: ["ipv4", "ipv6"].flatMap((family) => [8192, 32768, 65536].map((value, index) => `net.${family}.neigh.default.gc_thresh${index + 1} = ${value}\n`)).join("") },
-    { path: "/etc/sysctl.d/inotify.conf", mode: 0o644, contents: "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 8192\n" },
+    {
+      path: "/etc/sysctl.d/gc-thresh.conf",
+      mode: 0o644,
+      contents: ["ipv4", "ipv6"]
+        .flatMap((family) =>
+          [8192, 32768, 65536].map((value, index) => `net.${family}.neigh.default.gc_thresh${index + 1} = ${value}\n`),
+        )
+        .join(""),
+    },
+    {
+      path: "/etc/sysctl.d/inotify.conf",
+      mode: 0o644,
+      contents: "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 8192\n",
+    },
     { path: "/etc/sysctl.d/vm-max-map.conf", mode: 0o644, contents: "vm.max_map_count = 262144\n" },
     { path: "/etc/modules-load.d/iptables.conf", mode: 0o644, contents: "ip_tables\n" },
-    ...(trust === "" ? [] : [{ path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt", mode: 0o600, contents: textOfBase64(trust) }]),
+    ...(trust === ""
+      ? []
+      : [
+          {
+            path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+            mode: 0o600,
+            contents: textOfBase64(trust),
+          },
+        ]),
     ...(pullSecret === undefined ? [] : [{ path: "/var/lib/kubelet/config.json", mode: 0o600, contents: pullSecret }]),
   ];
 }
 
 function roleFiles(role: BaseRole): readonly BaseFile[] {
-  const sizing = role === "master" ? "NODE_SIZING_ENABLED=false\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=1Gi\n" : "NODE_SIZING_ENABLED=true\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=1Gi\n";
+  const sizing =
+    role === "master"
+      ? "NODE_SIZING_ENABLED=false\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=1Gi\n"
+      : "NODE_SIZING_ENABLED=true\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=1Gi\n";
   return [
     { path: "/etc/node-sizing-enabled.env", mode: 0o644, contents: sizing },
-    { path: "/etc/systemd/system.conf.d/kubelet-cgroups.conf", mode: 0o644, contents: "[Manager]\nDefaultCPUAccounting=yes\nDefaultMemoryAccounting=yes\nDefaultBlockIOAccounting=yes\n" },
+    {
+      path: "/etc/systemd/system.conf.d/kubelet-cgroups.conf",
+      mode: 0o644,
+      contents: "[Manager]\nDefaultCPUAccounting=yes\nDefaultMemoryAccounting=yes\nDefaultBlockIOAccounting=yes\n",
+    },
   ];
 }
 
@@ -105,12 +134,30 @@ function config(name: string, role: BaseRole, files: readonly BaseFile[], inputs
       name,
       labels: { [labels.role]: role },
       annotations: { [annotations.generatedByController]: inputs.generatorVersion },
-      ownerReferences: [{ apiVersion: controllerConfig.apiVersion, kind: controllerConfig.kind, name: controllerConfig.metadata.name, uid: controllerConfig.metadata.uid ?? "", controller: true, blockOwnerDeletion: true }],
+      ownerReferences: [
+        {
+          apiVersion: controllerConfig.apiVersion,
+          kind: controllerConfig.kind,
+          name: controllerConfig.metadata.name,
+          uid: controllerConfig.metadata.uid ?? "",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
     },
     spec: {
       config: {
         ignition: { version: ignitionVersion },
-        storage: { files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map(({ path, mode, contents }) => ({ path, mode, overwrite: true, contents: { source: encodeDataUrl(contents) } })) },
+        storage: {
+          files: files
+            .toSorted((a, b) => (a.path < b.path ? -1 : 1))
+            .map(({ path, mode, contents }) => ({
+              path,
+              mode,
+              overwrite: true,
+              contents: { source: encodeDataUrl(contents) },
+            })),
+        },
       },
     },
   };
@@ -128,11 +175,34 @@ export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
       `01-${role}-container-runtime`,
       role,
       [
-        { path: "/etc/crio/crio.conf.d/00-default", mode: 0o644, contents: '[crio.runtime]\ndefault_runtime = "crun"\n\n[crio.metrics]\nenable_metrics = true\nmetrics_host = "127.0.0.1"\nmetrics_port = 9537\n' },
-        { path: "/etc/containers/policy.json", mode: 0o644, contents: json({ default: [{ type: "insecureAcceptAnything" }], transports: { "docker-daemon": { "": [{ type: "insecureAcceptAnything" }] } } }) },
+        {
+          path: "/etc/crio/crio.conf.d/00-default",
+          mode: 0o644,
+          contents:
+            '[crio.runtime]\ndefault_runtime = "crun"\n\n[crio.metrics]\nenable_metrics = true\nmetrics_host = "127.0.0.1"\nmetrics_port = 9537\n',
+        },
+        {
+          path: "/etc/containers/policy.json",
+          mode: 0o644,
+          contents: json({
+            default: [{ type: "insecureAcceptAnything" }],
+            transports: { "docker-daemon": { "": [{ type: "insecureAcceptAnything" }] } },
+          }),
+        },
       ],
       inputs,
     ),
-    config(`01-${role}-kubelet`, role, [{ path: "/etc/kubernetes/kubelet.conf", mode: 0o644, contents: json(kubeletConfiguration(role, spec.clusterDNSIP)) }], inputs),
+    config(
+      `01-${role}-kubelet`,
+      role,
+      [
+        {
+          path: "/etc/kubernetes/kubelet.conf",
+          mode: 0o644,
+          contents: json(kubeletConfiguration(role, spec.clusterDNSIP)),
+        },
+      ],
+      inputs,
+    ),
   ]);
 }

@@ -33,28 +33,52 @@ type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
 const unitFolder = "/etc/systemd/system/";
 
 /** Which members are behind what is asked about; empty when the config says nothing of it. */
-export function blame({ fieldOrigins, origins }: Pick<Rendered, "fieldOrigins" | "origins">, question: BlameQuestion): readonly Blame[] {
+export function blame(
+  { fieldOrigins, origins }: Pick<Rendered, "fieldOrigins" | "origins">,
+  question: BlameQuestion,
+): readonly Blame[] {
   switch (question.about) {
     case "path": {
       const { path } = question;
-      const unit = /^([^/]+?)(?:\.d\/([^/]+))?$/.exec(path.startsWith(unitFolder) ? path.slice(unitFolder.length) : "/");
+      const unit = /^([^/]+?)(?:\.d\/([^/]+))?$/.exec(
+        path.startsWith(unitFolder) ? path.slice(unitFolder.length) : "/",
+      );
       return origins.filter(
         ({ kind, name }) =>
           ((kind === "file" || kind === "directory" || kind === "link") && name === path) ||
           // Paths that the config names only by a unit or an account.
-          (unit !== null && (unit[2] === undefined ? kind === "unit" && name === unit[1] : kind === "dropin" && name === `${unit[1] ?? ""}/${unit[2]}`)) ||
+          (unit !== null &&
+            (unit[2] === undefined
+              ? kind === "unit" && name === unit[1]
+              : kind === "dropin" && name === `${unit[1] ?? ""}/${unit[2]}`)) ||
           (path === hostPaths.sshKeys && kind === "sshKey"),
       );
     }
     case "unit":
-      return origins.filter(({ kind, name }) => (kind === "unit" && name === question.name) || (kind === "dropin" && name.startsWith(`${question.name}/`)));
+      return origins.filter(
+        ({ kind, name }) =>
+          (kind === "unit" && name === question.name) || (kind === "dropin" && name.startsWith(`${question.name}/`)),
+      );
     case "user":
-      return origins.filter(({ kind, name }) => (kind === "user" && name === question.name) || (kind === "sshKey" && name.startsWith(`${question.name}: `)));
+      return origins.filter(
+        ({ kind, name }) =>
+          (kind === "user" && name === question.name) || (kind === "sshKey" && name.startsWith(`${question.name}: `)),
+      );
     case "kernelArgument": {
       const { argument } = question;
       const isMeant = (word: string) => word === argument || word.startsWith(`${argument}=`);
-      const ignition: readonly Origin[] = origins.filter(({ kind, name }) => kind === "kernelArgument" && isMeant(name));
-      return [...fieldOrigins.filter(({ field, value }) => field === "kernelArguments" && (value === argument || splitKernelArguments(value).some(isMeant))).map(ofField), ...ignition];
+      const ignition: readonly Origin[] = origins.filter(
+        ({ kind, name }) => kind === "kernelArgument" && isMeant(name),
+      );
+      return [
+        ...fieldOrigins
+          .filter(
+            ({ field, value }) =>
+              field === "kernelArguments" && (value === argument || splitKernelArguments(value).some(isMeant)),
+          )
+          .map(ofField),
+        ...ignition,
+      ];
     }
     case "field":
       return fieldOrigins.filter(({ field }) => field === question.field).map(ofField);

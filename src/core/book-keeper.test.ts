@@ -3,7 +3,14 @@ import { describe, expect, test } from "vitest";
 import type { JournalLine } from "../api/journal-line.ts";
 import { MachineStateChapter } from "../api/machine-state-chapter.ts";
 import { StoryTeller, morning, toldUpdate } from "../../test/books/story-teller.ts";
-import { BookKeeper, type ChapterChange, bookObjectName, chapterObjectName, healthWord, settleMs } from "./book-keeper.ts";
+import {
+  BookKeeper,
+  type ChapterChange,
+  bookObjectName,
+  chapterObjectName,
+  healthWord,
+  settleMs,
+} from "./book-keeper.ts";
 import { foldBook } from "./fold-book.ts";
 
 const book = "node/worker-0";
@@ -55,24 +62,43 @@ describe("one update", () => {
     silent.take(daemon.lines, end);
     expect(silent.look(end)).toMatchObject([{ do: "open", chapter: { state: "Open" } }]);
     expect(silent.nextLook(end)).toBe(settleMs);
-    expect(silent.look(end + settleMs)).toMatchObject([{ do: "close", chapter: { state: "Closed", outcome: "Succeeded" } }]);
+    expect(silent.look(end + settleMs)).toMatchObject([
+      { do: "close", chapter: { state: "Closed", outcome: "Succeeded" } },
+    ]);
 
     const told = new BookKeeper(book);
     told.take(daemon.lines, end);
     told.take(controller.lines, end + 5000);
-    expect(told.look(end + 5000)).toMatchObject([{ do: "close", isNew: true, chapter: { sections: expect.arrayContaining([expect.objectContaining({ path: "Requested" })]) as unknown } }]);
+    expect(told.look(end + 5000)).toMatchObject([
+      {
+        do: "close",
+        isNew: true,
+        chapter: { sections: expect.arrayContaining([expect.objectContaining({ path: "Requested" })]) as unknown },
+      },
+    ]);
   });
 
   test("waits for the daemon's own last words when its end is only seen", () => {
     const { daemon, controller } = toldUpdate();
     const end = morning + 124_000;
     const onlooker = new StoryTeller("state", "nodes", "pod-9");
-    const over = { ...onlooker.at(124, { ...update, path: "Updated", mark: "end", reason: "Succeeded" }), via: "seen" as const };
+    const over = {
+      ...onlooker.at(124, { ...update, path: "Updated", mark: "end", reason: "Succeeded" }),
+      via: "seen" as const,
+    };
     const keeper = new BookKeeper(book);
     keeper.take([...controller.lines, ...daemon.lines.slice(0, 8), over], end);
     expect(keeper.look(end)).toMatchObject([{ do: "open" }]);
     keeper.take(daemon.lines, end + 1000);
-    expect(keeper.look(end + 1000)).toMatchObject([{ do: "close", chapter: { confidence: "Told", sections: expect.arrayContaining([expect.objectContaining({ path: "Resumed" })]) as unknown } }]);
+    expect(keeper.look(end + 1000)).toMatchObject([
+      {
+        do: "close",
+        chapter: {
+          confidence: "Told",
+          sections: expect.arrayContaining([expect.objectContaining({ path: "Resumed" })]) as unknown,
+        },
+      },
+    ]);
   });
 
   test("is not opened again by a line that comes when it is closed", () => {
@@ -86,18 +112,27 @@ describe("one update", () => {
     shelf.keep(keeper, morning + 900_000);
     expect(shelf.writes).toBe(1);
     const drift = new StoryTeller("daemon", "worker-0", "boot-2");
-    for (let index = 0; index < 20; index += 1) drift.at(300, { book, chapter: "Drift", path: "Detected", mark: "begin", reason: "ConfigDrift" });
+    for (let index = 0; index < 20; index += 1)
+      drift.at(300, { book, chapter: "Drift", path: "Detected", mark: "begin", reason: "ConfigDrift" });
     keeper.take(drift.lines.slice(-1), morning + 300_000);
     shelf.keep(keeper, morning + 300_000);
-    expect([...shelf.chapters.values()].map(({ number, chapter, state }) => [number, chapter, state])).toEqual([[1, "Update", "Closed"], [2, "Drift", "Open"]]);
-    expect(shelf.chapters.get(2)?.entries.filter(({ late }) => late === "Update 1")).toHaveLength(controller.lines.length);
+    expect([...shelf.chapters.values()].map(({ number, chapter, state }) => [number, chapter, state])).toEqual([
+      [1, "Update", "Closed"],
+      [2, "Drift", "Open"],
+    ]);
+    expect(shelf.chapters.get(2)?.entries.filter(({ late }) => late === "Update 1")).toHaveLength(
+      controller.lines.length,
+    );
   });
 });
 
 test("what came late stands in one chapter only, however often the journal offers it and whoever keeps the book", () => {
   const shelf = new Shelf();
   let keeper = new BookKeeper("cluster");
-  const [operator, controller] = [new StoryTeller("operator", "o", "pod-1"), new StoryTeller("controller", "c", "pod-2")];
+  const [operator, controller] = [
+    new StoryTeller("operator", "o", "pod-1"),
+    new StoryTeller("controller", "c", "pod-2"),
+  ];
   const life = { book: "cluster", chapter: "Operator" } as const;
   operator.at(0, { ...life, run: "a", path: "Start", mark: "begin", reason: "Started" });
   operator.at(10, { ...life, run: "b", path: "Start", mark: "begin", reason: "Started" });
@@ -108,13 +143,24 @@ test("what came late stands in one chapter only, however often the journal offer
   look(morning + 10_000);
   operator.at(11, { ...life, run: "a", path: "Lead", mark: "end", reason: "Stopped" } as never);
   for (let round = 0; round < 4; round += 1) {
-    controller.at(20 + round, { book: "cluster", chapter: "Controller", run: `c${round}`, path: "Start", mark: "begin", reason: "Started" });
+    controller.at(20 + round, {
+      book: "cluster",
+      chapter: "Controller",
+      run: `c${round}`,
+      path: "Start",
+      mark: "begin",
+      reason: "Started",
+    });
     look(morning + (20 + round) * 1000);
     if (round === 2) keeper = new BookKeeper("cluster", shelf.kept());
   }
   operator.at(40, { ...life, run: "b", path: "Start", mark: "end", reason: "Stopped" });
   look(morning + 40_000);
-  expect([...shelf.chapters.values()].flatMap(({ number, entries }) => entries.flatMap(({ late }) => (late === undefined ? [] : [`${number} ${late}`])))).toEqual(["2 Operator 1"]);
+  expect(
+    [...shelf.chapters.values()].flatMap(({ number, entries }) =>
+      entries.flatMap(({ late }) => (late === undefined ? [] : [`${number} ${late}`])),
+    ),
+  ).toEqual(["2 Operator 1"]);
 });
 
 test("the same target again, after another one, is another chapter", () => {
@@ -128,7 +174,9 @@ test("the same target again, after another one, is another chapter", () => {
     keeper.take(lines, lines.at(-1)?.at ?? 0);
     shelf.keep(keeper, (lines.at(-1)?.at ?? 0) + settleMs);
   }
-  expect([...shelf.chapters.values()].map(({ number, run, outcome, startedAt }) => [number, run, outcome, startedAt])).toEqual([
+  expect(
+    [...shelf.chapters.values()].map(({ number, run, outcome, startedAt }) => [number, run, outcome, startedAt]),
+  ).toEqual([
     [1, "rendered-worker-b", "Succeeded", "2026-01-02T10:00:00Z"],
     [2, "rendered-worker-c", "Succeeded", "2026-01-02T10:16:40Z"],
     [3, "rendered-worker-b", "Succeeded", "2026-01-02T10:33:20Z"],
@@ -143,7 +191,10 @@ test("a writer that vanished and speaks again is two more writes, and one chapte
   shelf.keep(keeper, morning);
   shelf.keep(keeper, morning + 3_700_000);
   expect(shelf.chapters.get(1)?.state).toBe("Abandoned");
-  keeper.take([daemon.at(7200, { ...update, path: "Executed/Files", mark: "begin", reason: "Writing" })], morning + 7_200_000);
+  keeper.take(
+    [daemon.at(7200, { ...update, path: "Executed/Files", mark: "begin", reason: "Writing" })],
+    morning + 7_200_000,
+  );
   shelf.keep(keeper, morning + 7_200_000);
   expect([shelf.chapters.get(1)?.state, shelf.chapters.size, shelf.writes]).toEqual(["Open", 1, 3]);
 });
@@ -161,41 +212,73 @@ test("lines that are known to be lost are counted in the chapter that was open",
 });
 
 test("whenever the keeper ends and another goes on, no line is lost or told twice, and closed chapters stay as they are", () => {
-  const tellers = { daemon: new StoryTeller("daemon", "worker-0"), controller: new StoryTeller("controller", "c", "pod-1") };
-  const all: JournalLine[] = [1, 2, 3].flatMap((turn) => [...toldUpdate({ run: `rendered-worker-${turn}`, startSeconds: turn * 1000, boot: `boot-${turn + 1}`, ...tellers }).lines]).toSorted((a, b) => a.at - b.at);
+  const tellers = {
+    daemon: new StoryTeller("daemon", "worker-0"),
+    controller: new StoryTeller("controller", "c", "pod-1"),
+  };
+  const all: JournalLine[] = [1, 2, 3]
+    .flatMap((turn) => [
+      ...toldUpdate({ run: `rendered-worker-${turn}`, startSeconds: turn * 1000, boot: `boot-${turn + 1}`, ...tellers })
+        .lines,
+    ])
+    .toSorted((a, b) => a.at - b.at);
   fc.assert(
-    fc.property(fc.array(fc.record({ take: fc.integer({ min: 1, max: 9 }), dies: fc.constantFrom("no", "no", "between", "afterWrite") }), { minLength: 5, maxLength: 40 }), (steps) => {
-      const shelf = new Shelf();
-      let keeper = new BookKeeper(book, shelf.kept());
-      let told = 0;
-      const ring = () => all.slice(Math.max(0, told - 60), told);
-      for (const { take, dies } of [...steps, { take: all.length, dies: "no" as const }]) {
-        told = Math.min(all.length, told + take);
-        const now = (all[told - 1]?.at ?? morning) + 100;
-        keeper.take(ring(), now);
-        shelf.keep(keeper, now, () => dies !== "afterWrite");
-        if (dies !== "no") keeper = new BookKeeper(book, shelf.kept());
-      }
-      keeper.take(ring(), morning + 9_000_000);
-      shelf.keep(keeper, morning + 9_000_000 + settleMs);
-      const chapters = [...shelf.chapters.values()].sort((a, b) => a.number - b.number);
-      expect(chapters.map(({ run, state, outcome }) => [run, state, outcome])).toEqual([1, 2, 3].map((turn) => [`rendered-worker-${turn}`, "Closed", "Succeeded"]));
-      expect(chapters.map(({ entries }) => entries.length)).toEqual([1, 2, 3].map(() => all.length / 3));
-      for (const spec of chapters) expect(MachineStateChapter.is({ apiVersion: MachineStateChapter.apiVersion, kind: "MachineStateChapter", metadata: { name: "x" }, spec })).toBe(true);
-    }),
+    fc.property(
+      fc.array(
+        fc.record({ take: fc.integer({ min: 1, max: 9 }), dies: fc.constantFrom("no", "no", "between", "afterWrite") }),
+        { minLength: 5, maxLength: 40 },
+      ),
+      (steps) => {
+        const shelf = new Shelf();
+        let keeper = new BookKeeper(book, shelf.kept());
+        let told = 0;
+        const ring = () => all.slice(Math.max(0, told - 60), told);
+        for (const { take, dies } of [...steps, { take: all.length, dies: "no" as const }]) {
+          told = Math.min(all.length, told + take);
+          const now = (all[told - 1]?.at ?? morning) + 100;
+          keeper.take(ring(), now);
+          shelf.keep(keeper, now, () => dies !== "afterWrite");
+          if (dies !== "no") keeper = new BookKeeper(book, shelf.kept());
+        }
+        keeper.take(ring(), morning + 9_000_000);
+        shelf.keep(keeper, morning + 9_000_000 + settleMs);
+        const chapters = [...shelf.chapters.values()].sort((a, b) => a.number - b.number);
+        expect(chapters.map(({ run, state, outcome }) => [run, state, outcome])).toEqual(
+          [1, 2, 3].map((turn) => [`rendered-worker-${turn}`, "Closed", "Succeeded"]),
+        );
+        expect(chapters.map(({ entries }) => entries.length)).toEqual([1, 2, 3].map(() => all.length / 3));
+        for (const spec of chapters)
+          expect(
+            MachineStateChapter.is({
+              apiVersion: MachineStateChapter.apiVersion,
+              kind: "MachineStateChapter",
+              metadata: { name: "x" },
+              spec,
+            }),
+          ).toBe(true);
+      },
+    ),
     { numRuns: 60 },
   );
 });
 
 test("names of objects are names, however long the subject's is", () => {
-  expect([bookObjectName("cluster"), chapterObjectName("node/worker-0", 42)]).toEqual(["cluster", "node.worker-0.000042"]);
+  expect([bookObjectName("cluster"), chapterObjectName("node/worker-0", 42)]).toEqual([
+    "cluster",
+    "node.worker-0.000042",
+  ]);
   const [a, b] = ["a", "b"].map((end) => chapterObjectName(`build/${"x".repeat(252)}${end}`, 1));
   expect(a?.length).toBeLessThanOrEqual(253);
   expect(a).not.toBe(b);
 });
 
 test("the word for how something is names the worst that is open, then what did not end well", () => {
-  const chapter = (number: number, kind: string, state: Chapter["state"], outcome?: Chapter["outcome"]) => ({ number, chapter: kind, state, ...(outcome === undefined ? {} : { outcome }) });
+  const chapter = (number: number, kind: string, state: Chapter["state"], outcome?: Chapter["outcome"]) => ({
+    number,
+    chapter: kind,
+    state,
+    ...(outcome === undefined ? {} : { outcome }),
+  });
   expect(healthWord([])).toBe("Idle");
   expect(healthWord([chapter(1, "Degraded", "Open"), chapter(2, "Update", "Open")])).toBe("Degraded");
   expect(healthWord([chapter(1, "Update", "Open")])).toBe("Update");

@@ -2,7 +2,15 @@ import type { JournalLine, JournalMark } from "../api/journal-line.ts";
 import type { MachineStateBook } from "../api/machine-state-book.ts";
 import type { Chapter } from "../api/machine-state-chapter.ts";
 import { bookKindOf } from "../api/stories.ts";
-import { type ChapterDraft, type ChapterRecord, type ClosedChapter, chapterOf, draftsOf, isRepetition, linesOfChapter } from "./fold-book.ts";
+import {
+  type ChapterDraft,
+  type ChapterRecord,
+  type ClosedChapter,
+  chapterOf,
+  draftsOf,
+  isRepetition,
+  linesOfChapter,
+} from "./fold-book.ts";
 import { isKnown, marksOf } from "./journal.ts";
 import { lineKey } from "./order-lines.ts";
 
@@ -102,7 +110,13 @@ export class BookKeeper {
     for (const line of lines) {
       if (line.book !== this.book) continue;
       const key = lineKey(line);
-      if (this.#keys.has(key) || this.#late.has(key) || isKnown(this.#through, line) || this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))) continue;
+      if (
+        this.#keys.has(key) ||
+        this.#late.has(key) ||
+        isKnown(this.#through, line) ||
+        this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))
+      )
+        continue;
       this.#keys.add(key);
       this.#lines.push(line);
     }
@@ -114,16 +128,24 @@ export class BookKeeper {
     const next = () => (number += 1);
     return this.#drafts().flatMap(({ draft, known }): readonly ChapterChange[] => {
       const record = this.#record(draft, now, pool);
-      if (record.state === "Closed") return this.#isSettled(draft, now) ? [{ do: "close", chapter: { ...record, number: known?.number ?? next() }, isNew: known === undefined }] : known === undefined ? [{ do: "open", chapter: { ...asOpen(record), number: next() }, isNew: true }] : [];
+      if (record.state === "Closed")
+        return this.#isSettled(draft, now)
+          ? [{ do: "close", chapter: { ...record, number: known?.number ?? next() }, isNew: known === undefined }]
+          : known === undefined
+            ? [{ do: "open", chapter: { ...asOpen(record), number: next() }, isNew: true }]
+            : [];
       if (known === undefined) return [{ do: "open", chapter: { ...record, number: next() }, isNew: true }];
-      return known.state === record.state ? [] : [{ do: "turn", chapter: { ...record, number: known.number }, isNew: false }];
+      return known.state === record.state
+        ? []
+        : [{ do: "turn", chapter: { ...record, number: known.number }, isNew: false }];
     });
   }
 
   /** In so many milliseconds a look may find something to write though nothing was heard; `undefined`: no such moment is known. */
   nextLook(now: number): number | undefined {
     const drafts = this.#drafts();
-    if (drafts.some(({ draft }) => draft.end !== undefined && !this.#isSettled(draft, now))) return Math.max(100, this.#heardAt + settleMs - now);
+    if (drafts.some(({ draft }) => draft.end !== undefined && !this.#isSettled(draft, now)))
+      return Math.max(100, this.#heardAt + settleMs - now);
     return drafts.length > 0 ? 600_000 : undefined;
   }
 
@@ -133,16 +155,22 @@ export class BookKeeper {
     const key = keyOf(chapter);
     const others = (this.#announced.get(key) ?? []).filter(({ number }) => number !== chapter.number);
     if (chapter.state !== "Closed") {
-      this.#announced.set(key, [...others, { number: chapter.number, state: chapter.state }].sort((a, b) => a.number - b.number));
+      this.#announced.set(
+        key,
+        [...others, { number: chapter.number, state: chapter.state }].sort((a, b) => a.number - b.number),
+      );
       return;
     }
     if (others.length === 0) this.#announced.delete(key);
     else this.#announced.set(key, others);
-    const draft = this.#drafts().find(({ draft: { chapter: kind, run, end } }) => kind === chapter.chapter && run === chapter.run && end !== undefined)?.draft;
+    const draft = this.#drafts().find(
+      ({ draft: { chapter: kind, run, end } }) => kind === chapter.chapter && run === chapter.run && end !== undefined,
+    )?.draft;
     this.#forget((draft?.lines ?? []).map(({ line }) => line));
     this.#remember(chapter, draft);
     this.#missed = 0;
-    for (const counter of ["chapters", `${chapter.chapter}/${chapter.outcome ?? "Unknown"}`]) this.#counters[counter] = (this.#counters[counter] ?? 0) + 1;
+    for (const counter of ["chapters", `${chapter.chapter}/${chapter.outcome ?? "Unknown"}`])
+      this.#counters[counter] = (this.#counters[counter] ?? 0) + 1;
   }
 
   /** The counters of the book as they are now: they never fall. */
@@ -180,12 +208,18 @@ export class BookKeeper {
   }
 
   #isSettled(draft: ChapterDraft, now: number): boolean {
-    if (bookKindOf(this.book) !== "node" || draft.chapter !== "Update" || draft.end?.outcome === "Superseded") return true;
+    if (bookKindOf(this.book) !== "node" || draft.chapter !== "Update" || draft.end?.outcome === "Superseded")
+      return true;
     if (now - this.#heardAt >= settleMs) return true;
-    const has = (path: string, ...marks: readonly string[]) => draft.lines.some(({ line }) => line.via === "told" && line.path === path && marks.includes(line.mark));
+    const has = (path: string, ...marks: readonly string[]) =>
+      draft.lines.some(({ line }) => line.via === "told" && line.path === path && marks.includes(line.mark));
     const wasCordoned = has("Executed/Cordoned", "begin", "end");
     // That it is over may be seen before those tell it who were there.
-    return has("Updated", "end", "fail", "skip") && has("Requested", "begin") && (!wasCordoned || (has("Executed/Cordoned", "end", "skip") && has("Complete/Uncordoned", "end", "skip")));
+    return (
+      has("Updated", "end", "fail", "skip") &&
+      has("Requested", "begin") &&
+      (!wasCordoned || (has("Executed/Cordoned", "end", "skip") && has("Complete/Uncordoned", "end", "skip")))
+    );
   }
 
   #announce(chapter: Pick<Chapter, "chapter" | "run">, announced: Announced): void {
@@ -197,18 +231,30 @@ export class BookKeeper {
     // Times of objects are whole seconds: a line within the last one is of the chapter that closed, not of the next.
     const endedAtMs = draft?.end?.at ?? Date.parse(chapter.endedAt ?? chapter.startedAt) + 999;
     // What came late stands in it too, though it is of another.
-    const late = draft === undefined ? chapter.entries.filter((entry) => entry.late !== undefined) : draft.lines.flatMap(({ line, late: is }) => (is === undefined ? [] : [line]));
+    const late =
+      draft === undefined
+        ? chapter.entries.filter((entry) => entry.late !== undefined)
+        : draft.lines.flatMap(({ line, late: is }) => (is === undefined ? [] : [line]));
     for (const line of late) this.#late.add(lineKey(line));
     for (const oldest of this.#late) {
       if (this.#late.size <= mostLate) break;
       this.#late.delete(oldest);
     }
-    this.#closed.push({ chapter: chapter.chapter, run: chapter.run, endedAtMs, name: `${chapter.chapter} ${chapter.number}`, through: chapter.through });
+    this.#closed.push({
+      chapter: chapter.chapter,
+      run: chapter.run,
+      endedAtMs,
+      name: `${chapter.chapter} ${chapter.number}`,
+      through: chapter.through,
+    });
     // The newest few of each kind are those that something may still come for.
     const same = this.#closed.filter((each) => each.chapter === chapter.chapter);
     if (same.length > 20 && same[0] !== undefined && same[1] !== undefined) {
       const [oldest, second] = same;
-      this.#closed.splice(this.#closed.indexOf(second), 1, { ...second, through: merged(oldest.through, second.through) });
+      this.#closed.splice(this.#closed.indexOf(second), 1, {
+        ...second,
+        through: merged(oldest.through, second.through),
+      });
       this.#closed.splice(this.#closed.indexOf(oldest), 1);
     }
   }
@@ -218,18 +264,42 @@ const keyOf = ({ chapter, run }: Pick<Chapter, "chapter" | "run">) => `${chapter
 
 /** Of each writer and boot the farther mark, 64 of them at most. */
 export function merged(a: readonly JournalMark[], b: readonly JournalMark[]): readonly JournalMark[] {
-  return marksOf(b.map(({ component, instance, boot, seq }) => ({ writer: { component, instance }, boot, seq })), a).slice(-64);
+  return marksOf(
+    b.map(({ component, instance, boot, seq }) => ({ writer: { component, instance }, boot, seq })),
+    a,
+  ).slice(-64);
 }
 
 /** A chapter that ended and waits for more to be told is open to those who read it. */
 function asOpen(record: ChapterRecord): ChapterRecord {
-  const { endedAt: _endedAt, durationMs: _durationMs, duration: _duration, outcome: _outcome, outOfServiceMs: _out, ...rest } = record;
+  const {
+    endedAt: _endedAt,
+    durationMs: _durationMs,
+    duration: _duration,
+    outcome: _outcome,
+    outOfServiceMs: _out,
+    ...rest
+  } = record;
   return { ...rest, state: "Open" };
 }
 
 /** One line on a chapter, as the index of its book has it. */
-export function oneLiner({ number, chapter, startedAt, endedAt, outcome, reason }: Chapter): MachineStateBook["spec"]["chapters"][number] {
-  return { number, chapter, startedAt, ...(endedAt === undefined ? {} : { endedAt }), ...(outcome === undefined ? {} : { outcome }), ...(reason === undefined ? {} : { reason }) };
+export function oneLiner({
+  number,
+  chapter,
+  startedAt,
+  endedAt,
+  outcome,
+  reason,
+}: Chapter): MachineStateBook["spec"]["chapters"][number] {
+  return {
+    number,
+    chapter,
+    startedAt,
+    ...(endedAt === undefined ? {} : { endedAt }),
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(reason === undefined ? {} : { reason }),
+  };
 }
 
 const troubles: ReadonlySet<string> = new Set(["Degraded", "Lost", "Drift", "Blocked", "Rollback", "Revert"]);
@@ -240,7 +310,9 @@ export function healthWord(chapters: readonly Pick<Chapter, "chapter" | "state" 
   const worst = open.findLast(({ chapter }) => troubles.has(chapter)) ?? open.at(-1);
   if (worst !== undefined) return worst.state === "Abandoned" ? "Abandoned" : worst.chapter;
   const last = chapters.at(-1);
-  return last?.outcome === undefined || last.outcome === "Succeeded" || last.outcome === "Superseded" ? "Idle" : `${last.chapter}${last.outcome}`;
+  return last?.outcome === undefined || last.outcome === "Succeeded" || last.outcome === "Superseded"
+    ? "Idle"
+    : `${last.chapter}${last.outcome}`;
 }
 
 /** `node/worker-0` → `node.worker-0`: the name of a book's object, shortened where it is longer than names may be. */
@@ -258,7 +330,11 @@ export function bookObjectName(book: string): string {
 const labelLength = 63;
 
 /** The value of the label by which the chapters of a book are found: of a long name its end. */
-export const bookLabelOf = (book: string): string => bookObjectName(book).slice(-labelLength).replace(/^[^a-z0-9A-Z]+/, "");
+export const bookLabelOf = (book: string): string =>
+  bookObjectName(book)
+    .slice(-labelLength)
+    .replace(/^[^a-z0-9A-Z]+/, "");
 
 /** `node.worker-0.000042`. */
-export const chapterObjectName = (book: string, number: number): string => `${bookObjectName(book)}.${String(number).padStart(6, "0")}`;
+export const chapterObjectName = (book: string, number: number): string =>
+  `${bookObjectName(book)}.${String(number).padStart(6, "0")}`;

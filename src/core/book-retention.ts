@@ -35,11 +35,24 @@ export type Pruning =
  * @param now milliseconds since the epoch.
  * @param subjectGoneAt RFC 3339 of when the book's subject was gone; `undefined`: it is there.
  */
-export function pruneBook(chapters: readonly KeptChapter[], retention: Retention, now: number, subjectGoneAt?: string): Pruning {
-  if (subjectGoneAt !== undefined && retention.daysAfterEnd !== undefined && now - Date.parse(subjectGoneAt) >= retention.daysAfterEnd * dayMs) return { prune: "book" };
+export function pruneBook(
+  chapters: readonly KeptChapter[],
+  retention: Retention,
+  now: number,
+  subjectGoneAt?: string,
+): Pruning {
+  if (
+    subjectGoneAt !== undefined &&
+    retention.daysAfterEnd !== undefined &&
+    now - Date.parse(subjectGoneAt) >= retention.daysAfterEnd * dayMs
+  )
+    return { prune: "book" };
   const ended = chapters.filter(({ state }) => state !== "Open").sort((a, b) => b.number - a.number);
   const newestFailure = ended.find(({ outcome }) => outcome !== "Succeeded");
-  const tooOld = ({ endedAt, startedAt }: KeptChapter) => now - Date.parse(endedAt ?? startedAt) > retention.days * dayMs;
-  const numbers = ended.filter((chapter, index) => chapter !== newestFailure && (index >= retention.chapters || tooOld(chapter))).map(({ number }) => number);
+  const tooOld = ({ endedAt, startedAt }: KeptChapter) =>
+    now - Date.parse(endedAt ?? startedAt) > retention.days * dayMs;
+  const numbers = ended
+    .filter((chapter, index) => chapter !== newestFailure && (index >= retention.chapters || tooOld(chapter)))
+    .map(({ number }) => number);
   return { prune: "chapters", numbers: numbers.reverse() };
 }

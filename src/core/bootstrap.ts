@@ -32,7 +32,9 @@ export interface BootstrapFile {
   readonly object: KubeObject;
 }
 
-export type Bootstrapped = { readonly verdict: "made"; readonly files: readonly BootstrapFile[]; readonly notes: readonly string[] } | { readonly verdict: "refused"; readonly problems: readonly BootstrapProblem[] };
+export type Bootstrapped =
+  | { readonly verdict: "made"; readonly files: readonly BootstrapFile[]; readonly notes: readonly string[] }
+  | { readonly verdict: "refused"; readonly problems: readonly BootstrapProblem[] };
 
 export interface BootstrapOptions {
   readonly version: string;
@@ -49,7 +51,10 @@ const idOf = (object: KubeObject) => `${object.kind} ${keyOf(object)}`;
 const byName = (a: KubeObject, b: KubeObject) => (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0);
 
 /** One object for each name, whatever the order in which they were read: equal ones count once, and a built-in pool gives way to the administrator's. */
-function distinct(inputs: readonly BootstrapInput[], builtInPools: readonly KubeObject[]): { readonly objects: ReadonlyMap<string, BootstrapInput>; readonly problems: readonly BootstrapProblem[] } {
+function distinct(
+  inputs: readonly BootstrapInput[],
+  builtInPools: readonly KubeObject[],
+): { readonly objects: ReadonlyMap<string, BootstrapInput>; readonly problems: readonly BootstrapProblem[] } {
   const found = new Map<string, BootstrapInput[]>();
   for (const input of inputs) {
     const id = idOf(input.object);
@@ -61,34 +66,68 @@ function distinct(inputs: readonly BootstrapInput[], builtInPools: readonly Kube
   const kept = new Map<string, BootstrapInput>();
   for (const [id, same] of found) {
     const builtIn = builtInPools.find((pool) => idOf(pool) === id) as MachineConfigPool | undefined;
-    const own = builtIn === undefined || same.length === 1 ? same : same.filter(({ object }) => !equalValues((object as MachineConfigPool).spec, builtIn.spec));
+    const own =
+      builtIn === undefined || same.length === 1
+        ? same
+        : same.filter(({ object }) => !equalValues((object as MachineConfigPool).spec, builtIn.spec));
     const [first, second] = own.length === 0 ? same : own;
     if (first !== undefined) kept.set(id, first);
     if (own.length > 1 && second !== undefined && first !== undefined) {
       const [one, other] = [first.place, second.place].sort();
-      problems.push({ place: other ?? "", path: "metadata.name", reason: `${id} stands in ${one} too, with other contents, and only one of the two can count`, remedy: "take one of them out" });
+      problems.push({
+        place: other ?? "",
+        path: "metadata.name",
+        reason: `${id} stands in ${one} too, with other contents, and only one of the two can count`,
+        remedy: "take one of them out",
+      });
     }
   }
   return { objects: kept, problems };
 }
 
-const ofKind = <T extends KubeObject>(found: ReadonlyMap<string, BootstrapInput>, kind: string): readonly { readonly object: T; readonly place: string }[] =>
-  [...found.values()].flatMap(({ object, place }) => (object.kind === kind ? [{ object: object as T, place }] : [])).sort((a, b) => byName(a.object, b.object));
+const ofKind = <T extends KubeObject>(
+  found: ReadonlyMap<string, BootstrapInput>,
+  kind: string,
+): readonly { readonly object: T; readonly place: string }[] =>
+  [...found.values()]
+    .flatMap(({ object, place }) => (object.kind === kind ? [{ object: object as T, place }] : []))
+    .sort((a, b) => byName(a.object, b.object));
 
 /**
  * What the operator gives the very first machines, from the objects that an installer has: ControllerConfig and pools.
  * The same functions make them on the cluster afterwards.
  */
-export function bootstrapOperator(inputs: readonly BootstrapInput[], { version, image, releaseImage, builtInPools }: BootstrapOptions): Bootstrapped {
+export function bootstrapOperator(
+  inputs: readonly BootstrapInput[],
+  { version, image, releaseImage, builtInPools }: BootstrapOptions,
+): Bootstrapped {
   const { objects: found, problems } = distinct(inputs, builtInPools);
   if (problems.length > 0) return { verdict: "refused", problems };
-  const maps = new Map(ofKind<ConfigMap>(found, "ConfigMap").map(({ object, place }) => [keyOf(object), { object, place }]));
+  const maps = new Map(
+    ofKind<ConfigMap>(found, "ConfigMap").map(({ object, place }) => [keyOf(object), { object, place }]),
+  );
   const osImages = maps.get(`${namespace}/${objects.osImageConfigMap}`);
   const release = releaseOf(osImages?.object.data, version, undefined);
-  if (release.verdict !== "known") return { verdict: "refused", problems: [{ place: osImages?.place ?? "", path: osImages === undefined ? "" : "data", reason: release.message, remedy: `put the ConfigMap ${namespace}/${objects.osImageConfigMap} of release ${version} into the folder, with baseOSContainerImage` }] };
+  if (release.verdict !== "known")
+    return {
+      verdict: "refused",
+      problems: [
+        {
+          place: osImages?.place ?? "",
+          path: osImages === undefined ? "" : "data",
+          reason: release.message,
+          remedy: `put the ConfigMap ${namespace}/${objects.osImageConfigMap} of release ${version} into the folder, with baseOSContainerImage`,
+        },
+      ],
+    };
 
-  const cluster = <T extends KubeObject>(kind: SourceKind) => ofKind<T>(found, kind).find(({ object }) => object.metadata.name === "cluster" && object.apiVersion.startsWith(`${configGroup}/`))?.object;
-  const present: Partial<Record<SourceKind, KubeObject | undefined>> = Object.fromEntries(sourceKinds.map((kind) => [kind, cluster(kind)]));
+  const cluster = <T extends KubeObject>(kind: SourceKind) =>
+    ofKind<T>(found, kind).find(
+      ({ object }) => object.metadata.name === "cluster" && object.apiVersion.startsWith(`${configGroup}/`),
+    )?.object;
+  const present: Partial<Record<SourceKind, KubeObject | undefined>> = Object.fromEntries(
+    sourceKinds.map((kind) => [kind, cluster(kind)]),
+  );
   const made = controllerConfigOf(
     {
       kinds: new Set(sourceKinds.filter((kind) => present[kind] !== undefined)),
@@ -107,15 +146,48 @@ export function bootstrapOperator(inputs: readonly BootstrapInput[], { version, 
     } satisfies ClusterSources,
     undefined,
   );
-  if (made.verdict === "waiting") return { verdict: "refused", problems: [{ place: "", path: "", reason: `the cluster would be ${made.message}`, remedy: "put what is missing into the folder: nothing comes later here" }] };
-  if (made.problems.length > 0) return { verdict: "refused", problems: made.problems.map((reason) => ({ place: "", path: "", reason, remedy: "mend it in the folder: there is nothing older to keep" })) };
+  if (made.verdict === "waiting")
+    return {
+      verdict: "refused",
+      problems: [
+        {
+          place: "",
+          path: "",
+          reason: `the cluster would be ${made.message}`,
+          remedy: "put what is missing into the folder: nothing comes later here",
+        },
+      ],
+    };
+  if (made.problems.length > 0)
+    return {
+      verdict: "refused",
+      problems: made.problems.map((reason) => ({
+        place: "",
+        path: "",
+        reason,
+        remedy: "mend it in the folder: there is nothing older to keep",
+      })),
+    };
 
-  const controllerConfig: KubeObject = { apiVersion: ControllerConfig.apiVersion, kind: ControllerConfig.kind, metadata: { name: objects.controllerConfig, annotations: { [annotations.generatedByVersion]: version, [annotations.releaseImageVersion]: version } }, spec: made.spec } as KubeObject;
+  const controllerConfig: KubeObject = {
+    apiVersion: ControllerConfig.apiVersion,
+    kind: ControllerConfig.kind,
+    metadata: {
+      name: objects.controllerConfig,
+      annotations: { [annotations.generatedByVersion]: version, [annotations.releaseImageVersion]: version },
+    },
+    spec: made.spec,
+  } as KubeObject;
   const secret = ofKind<Secret>(found, "Secret").find(({ object }) => keyOf(object) === pullSecretKey)?.object;
   const files: BootstrapFile[] = [
     { path: "bootstrap/manifests/machineconfigcontroller-controllerconfig.yaml", object: controllerConfig },
-    ...builtInPools.map((pool) => ({ path: `bootstrap/manifests/${pool.metadata.name}.machineconfigpool.yaml`, object: pool })),
-    ...(secret === undefined ? [] : [{ path: "bootstrap/manifests/machineconfigcontroller-pull-secret.yaml", object: secret }]),
+    ...builtInPools.map((pool) => ({
+      path: `bootstrap/manifests/${pool.metadata.name}.machineconfigpool.yaml`,
+      object: pool,
+    })),
+    ...(secret === undefined
+      ? []
+      : [{ path: "bootstrap/manifests/machineconfigcontroller-pull-secret.yaml", object: secret }]),
   ];
   return { verdict: "made", files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)), notes: [] };
 }
@@ -124,28 +196,72 @@ export function bootstrapOperator(inputs: readonly BootstrapInput[], { version, 
  * Renders every pool of a folder of manifests, without an API server: with the functions, and so to the names and bytes,
  * of the controllers on the cluster. Members that are generated are not written: the cluster makes them again itself.
  */
-export function bootstrapController(inputs: readonly BootstrapInput[], { version, generatorVersion, builtInPools }: BootstrapOptions): Bootstrapped {
+export function bootstrapController(
+  inputs: readonly BootstrapInput[],
+  { version, generatorVersion, builtInPools }: BootstrapOptions,
+): Bootstrapped {
   const { objects: found, problems: duplicates } = distinct(inputs, builtInPools);
   const problems: BootstrapProblem[] = [...duplicates];
-  const settings = ofKind<ControllerConfig>(found, "ControllerConfig").find(({ object }) => object.metadata.name === objects.controllerConfig);
-  if (settings === undefined) problems.push({ place: "", path: "", reason: `the folder holds no ControllerConfig ${objects.controllerConfig}`, remedy: "make one with `mco operator bootstrap`" });
+  const settings = ofKind<ControllerConfig>(found, "ControllerConfig").find(
+    ({ object }) => object.metadata.name === objects.controllerConfig,
+  );
+  if (settings === undefined)
+    problems.push({
+      place: "",
+      path: "",
+      reason: `the folder holds no ControllerConfig ${objects.controllerConfig}`,
+      remedy: "make one with `mco operator bootstrap`",
+    });
   const by = settings?.object.metadata.annotations?.[annotations.generatedByVersion] ?? version;
   if (settings !== undefined && by !== version) {
-    problems.push({ place: settings.place, path: `metadata.annotations[${annotations.generatedByVersion}]`, reason: `the ControllerConfig is of version ${by}, and this controller is ${version}: the cluster would not render from it`, remedy: `make it with \`mco operator bootstrap\` of version ${version}` });
+    problems.push({
+      place: settings.place,
+      path: `metadata.annotations[${annotations.generatedByVersion}]`,
+      reason: `the ControllerConfig is of version ${by}, and this controller is ${version}: the cluster would not render from it`,
+      remedy: `make it with \`mco operator bootstrap\` of version ${version}`,
+    });
   }
   const pools = ofKind<MachineConfigPool>(found, "MachineConfigPool");
   // Those that every cluster has come with the operator, whether the folder names them or not.
-  const added = (builtInPools as readonly MachineConfigPool[]).filter((builtIn) => !pools.some(({ object }) => object.metadata.name === builtIn.metadata.name)).map((object) => ({ object, place: "" }));
-  for (const { object, place } of pools) problems.push(...problemsOfPool(object).flatMap(({ severity, path, reason, remedy }) => (severity === "error" ? [{ place, path, reason: `${idOf(object)}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) }] : [])));
+  const added = (builtInPools as readonly MachineConfigPool[])
+    .filter((builtIn) => !pools.some(({ object }) => object.metadata.name === builtIn.metadata.name))
+    .map((object) => ({ object, place: "" }));
+  for (const { object, place } of pools)
+    problems.push(
+      ...problemsOfPool(object).flatMap(({ severity, path, reason, remedy }) =>
+        severity === "error"
+          ? [{ place, path, reason: `${idOf(object)}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) }]
+          : [],
+      ),
+    );
 
   const written = ofKind<MachineConfig>(found, "MachineConfig");
-  const secret = ofKind<Secret & { readonly stringData?: Readonly<Record<string, string>> }>(found, "Secret").find(({ object }) => keyOf(object) === pullSecretKey)?.object;
+  const secret = ofKind<Secret & { readonly stringData?: Readonly<Record<string, string>> }>(found, "Secret").find(
+    ({ object }) => keyOf(object) === pullSecretKey,
+  )?.object;
   const encoded = secret?.data?.[".dockerconfigjson"];
   if (settings === undefined) return { verdict: "refused", problems };
-  const controllerConfig: ControllerConfig = { ...settings.object, metadata: { ...settings.object.metadata, annotations: { ...settings.object.metadata.annotations, [annotations.generatedByVersion]: version } } };
-  const base = baseConfigs({ controllerConfig, pullSecret: secret?.stringData?.[".dockerconfigjson"] ?? (encoded === undefined ? undefined : textOfBase64(encoded)), generatorVersion });
+  const controllerConfig: ControllerConfig = {
+    ...settings.object,
+    metadata: {
+      ...settings.object.metadata,
+      annotations: { ...settings.object.metadata.annotations, [annotations.generatedByVersion]: version },
+    },
+  };
+  const base = baseConfigs({
+    controllerConfig,
+    pullSecret:
+      secret?.stringData?.[".dockerconfigjson"] ?? (encoded === undefined ? undefined : textOfBase64(encoded)),
+    generatorVersion,
+  });
   for (const { object, place } of written) {
-    if (base.some(({ metadata }) => metadata.name === object.metadata.name)) problems.push({ place, path: "metadata.name", reason: `the cluster makes the MachineConfig ${object.metadata.name} itself`, remedy: "give yours another name" });
+    if (base.some(({ metadata }) => metadata.name === object.metadata.name))
+      problems.push({
+        place,
+        path: "metadata.name",
+        reason: `the cluster makes the MachineConfig ${object.metadata.name} itself`,
+        remedy: "give yours another name",
+      });
   }
 
   const members = [...base, ...written.map(({ object }) => object)];
@@ -156,7 +272,12 @@ export function bootstrapController(inputs: readonly BootstrapInput[], { version
     const result = renderForPool({ pool, members: own, controllerConfig, generatorVersion }, undefined);
     if (result.verdict === "refused") {
       for (const { member, path, reason, remedy } of result.refusals) {
-        problems.push({ place: written.find(({ object }) => object.metadata.name === member)?.place ?? place, path: path ?? "", reason: `pool ${pool.metadata.name}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) });
+        problems.push({
+          place: written.find(({ object }) => object.metadata.name === member)?.place ?? place,
+          path: path ?? "",
+          reason: `pool ${pool.metadata.name}: ${reason}`,
+          ...(remedy === undefined ? {} : { remedy }),
+        });
       }
       continue;
     }
@@ -166,12 +287,24 @@ export function bootstrapController(inputs: readonly BootstrapInput[], { version
     const config = { ...result.config, metadata };
     const configuration = { name: metadata.name, source: result.source.map(({ uid: __, ...reference }) => reference) };
     files.push({ path: `machine-configs/${metadata.name}.yaml`, object: config });
-    files.push({ path: `machine-pools/${pool.metadata.name}.yaml`, object: { ...pool, spec: { ...pool.spec, configuration }, status: { ...pool.status, configuration } } as KubeObject });
+    files.push({
+      path: `machine-pools/${pool.metadata.name}.yaml`,
+      object: {
+        ...pool,
+        spec: { ...pool.spec, configuration },
+        status: { ...pool.status, configuration },
+      } as KubeObject,
+    });
   }
   if (problems.length > 0) return { verdict: "refused", problems: sorted(problems) };
   files.push({ path: `controller-config/${objects.controllerConfig}.yaml`, object: controllerConfig });
-  return { verdict: "made", files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)), notes: [...new Set(notes)].sort() };
+  return {
+    verdict: "made",
+    files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+    notes: [...new Set(notes)].sort(),
+  };
 }
 
 /** The same list whatever the order in which files were read; the same finding of two pools stands for each. */
-const sorted = (problems: readonly BootstrapProblem[]) => problems.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+const sorted = (problems: readonly BootstrapProblem[]) =>
+  problems.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));

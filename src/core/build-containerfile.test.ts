@@ -7,9 +7,21 @@ describe("a custom Containerfile", () => {
   test.for([
     { title: "stands on configs", text: "FROM configs AS final\nRUN true\n", foundation: "configs" },
     { title: "stands on os", text: "FROM os\nRUN true", foundation: "os" },
-    { title: "stands on configs through stages of its own", text: "FROM configs AS a\nRUN a\nFROM a AS b\nFROM b\nRUN b", foundation: "configs" },
-    { title: "takes from another image", text: "FROM registry.example.com/golang:1 AS tool\nRUN make\nFROM os\nCOPY --from=tool /x /usr/bin/x", foundation: "os" },
-    { title: "is written in lower case, with comments and continued lines", text: "# mine\nfrom Configs as final\nrun a && \\\n# why\n    b\n\nlabel a=b c", foundation: "configs" },
+    {
+      title: "stands on configs through stages of its own",
+      text: "FROM configs AS a\nRUN a\nFROM a AS b\nFROM b\nRUN b",
+      foundation: "configs",
+    },
+    {
+      title: "takes from another image",
+      text: "FROM registry.example.com/golang:1 AS tool\nRUN make\nFROM os\nCOPY --from=tool /x /usr/bin/x",
+      foundation: "os",
+    },
+    {
+      title: "is written in lower case, with comments and continued lines",
+      text: "# mine\nfrom Configs as final\nrun a && \\\n# why\n    b\n\nlabel a=b c",
+      foundation: "configs",
+    },
     { title: "has an ARG before its FROM", text: "ARG V=1\nFROM configs\nRUN echo $V", foundation: "configs" },
   ])("that $title is read", ({ text, foundation }) => {
     expect(readContainerfile(text)).toMatchObject({ verdict: "read", foundation, isEmpty: false, heredocs: [] });
@@ -18,16 +30,48 @@ describe("a custom Containerfile", () => {
   test.for([
     { title: "has no FROM", text: "RUN true", line: 1, instruction: "RUN true", problem: /begin with FROM/ },
     { title: "is empty", text: "\n# nothing\n", line: 1, instruction: "", problem: /no FROM/ },
-    { title: "has a FROM without a base", text: "FROM\nRUN true", line: 1, instruction: "FROM", problem: /names no image/ },
-    { title: "has an instruction that there is not", text: "FROM configs\n\nRUNN true", line: 3, instruction: "RUNN true", problem: /no instruction RUNN/ },
-    { title: "ends on an image of its own", text: "FROM configs AS a\nFROM fedora:41\nRUN true", line: 2, instruction: "FROM fedora:41", problem: /configs or os/ },
-    { title: "says RUN and nothing behind it", text: "FROM os\nRUN", line: 2, instruction: "RUN", problem: /says nothing/ },
+    {
+      title: "has a FROM without a base",
+      text: "FROM\nRUN true",
+      line: 1,
+      instruction: "FROM",
+      problem: /names no image/,
+    },
+    {
+      title: "has an instruction that there is not",
+      text: "FROM configs\n\nRUNN true",
+      line: 3,
+      instruction: "RUNN true",
+      problem: /no instruction RUNN/,
+    },
+    {
+      title: "ends on an image of its own",
+      text: "FROM configs AS a\nFROM fedora:41\nRUN true",
+      line: 2,
+      instruction: "FROM fedora:41",
+      problem: /configs or os/,
+    },
+    {
+      title: "says RUN and nothing behind it",
+      text: "FROM os\nRUN",
+      line: 2,
+      instruction: "RUN",
+      problem: /says nothing/,
+    },
   ])("that $title is refused with line and instruction", ({ text, line, instruction, problem }) => {
-    expect(readContainerfile(text)).toMatchObject({ verdict: "refused", line, instruction, problem: expect.stringMatching(problem) as string });
+    expect(readContainerfile(text)).toMatchObject({
+      verdict: "refused",
+      line,
+      instruction,
+      problem: expect.stringMatching(problem) as string,
+    });
   });
 
   test("here-documents are found, and what is in them is no instruction", () => {
-    expect(readContainerfile("FROM os\nRUN <<EOF\necho a\nEOF\nRUN true")).toMatchObject({ verdict: "read", heredocs: [2] });
+    expect(readContainerfile("FROM os\nRUN <<EOF\necho a\nEOF\nRUN true")).toMatchObject({
+      verdict: "read",
+      heredocs: [2],
+    });
   });
 
   test("one that changes nothing is seen to be empty", () => {
@@ -42,11 +86,31 @@ describe("a custom Containerfile", () => {
 });
 
 describe("the rendered Containerfile", () => {
-  const wanted = { base, extensions: [], kernelType: "default", configsHoldConfiguration: false, hasTrust: false } as const;
+  const wanted = {
+    base,
+    extensions: [],
+    kernelType: "default",
+    configsHoldConfiguration: false,
+    hasTrust: false,
+  } as const;
 
   test("lays packages of extensions first, custom steps last, and the configuration between them only for steps that see it", () => {
-    const full = renderContainerfile({ ...wanted, extensions: ["usbguard", "kerberos"], extensionsImage: `x@sha256:${"e".repeat(64)}`, custom: "FROM configs\nRUN true", configsHoldConfiguration: true, hasTrust: true });
-    const order = [`FROM ${base} AS os`, "COPY openshift-config-user-ca-bundle.crt", "rpm-ostree install usbguard krb5-workstation libkadm5", "FROM os AS configs", "ADD config-layer.tar.gz /", "FROM configs\nRUN true"].map((part) => full.indexOf(part));
+    const full = renderContainerfile({
+      ...wanted,
+      extensions: ["usbguard", "kerberos"],
+      extensionsImage: `x@sha256:${"e".repeat(64)}`,
+      custom: "FROM configs\nRUN true",
+      configsHoldConfiguration: true,
+      hasTrust: true,
+    });
+    const order = [
+      `FROM ${base} AS os`,
+      "COPY openshift-config-user-ca-bundle.crt",
+      "rpm-ostree install usbguard krb5-workstation libkadm5",
+      "FROM os AS configs",
+      "ADD config-layer.tar.gz /",
+      "FROM configs\nRUN true",
+    ].map((part) => full.indexOf(part));
     expect(order.every((at) => at >= 0)).toBe(true);
     expect(order).toEqual(order.toSorted((a, b) => a - b));
     expect(full).toContain(`--mount=type=bind,from=x@sha256:${"e".repeat(64)}`);
@@ -54,14 +118,33 @@ describe("the rendered Containerfile", () => {
   });
 
   test("another kernel replaces the one that the base has", () => {
-    const text = renderContainerfile({ ...wanted, kernelType: "realtime", extensionsImage: `x@sha256:${"e".repeat(64)}` });
+    const text = renderContainerfile({
+      ...wanted,
+      kernelType: "realtime",
+      extensionsImage: `x@sha256:${"e".repeat(64)}`,
+    });
     expect(text).toContain("rpm-ostree override remove kernel kernel-core");
     expect(text).toContain("--install kernel-rt-core");
   });
 
   test("every instruction belongs to a step, and custom ones are numbered", () => {
-    const text = renderContainerfile({ ...wanted, extensions: ["sysstat"], hasTrust: true, custom: "FROM configs AS a\nRUN one\nRUN two && \\\n  three" });
-    expect(stepsOfContainerfile(text).map(({ step }) => step)).toEqual(["pull-base", "ca", "ca", "extensions", "extensions", "context", "user:1", "user:2", "user:3"]);
+    const text = renderContainerfile({
+      ...wanted,
+      extensions: ["sysstat"],
+      hasTrust: true,
+      custom: "FROM configs AS a\nRUN one\nRUN two && \\\n  three",
+    });
+    expect(stepsOfContainerfile(text).map(({ step }) => step)).toEqual([
+      "pull-base",
+      "ca",
+      "ca",
+      "extensions",
+      "extensions",
+      "context",
+      "user:1",
+      "user:2",
+      "user:3",
+    ]);
     expect(stepsOfContainerfile(text).at(-1)?.instruction).toBe("RUN two &&    three");
   });
 });

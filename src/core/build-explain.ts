@@ -13,7 +13,6 @@ import type { Explanation } from "./explain.ts";
 import { durationText } from "./fold-book.ts";
 import { describeBuild, shortImage } from "./image-pair.ts";
 
-
 /** What a build of a pool would be, as far as the cluster's objects tell: no registry is asked. */
 export type Forecast =
   | { readonly verdict: "out"; readonly because: string }
@@ -35,23 +34,43 @@ export type Forecast =
 /** A forecast as people read it. */
 export function forecastText(pool: string, forecast: Forecast): string {
   if (forecast.verdict === "out") return `${pool} boots no images that are built on the cluster: ${forecast.because}\n`;
-  if (forecast.verdict === "refused") return `no image can be built for ${pool}:\n${forecast.problems.map((problem, at) => `  ${at + 1}. ${problem}`).join("\n")}\n`;
+  if (forecast.verdict === "refused")
+    return `no image can be built for ${pool}:\n${forecast.problems.map((problem, at) => `  ${at + 1}. ${problem}`).join("\n")}\n`;
   const { plan, differences, components, containerfile } = forecast;
   return [
     `${pool} is opted in: ${forecast.because}`,
     `image of ${forecast.config}, key ${forecast.key}`,
     `strategy ${plan.strategy}: ${plan.because}`,
     ...plan.turnedDown.map(({ strategy, because }) => `  not ${strategy}: ${because}`),
-    ...(differences.length === 0 ? [] : ["differs from the image that is rolled out in", ...differences.map(({ says }) => `  ${says}`)]),
+    ...(differences.length === 0
+      ? []
+      : ["differs from the image that is rolled out in", ...differences.map(({ says }) => `  ${says}`)]),
     "made from",
-    ...Object.entries(components).flatMap(([name, value]) => (value === null || value === "" ? [] : [`  ${name.padEnd(12)} ${String(value)}`])),
-    ...(containerfile === undefined ? [] : ["", "Containerfile", ...containerfile.split("\n").map((line) => `  ${line}`)]),
+    ...Object.entries(components).flatMap(([name, value]) =>
+      value === null || value === "" ? [] : [`  ${name.padEnd(12)} ${String(value)}`],
+    ),
+    ...(containerfile === undefined
+      ? []
+      : ["", "Containerfile", ...containerfile.split("\n").map((line) => `  ${line}`)]),
     "",
   ].join("\n");
 }
 
 /** Where the image of a pool stands: how it was asked for, what is wanted and why that is another image, what runs, what failed, what holds the roll-out. */
-export function explainBuild(forecast: Forecast, { pool, objects, facts, story }: { readonly pool: MachineConfigPool; readonly objects: BuildObjects; readonly facts: Facts; readonly story: readonly Pick<ReadChapter, "chapter" | "startedAt" | "endedAt" | "outcome">[] }): Explanation {
+export function explainBuild(
+  forecast: Forecast,
+  {
+    pool,
+    objects,
+    facts,
+    story,
+  }: {
+    readonly pool: MachineConfigPool;
+    readonly objects: BuildObjects;
+    readonly facts: Facts;
+    readonly story: readonly Pick<ReadChapter, "chapter" | "startedAt" | "endedAt" | "outcome">[];
+  },
+): Explanation {
   const { name } = pool.metadata;
   const build = buildOfPool(objects, pool);
   const row = buildRows(objects).find((one) => one.pool === name);
@@ -62,34 +81,88 @@ export function explainBuild(forecast: Forecast, { pool, objects, facts, story }
   const again = build?.metadata.annotations?.[annotations.nextAttemptAt];
   const retries = pool.metadata.annotations?.[annotations.buildRetries];
   const section = (title: string, lines: readonly string[]) => (lines.length === 0 ? [] : [{ title, lines }]);
-  const took = medianOf(story.flatMap(({ chapter, startedAt, endedAt, outcome }) => (chapter === "Build" && endedAt !== undefined && outcome === "Succeeded" ? [Date.parse(endedAt) - Date.parse(startedAt)] : [])));
+  const took = medianOf(
+    story.flatMap(({ chapter, startedAt, endedAt, outcome }) =>
+      chapter === "Build" && endedAt !== undefined && outcome === "Succeeded"
+        ? [Date.parse(endedAt) - Date.parse(startedAt)]
+        : [],
+    ),
+  );
   const began = Date.parse(build?.status?.buildStart ?? build?.metadata.creationTimestamp ?? "");
-  const asked = forecast.verdict === "planned" ? [`opted in: ${forecast.because}`] : forecast.verdict === "out" ? [forecast.because] : [];
+  const asked =
+    forecast.verdict === "planned"
+      ? [`opted in: ${forecast.because}`]
+      : forecast.verdict === "out"
+        ? [forecast.because]
+        : [];
   return {
     subject: `build of pool/${name}`,
     asOf: timestampOf(facts.now),
     freshness: "Fresh",
-    reason: state?.reason === undefined || state.reason === "" ? (forecast.verdict === "refused" ? "InputsInvalid" : "NoBuild") : state.reason,
+    reason:
+      state?.reason === undefined || state.reason === ""
+        ? forecast.verdict === "refused"
+          ? "InputsInvalid"
+          : "NoBuild"
+        : state.reason,
     headline: headlineOf(name, forecast, row?.state),
     sections: [
-      ...section("Asked for", [...asked, ...(row?.config === undefined || row.config === "" ? [] : [`an image of ${row.config}`])]),
+      ...section("Asked for", [
+        ...asked,
+        ...(row?.config === undefined || row.config === "" ? [] : [`an image of ${row.config}`]),
+      ]),
       ...section("Inputs that have to be mended", forecast.verdict === "refused" ? forecast.problems : []),
       ...(forecast.verdict === "planned"
         ? [
-            ...section("Key", [forecast.key, ...(forecast.differences.length === 0 ? [] : [`differs from the image that is rolled out in ${forecast.differences.map(({ says }) => says).join(", ")}`])]),
-            ...section("Strategy", [`${forecast.plan.strategy}: ${forecast.plan.because}`, ...forecast.plan.turnedDown.map(({ strategy, because }) => `not ${strategy}: ${because}`)]),
+            ...section("Key", [
+              forecast.key,
+              ...(forecast.differences.length === 0
+                ? []
+                : [
+                    `differs from the image that is rolled out in ${forecast.differences.map(({ says }) => says).join(", ")}`,
+                  ]),
+            ]),
+            ...section("Strategy", [
+              `${forecast.plan.strategy}: ${forecast.plan.because}`,
+              ...forecast.plan.turnedDown.map(({ strategy, because }) => `not ${strategy}: ${because}`),
+            ]),
           ]
         : []),
-      ...section("Build", build === undefined ? [] : [`${describeBuild(build)}${row?.attempt === undefined || row.attempt === "" ? "" : `, attempt ${row.attempt}`}`, ...(retries === undefined ? [] : [`${retries} retries spent`])]),
-      ...section("Last failure", failure === undefined || state?.phase === "Succeeded" ? [] : [`${failure.class} in ${failure.step}: ${failure.cause}`, ...failure.excerpt.split("\n").slice(-10)]),
+      ...section(
+        "Build",
+        build === undefined
+          ? []
+          : [
+              `${describeBuild(build)}${row?.attempt === undefined || row.attempt === "" ? "" : `, attempt ${row.attempt}`}`,
+              ...(retries === undefined ? [] : [`${retries} retries spent`]),
+            ],
+      ),
+      ...section(
+        "Last failure",
+        failure === undefined || state?.phase === "Succeeded"
+          ? []
+          : [`${failure.class} in ${failure.step}: ${failure.cause}`, ...failure.excerpt.split("\n").slice(-10)],
+      ),
       ...section("Rolled out", row?.image === undefined || row.image === "" ? [] : [shortImage(row.image)]),
-      ...section("What holds the roll-out", about?.selection.waits.map(({ reason, message, count }) => `${count} machines: ${reason}, ${message}`) ?? []),
+      ...section(
+        "What holds the roll-out",
+        about?.selection.waits.map(({ reason, message, count }) => `${count} machines: ${reason}, ${message}`) ?? [],
+      ),
     ],
     next: [
-      ...(runs ? [`machines get the image when it is built${took === undefined || Number.isNaN(began) ? "" : `, which is likely around ${timestampOf(Math.max(facts.now, began + took))} (builds of this pool take ${durationText(took)})`}`] : []),
+      ...(runs
+        ? [
+            `machines get the image when it is built${took === undefined || Number.isNaN(began) ? "" : `, which is likely around ${timestampOf(Math.max(facts.now, began + took))} (builds of this pool take ${durationText(took)})`}`,
+          ]
+        : []),
       ...(again === undefined ? [] : [`it is tried again at ${again}`]),
     ],
-    todo: [...(forecast.verdict === "refused" ? ["mend the inputs that are named"] : []), ...(state?.phase === "Failed" && failure !== undefined ? [nextActionOf(failure), `then: mco build start ${name}`] : [])],
+    todo: [
+      ...(forecast.verdict === "refused" ? ["mend the inputs that are named"] : []),
+      ...(state?.phase === "Failed" && failure !== undefined
+        ? [nextActionOf(failure), `then: mco build start ${name}`]
+        : []),
+    ],
   };
 }
 

@@ -48,30 +48,46 @@ export type BuildInputs =
 const decoded = new WeakMap<MachineConfig, ReturnType<typeof nodeConfigOf>>();
 
 /** A rendered configuration as machines carry it out; decoded once for each object. */
-export function readRendered(rendered: MachineConfig): { readonly verdict: "read"; readonly config: NodeConfig } | { readonly verdict: "refused"; readonly reason: string } {
+export function readRendered(
+  rendered: MachineConfig,
+):
+  | { readonly verdict: "read"; readonly config: NodeConfig }
+  | { readonly verdict: "refused"; readonly reason: string } {
   const ignition = ignitionOf(rendered);
   if (ignition?.verdict === "invalid") {
     const [problem] = ignition.problems;
-    return { verdict: "refused", reason: `${rendered.metadata.name}: spec.config${problem?.path === "" ? "" : `.${problem?.path}`}: ${problem?.reason}` };
+    return {
+      verdict: "refused",
+      reason: `${rendered.metadata.name}: spec.config${problem?.path === "" ? "" : `.${problem?.path}`}: ${problem?.reason}`,
+    };
   }
   const result = decoded.get(rendered) ?? nodeConfigOf(rendered, ignition?.config);
   decoded.set(rendered, result);
-  return result.verdict === "refused" ? { verdict: "refused", reason: `${rendered.metadata.name}: ${result.path}: ${result.reason}` } : { verdict: "read", config: result.config };
+  return result.verdict === "refused"
+    ? { verdict: "refused", reason: `${rendered.metadata.name}: ${result.path}: ${result.reason}` }
+    : { verdict: "read", config: result.config };
 }
 
-const digestIn = (pullspec: string | undefined): string | undefined => (pullspec === undefined ? undefined : pullspec.slice(pullspec.indexOf("@") + 1));
+const digestIn = (pullspec: string | undefined): string | undefined =>
+  pullspec === undefined ? undefined : pullspec.slice(pullspec.indexOf("@") + 1);
 
 /** Whether packages or another kernel are put into the image. */
-export const installsPackages = ({ extensions, kernelType }: Pick<NodeConfig, "extensions" | "kernelType">): boolean => extensions.length > 0 || kernelType !== "default";
+export const installsPackages = ({ extensions, kernelType }: Pick<NodeConfig, "extensions" | "kernelType">): boolean =>
+  extensions.length > 0 || kernelType !== "default";
 
 /** The key of the image that a pool is to have, and what makes it. The controllers and `mco build plan` ask the same. */
 export function buildInputs(sources: BuildSources): BuildInputs {
   const read = readRendered(sources.rendered);
   if (read.verdict === "refused") return read;
   const reference = parseImageReference(sources.config.spec.renderedImagePushSpec);
-  if (reference.verdict === "refused") return { verdict: "refused", reason: `spec.renderedImagePushSpec: ${reference.problem}` };
+  if (reference.verdict === "refused")
+    return { verdict: "refused", reason: `spec.renderedImagePushSpec: ${reference.problem}` };
   const { config: content } = read;
-  if (sources.custom?.verdict === "refused") return { verdict: "refused", reason: `the custom Containerfile, line ${sources.custom.line}: ${sources.custom.problem}` };
+  if (sources.custom?.verdict === "refused")
+    return {
+      verdict: "refused",
+      reason: `the custom Containerfile, line ${sources.custom.line}: ${sources.custom.problem}`,
+    };
   // What changes nothing is as good as absent.
   const custom = sources.custom?.isEmpty === true ? undefined : sources.custom;
   const installs = installsPackages(content);
@@ -88,7 +104,9 @@ export function buildInputs(sources: BuildSources): BuildInputs {
     ...(extensions === undefined ? {} : { extensionsImage: extensions }),
     extensions: content.extensions,
     kernelType: content.kernelType,
-    ...(custom === undefined ? {} : { custom: { text: custom.text, ...(context === undefined ? {} : { context }), seesConfiguration } }),
+    ...(custom === undefined
+      ? {}
+      : { custom: { text: custom.text, ...(context === undefined ? {} : { context }), seesConfiguration } }),
     ...(sources.trust === undefined || sources.trust.trim() === "" ? {} : { trust: sha256Hex(sources.trust) }),
     ...(repos === undefined ? {} : { repos }),
     ...(gpg === undefined ? {} : { gpg }),
@@ -107,8 +125,18 @@ export function buildInputs(sources: BuildSources): BuildInputs {
         hasTrust: sources.trust !== undefined && sources.trust.trim() !== "",
       })
     : undefined;
-  return { verdict: "inputs", content, key, repository, runsSteps, isBaseParent: !runsSteps, seesConfiguration, containerfile };
+  return {
+    verdict: "inputs",
+    content,
+    key,
+    repository,
+    runsSteps,
+    isBaseParent: !runsSteps,
+    seesConfiguration,
+    containerfile,
+  };
 }
 
 /** The ConfigMap that brings files for custom steps, as the MachineOSConfig names it. */
-export const contextConfigMapOf = ({ metadata }: Pick<MachineOSConfig, "metadata">): string | undefined => metadata.annotations?.[annotations.buildContext];
+export const contextConfigMapOf = ({ metadata }: Pick<MachineOSConfig, "metadata">): string | undefined =>
+  metadata.annotations?.[annotations.buildContext];

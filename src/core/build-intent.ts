@@ -33,7 +33,13 @@ export const buildConfigKeys = {
   pruneDryRun: "pruneDryRun",
 } as const;
 
-const builderTypes: ReadonlySet<string> = new Set(["", "Job", "PodImageBuilder", "openshift-image-builder", "custom-pod-builder"]);
+const builderTypes: ReadonlySet<string> = new Set([
+  "",
+  "Job",
+  "PodImageBuilder",
+  "openshift-image-builder",
+  "custom-pod-builder",
+]);
 
 /** Something that is wrong with what a pool's image is to be made from. */
 export interface InputProblem {
@@ -87,27 +93,81 @@ export function compileIntent({ pool, machineOSConfigs, buildConfig, customConta
   const switched = switchOf(pool);
   const living = machineOSConfigs.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const deciding = machineOSConfigOf(name, living);
-  if (switched === false) return { opted: "out", reason: "OptedOut", because: `${annotations.layeringEnabled} of the pool says no` };
-  const byUser = machineOSConfigOf(name, living.filter((config) => !isMaterialised(config)));
-  if (byUser !== undefined) return { opted: "in", source: "MachineOSConfig", config: byUser, problems: [], because: `the MachineOSConfig ${byUser.metadata.name} names the pool` };
+  if (switched === false)
+    return { opted: "out", reason: "OptedOut", because: `${annotations.layeringEnabled} of the pool says no` };
+  const byUser = machineOSConfigOf(
+    name,
+    living.filter((config) => !isMaterialised(config)),
+  );
+  if (byUser !== undefined)
+    return {
+      opted: "in",
+      source: "MachineOSConfig",
+      config: byUser,
+      problems: [],
+      because: `the MachineOSConfig ${byUser.metadata.name} names the pool`,
+    };
   const own = deciding !== undefined && isMaterialised(deciding) ? deciding : undefined;
-  const staysDefault = buildConfig === undefined && own?.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
-  const source: OptInSource | undefined = switched === true ? "PoolLabel" : isTrue(buildConfig?.[buildConfigKeys.defaultOptIn]) || staysDefault ? "ClusterDefault" : undefined;
-  if (source === undefined) return { opted: "out", reason: "NotAsked", because: "neither the pool, nor a MachineOSConfig, nor the cluster's default asks for images" };
-  const because = source === "PoolLabel" ? `the pool carries ${annotations.layeringEnabled}` : "every pool is opted in by the cluster's default";
+  const staysDefault =
+    buildConfig === undefined && own?.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
+  const source: OptInSource | undefined =
+    switched === true
+      ? "PoolLabel"
+      : isTrue(buildConfig?.[buildConfigKeys.defaultOptIn]) || staysDefault
+        ? "ClusterDefault"
+        : undefined;
+  if (source === undefined)
+    return {
+      opted: "out",
+      reason: "NotAsked",
+      because: "neither the pool, nor a MachineOSConfig, nor the cluster's default asks for images",
+    };
+  const because =
+    source === "PoolLabel"
+      ? `the pool carries ${annotations.layeringEnabled}`
+      : "every pool is opted in by the cluster's default";
   const read = specFrom(name, buildConfig, customContainerfiles?.[name]);
-  return { opted: "in", source, config: own, ...(read.spec === undefined ? {} : { materialised: read.spec }), problems: read.problems, because };
+  return {
+    opted: "in",
+    source,
+    config: own,
+    ...(read.spec === undefined ? {} : { materialised: read.spec }),
+    problems: read.problems,
+    because,
+  };
 }
 
 /** The spec that two ConfigMaps make for a pool, and everything that is missing in them. */
-function specFrom(pool: string, data: Data | undefined, containerfile: string | undefined): { readonly spec?: MachineOSConfig["spec"]; readonly problems: readonly InputProblem[] } {
+function specFrom(
+  pool: string,
+  data: Data | undefined,
+  containerfile: string | undefined,
+): { readonly spec?: MachineOSConfig["spec"]; readonly problems: readonly InputProblem[] } {
   const where = "ConfigMap on-cluster-build-config";
-  if (data === undefined) return { problems: [error("BuildConfigMissing", `the ${where} is missing; bring it back: until then the pool keeps the images that it has`)] };
-  const problems = [buildConfigKeys.basePullSecret, buildConfigKeys.pushSecret, buildConfigKeys.pushSpec].flatMap((key) => ((data[key] ?? "").trim() === "" ? [error("BuildConfigKeyMissing", `${where}: ${key} is missing or empty`)] : []));
+  if (data === undefined)
+    return {
+      problems: [
+        error(
+          "BuildConfigMissing",
+          `the ${where} is missing; bring it back: until then the pool keeps the images that it has`,
+        ),
+      ],
+    };
+  const problems = [buildConfigKeys.basePullSecret, buildConfigKeys.pushSecret, buildConfigKeys.pushSpec].flatMap(
+    (key) =>
+      (data[key] ?? "").trim() === "" ? [error("BuildConfigKeyMissing", `${where}: ${key} is missing or empty`)] : [],
+  );
   const type = (data[buildConfigKeys.builderType] ?? "").trim();
-  if (!builderTypes.has(type)) problems.push(error("BuilderTypeInvalid", `${where}: ${buildConfigKeys.builderType} ${JSON.stringify(type)} is not known; leave it out`));
+  if (!builderTypes.has(type))
+    problems.push(
+      error(
+        "BuilderTypeInvalid",
+        `${where}: ${buildConfigKeys.builderType} ${JSON.stringify(type)} is not known; leave it out`,
+      ),
+    );
   const reading = parseImageReference((data[buildConfigKeys.pushSpec] ?? "").trim());
-  if ((data[buildConfigKeys.pushSpec] ?? "").trim() !== "" && reading.verdict === "refused") problems.push(error("PushSpecInvalid", `${where}: ${buildConfigKeys.pushSpec}: ${reading.problem}`));
+  if ((data[buildConfigKeys.pushSpec] ?? "").trim() !== "" && reading.verdict === "refused")
+    problems.push(error("PushSpecInvalid", `${where}: ${buildConfigKeys.pushSpec}: ${reading.problem}`));
   if (problems.length > 0 || reading.verdict === "refused") return { problems };
   const text = containerfile ?? "";
   return {
@@ -119,7 +179,9 @@ function specFrom(pool: string, data: Data | undefined, containerfile: string | 
       renderedImagePushSecret: { name: (data[buildConfigKeys.pushSecret] ?? "").trim() },
       renderedImagePushSpec: `${repositoryOf(reading.reference)}:latest`,
       // What does not fit is read from its ConfigMap.
-      ...(text.trim() === "" || text.length > containerfileLimit ? {} : { containerFile: [{ containerfileArch: "NoArch", content: text }] }),
+      ...(text.trim() === "" || text.length > containerfileLimit
+        ? {}
+        : { containerFile: [{ containerfileArch: "NoArch", content: text }] }),
     },
   };
 }
@@ -129,43 +191,88 @@ const containerfileLimit = 4096;
 const pushSpecLimit = 447;
 
 /** MachineOSConfigs of a pool that do not decide about it, with the reason of their condition Accepted. */
-export function notAccepted(facts: Pick<IntentFacts, "pool" | "machineOSConfigs">): ReadonlyMap<string, { readonly reason: "OptedOut" | "DuplicateForPool"; readonly message: string }> {
+export function notAccepted(
+  facts: Pick<IntentFacts, "pool" | "machineOSConfigs">,
+): ReadonlyMap<string, { readonly reason: "OptedOut" | "DuplicateForPool"; readonly message: string }> {
   const { name } = facts.pool.metadata;
-  const naming = facts.machineOSConfigs.filter(({ metadata, spec }) => spec.machineConfigPool.name === name && metadata.deletionTimestamp === undefined && metadata.annotations?.[annotations.optInSource] === undefined);
+  const naming = facts.machineOSConfigs.filter(
+    ({ metadata, spec }) =>
+      spec.machineConfigPool.name === name &&
+      metadata.deletionTimestamp === undefined &&
+      metadata.annotations?.[annotations.optInSource] === undefined,
+  );
   const deciding = machineOSConfigOf(name, naming);
   const found = new Map<string, { reason: "OptedOut" | "DuplicateForPool"; message: string }>();
   for (const config of naming) {
-    if (config !== deciding) found.set(config.metadata.name, { reason: "DuplicateForPool", message: `${deciding?.metadata.name ?? ""} decides about the pool ${name}; delete one of the two` });
-    else if (switchOf(facts.pool) === false) found.set(config.metadata.name, { reason: "OptedOut", message: `the pool ${name} carries ${annotations.layeringEnabled} with a value that says no; take that away to have images again` });
+    if (config !== deciding)
+      found.set(config.metadata.name, {
+        reason: "DuplicateForPool",
+        message: `${deciding?.metadata.name ?? ""} decides about the pool ${name}; delete one of the two`,
+      });
+    else if (switchOf(facts.pool) === false)
+      found.set(config.metadata.name, {
+        reason: "OptedOut",
+        message: `the pool ${name} carries ${annotations.layeringEnabled} with a value that says no; take that away to have images again`,
+      });
   }
   return found;
 }
 
-export type ModeReading = { readonly verdict: "mode"; readonly mode: ContentMode } | { readonly verdict: "refused"; readonly problem: InputProblem };
+export type ModeReading =
+  | { readonly verdict: "mode"; readonly mode: ContentMode }
+  | { readonly verdict: "refused"; readonly problem: InputProblem };
 
 /** What images of a pool hold: as the MachineOSConfig says, else the pool, else everything. */
-export function contentModeOf(pool: Pick<MachineConfigPool, "metadata">, config: Pick<MachineOSConfig, "metadata"> | undefined): ModeReading {
-  const [on, text] = config?.metadata.annotations?.[annotations.imageContent] !== undefined ? [`MachineOSConfig ${config.metadata.name}`, config.metadata.annotations[annotations.imageContent]] : [`pool ${pool.metadata.name}`, pool.metadata.annotations?.[annotations.imageContent]];
+export function contentModeOf(
+  pool: Pick<MachineConfigPool, "metadata">,
+  config: Pick<MachineOSConfig, "metadata"> | undefined,
+): ModeReading {
+  const [on, text] =
+    config?.metadata.annotations?.[annotations.imageContent] !== undefined
+      ? [`MachineOSConfig ${config.metadata.name}`, config.metadata.annotations[annotations.imageContent]]
+      : [`pool ${pool.metadata.name}`, pool.metadata.annotations?.[annotations.imageContent]];
   if (text === undefined || text === "full") return { verdict: "mode", mode: "full" };
   if (text === "os-only") return { verdict: "mode", mode: "os-only" };
-  return { verdict: "refused", problem: error("ContentModeInvalid", `${annotations.imageContent} of ${on} is ${JSON.stringify(text)}: full or os-only`) };
+  return {
+    verdict: "refused",
+    problem: error(
+      "ContentModeInvalid",
+      `${annotations.imageContent} of ${on} is ${JSON.stringify(text)}: full or os-only`,
+    ),
+  };
 }
 
 /** Names of architectures in Containerfiles, by those of Kubernetes. */
-const containerfileArchOf: Readonly<Record<string, (typeof containerfileArchitectures)[number]>> = { amd64: "AMD64", arm64: "ARM64", ppc64le: "PPC64LE", s390x: "S390X" };
+const containerfileArchOf: Readonly<Record<string, (typeof containerfileArchitectures)[number]>> = {
+  amd64: "AMD64",
+  arm64: "ARM64",
+  ppc64le: "PPC64LE",
+  s390x: "S390X",
+};
 
 /** The custom Containerfile of a pool: its architecture's, else the one for all; a long one only its ConfigMap has. */
-export function containerfileOf(intent: Pick<OptedIn, "config" | "source">, architecture: string, fromConfigMap: string | undefined): string | undefined {
-  if (intent.source !== "MachineOSConfig" && fromConfigMap !== undefined) return fromConfigMap.trim() === "" ? undefined : fromConfigMap;
+export function containerfileOf(
+  intent: Pick<OptedIn, "config" | "source">,
+  architecture: string,
+  fromConfigMap: string | undefined,
+): string | undefined {
+  if (intent.source !== "MachineOSConfig" && fromConfigMap !== undefined)
+    return fromConfigMap.trim() === "" ? undefined : fromConfigMap;
   const entries = intent.config?.spec.containerFile ?? [];
-  const found = entries.find(({ containerfileArch }) => containerfileArch === containerfileArchOf[architecture]) ?? entries.find(({ containerfileArch }) => (containerfileArch ?? "NoArch") === "NoArch");
+  const found =
+    entries.find(({ containerfileArch }) => containerfileArch === containerfileArchOf[architecture]) ??
+    entries.find(({ containerfileArch }) => (containerfileArch ?? "NoArch") === "NoArch");
   return found === undefined || found.content.trim() === "" ? undefined : found.content;
 }
 
 /** A Secret as a check sees it: never its values. */
 export type SecretFacts =
   | { readonly is: "absent" }
-  | { readonly is: "present"; readonly type: string; /** `undefined`: it cannot be read. */ readonly hosts: readonly string[] | undefined };
+  | {
+      readonly is: "present";
+      readonly type: string;
+      /** `undefined`: it cannot be read. */ readonly hosts: readonly string[] | undefined;
+    };
 
 export interface InputFacts {
   readonly pool: string;
@@ -173,7 +280,10 @@ export interface InputFacts {
   readonly source: OptInSource;
   readonly mode: ModeReading;
   readonly containerfile: ContainerfileReading | undefined;
-  readonly secrets: { readonly push: SecretFacts; /** Absent: the cluster's own is used. */ readonly pull?: SecretFacts };
+  readonly secrets: {
+    readonly push: SecretFacts;
+    /** Absent: the cluster's own is used. */ readonly pull?: SecretFacts;
+  };
   /** The pool's nodes. */
   readonly nodes: readonly { readonly name: string; readonly architecture: string; readonly imageBased: boolean }[];
   readonly extensions: readonly string[];
@@ -197,13 +307,24 @@ const secretTypes: ReadonlySet<string> = new Set(["kubernetes.io/dockercfg", "ku
 /** A token may be refused this often before it counts: services that give them start with the cluster. */
 const forgivenDenials = 3;
 const shownNames = 10;
-const listed = (names: readonly string[]) => `${names.slice(0, shownNames).join(", ")}${names.length > shownNames ? ` and ${names.length - shownNames} more` : ""}`;
+const listed = (names: readonly string[]) =>
+  `${names.slice(0, shownNames).join(", ")}${names.length > shownNames ? ` and ${names.length - shownNames} more` : ""}`;
 
 function secretProblems(field: string, name: string, secret: SecretFacts, host: string): readonly InputProblem[] {
-  if (secret.is === "absent") return [error("SecretMissing", `${field}: there is no Secret ${name} in openshift-machine-config-operator`)];
-  if (!secretTypes.has(secret.type)) return [error("SecretType", `${field}: the Secret ${name} is of type ${secret.type}, and not kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg`)];
-  if (secret.hosts === undefined) return [error("SecretFormat", `${field}: the Secret ${name} holds no JSON of credentials`)];
-  return secret.hosts.some((each) => each === host || each.startsWith(`${host}/`)) ? [] : [warning("SecretNoAuthForHost", `${field}: the Secret ${name} has no entry for ${host}`)];
+  if (secret.is === "absent")
+    return [error("SecretMissing", `${field}: there is no Secret ${name} in openshift-machine-config-operator`)];
+  if (!secretTypes.has(secret.type))
+    return [
+      error(
+        "SecretType",
+        `${field}: the Secret ${name} is of type ${secret.type}, and not kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg`,
+      ),
+    ];
+  if (secret.hosts === undefined)
+    return [error("SecretFormat", `${field}: the Secret ${name} holds no JSON of credentials`)];
+  return secret.hosts.some((each) => each === host || each.startsWith(`${host}/`))
+    ? []
+    : [warning("SecretNoAuthForHost", `${field}: the Secret ${name} has no entry for ${host}`)];
 }
 
 /** Everything that is wrong with the inputs of a pool's image, at once. */
@@ -212,66 +333,182 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
   const problems: InputProblem[] = [];
   const reading = parseImageReference(spec.renderedImagePushSpec);
   const host = reading.verdict === "reference" ? reading.reference.host : "";
-  if (spec.renderedImagePushSpec.length > pushSpecLimit) problems.push(error("PushSpecInvalid", `spec.renderedImagePushSpec is longer than ${pushSpecLimit} characters`));
-  else if (reading.verdict === "refused") problems.push(error("PushSpecInvalid", `spec.renderedImagePushSpec: ${reading.problem}`));
-  else if (reading.reference.digest !== undefined) problems.push(error("PushSpecInvalid", "spec.renderedImagePushSpec: it names a digest; name a repository, with any tag"));
+  if (spec.renderedImagePushSpec.length > pushSpecLimit)
+    problems.push(error("PushSpecInvalid", `spec.renderedImagePushSpec is longer than ${pushSpecLimit} characters`));
+  else if (reading.verdict === "refused")
+    problems.push(error("PushSpecInvalid", `spec.renderedImagePushSpec: ${reading.problem}`));
+  else if (reading.reference.digest !== undefined)
+    problems.push(
+      error("PushSpecInvalid", "spec.renderedImagePushSpec: it names a digest; name a repository, with any tag"),
+    );
   if (host !== "") {
-    problems.push(...secretProblems("spec.renderedImagePushSecret", spec.renderedImagePushSecret.name, facts.secrets.push, host));
+    problems.push(
+      ...secretProblems("spec.renderedImagePushSecret", spec.renderedImagePushSecret.name, facts.secrets.push, host),
+    );
     const base = parseImageReference(facts.osImage);
-    if (facts.secrets.pull !== undefined && spec.baseImagePullSecret !== undefined) problems.push(...secretProblems("spec.baseImagePullSecret", spec.baseImagePullSecret.name, facts.secrets.pull, base.verdict === "reference" ? base.reference.host : ""));
+    if (facts.secrets.pull !== undefined && spec.baseImagePullSecret !== undefined)
+      problems.push(
+        ...secretProblems(
+          "spec.baseImagePullSecret",
+          spec.baseImagePullSecret.name,
+          facts.secrets.pull,
+          base.verdict === "reference" ? base.reference.host : "",
+        ),
+      );
   }
   const entries = spec.containerFile ?? [];
   const architectures = entries.map(({ containerfileArch }) => containerfileArch ?? "NoArch");
-  for (const architecture of architectures) if (!containerfileArchitectures.includes(architecture)) problems.push(error("ArchInvalid", `spec.containerFile: ${JSON.stringify(architecture)} is no architecture: one of ${containerfileArchitectures.join(", ")}`));
-  for (const architecture of new Set(architectures.filter((each, index) => architectures.indexOf(each) !== index))) problems.push(error("ArchDuplicate", `spec.containerFile: two entries are for ${architecture}`));
-  for (const { content } of entries) if (content.length > containerfileLimit) problems.push(error("ContainerfileInvalid", `spec.containerFile: a text has ${content.length} characters, and ${containerfileLimit} is the most`));
+  for (const architecture of architectures)
+    if (!containerfileArchitectures.includes(architecture))
+      problems.push(
+        error(
+          "ArchInvalid",
+          `spec.containerFile: ${JSON.stringify(architecture)} is no architecture: one of ${containerfileArchitectures.join(", ")}`,
+        ),
+      );
+  for (const architecture of new Set(architectures.filter((each, index) => architectures.indexOf(each) !== index)))
+    problems.push(error("ArchDuplicate", `spec.containerFile: two entries are for ${architecture}`));
+  for (const { content } of entries)
+    if (content.length > containerfileLimit)
+      problems.push(
+        error(
+          "ContainerfileInvalid",
+          `spec.containerFile: a text has ${content.length} characters, and ${containerfileLimit} is the most`,
+        ),
+      );
   if (facts.containerfile?.verdict === "refused") {
     const { line, instruction, problem } = facts.containerfile;
-    problems.push(error("ContainerfileInvalid", `the custom Containerfile, line ${line}${instruction === "" ? "" : ` (${instruction})`}: ${problem}`));
-  } else if ((facts.containerfile?.heredocs.length ?? 0) > 0) problems.push(warning("ContainerfileHeredoc", `the custom Containerfile, line ${facts.containerfile?.heredocs.join(", ")}: buildah before 1.33 does not read here-documents; use COPY from a build context, or printf`));
-  if (spec.imageBuilder.imageBuilderType !== "Job") problems.push(error("BuilderTypeInvalid", "spec.imageBuilder.imageBuilderType: Job is the one that there is"));
+    problems.push(
+      error(
+        "ContainerfileInvalid",
+        `the custom Containerfile, line ${line}${instruction === "" ? "" : ` (${instruction})`}: ${problem}`,
+      ),
+    );
+  } else if ((facts.containerfile?.heredocs.length ?? 0) > 0)
+    problems.push(
+      warning(
+        "ContainerfileHeredoc",
+        `the custom Containerfile, line ${facts.containerfile?.heredocs.join(", ")}: buildah before 1.33 does not read here-documents; use COPY from a build context, or printf`,
+      ),
+    );
+  if (spec.imageBuilder.imageBuilderType !== "Job")
+    problems.push(error("BuilderTypeInvalid", "spec.imageBuilder.imageBuilderType: Job is the one that there is"));
   if (facts.mode.verdict === "refused") problems.push(facts.mode.problem);
-  for (const extension of facts.extensions) if (!Object.hasOwn(supportedExtensions, extension)) problems.push(error("ExtensionUnknown", `the configuration asks for the extension ${JSON.stringify(extension)}: one of ${Object.keys(supportedExtensions).join(", ")}`));
-  if ((facts.extensions.length > 0 || facts.kernelType !== "default") && facts.extensionsImage === "") problems.push(error("ExtensionsImageMissing", "the configuration asks for extensions or another kernel, and names no baseOSExtensionsContainerImage to take them from"));
+  for (const extension of facts.extensions)
+    if (!Object.hasOwn(supportedExtensions, extension))
+      problems.push(
+        error(
+          "ExtensionUnknown",
+          `the configuration asks for the extension ${JSON.stringify(extension)}: one of ${Object.keys(supportedExtensions).join(", ")}`,
+        ),
+      );
+  if ((facts.extensions.length > 0 || facts.kernelType !== "default") && facts.extensionsImage === "")
+    problems.push(
+      error(
+        "ExtensionsImageMissing",
+        "the configuration asks for extensions or another kernel, and names no baseOSExtensionsContainerImage to take them from",
+      ),
+    );
   const unsupported = facts.nodes.filter(({ imageBased }) => !imageBased).map(({ name }) => name);
-  if (unsupported.length > 0) problems.push(error("PoolHasUnsupportedNodes", `the operating system of ${listed(unsupported)} is not one of images; move these nodes to another pool`));
+  if (unsupported.length > 0)
+    problems.push(
+      error(
+        "PoolHasUnsupportedNodes",
+        `the operating system of ${listed(unsupported)} is not one of images; move these nodes to another pool`,
+      ),
+    );
   problems.push(...architectureProblems(facts.nodes));
   const base = parseImageReference(facts.osImage);
-  if (facts.osImage === "") problems.push(error("BaseImageMissing", "the rendered configuration names no osImageURL to build on"));
+  if (facts.osImage === "")
+    problems.push(error("BaseImageMissing", "the rendered configuration names no osImageURL to build on"));
   else if (base.verdict === "refused") problems.push(error("BaseImageInvalid", `osImageURL: ${base.problem}`));
-  else if (base.reference.digest === undefined) problems.push(warning("BaseImageNotPinned", `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`));
+  else if (base.reference.digest === undefined)
+    problems.push(
+      warning(
+        "BaseImageNotPinned",
+        `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`,
+      ),
+    );
   if (facts.mode.verdict === "mode" && facts.mode.mode === "full") {
-    for (const { code, path, detail } of facts.content) problems.push(error(code, `${path}${facts.sourceOf(path) === undefined ? "" : ` of MachineConfig ${facts.sourceOf(path)}`}: ${detail}`));
-    if (facts.isWorldReadable === true) problems.push(warning("ImageWorldReadable", `anybody can pull from ${spec.renderedImagePushSpec}: the image holds the pool's configuration, secrets included`));
+    for (const { code, path, detail } of facts.content)
+      problems.push(
+        error(
+          code,
+          `${path}${facts.sourceOf(path) === undefined ? "" : ` of MachineConfig ${facts.sourceOf(path)}`}: ${detail}`,
+        ),
+      );
+    if (facts.isWorldReadable === true)
+      problems.push(
+        warning(
+          "ImageWorldReadable",
+          `anybody can pull from ${spec.renderedImagePushSpec}: the image holds the pool's configuration, secrets included`,
+        ),
+      );
   }
-  if (facts.mayPush === "denied") problems.push((facts.pushDenials > forgivenDenials ? error : warning)("PushTokenDenied", `the registry gives no right to push to ${spec.renderedImagePushSpec}; check the Secret ${spec.renderedImagePushSecret.name}`));
+  if (facts.mayPush === "denied")
+    problems.push(
+      (facts.pushDenials > forgivenDenials ? error : warning)(
+        "PushTokenDenied",
+        `the registry gives no right to push to ${spec.renderedImagePushSpec}; check the Secret ${spec.renderedImagePushSecret.name}`,
+      ),
+    );
   problems.push(...facts.preflight.map(({ code, message }) => error(code, message)));
   return problems;
 }
 
 function architectureProblems(nodes: InputFacts["nodes"]): readonly InputProblem[] {
-  const byArchitecture = Map.groupBy(nodes.filter(({ architecture }) => architecture !== ""), ({ architecture }) => architecture);
+  const byArchitecture = Map.groupBy(
+    nodes.filter(({ architecture }) => architecture !== ""),
+    ({ architecture }) => architecture,
+  );
   if (byArchitecture.size <= 1) return [];
-  const each = [...byArchitecture].sort(([a], [b]) => (a < b ? -1 : 1)).map(([architecture, members]) => `${architecture}: ${listed(members.map(({ name }) => name).sort())}`);
-  return [error("PoolMixedArchitectures", `the pool has nodes of several architectures (${each.join("; ")}); put each architecture into a pool of its own`)];
+  const each = [...byArchitecture]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([architecture, members]) => `${architecture}: ${listed(members.map(({ name }) => name).sort())}`);
+  return [
+    error(
+      "PoolMixedArchitectures",
+      `the pool has nodes of several architectures (${each.join("; ")}); put each architecture into a pool of its own`,
+    ),
+  ];
 }
 
-export const errorsOf = (problems: readonly InputProblem[]): readonly InputProblem[] => problems.filter(({ severity }) => severity === "error");
+export const errorsOf = (problems: readonly InputProblem[]): readonly InputProblem[] =>
+  problems.filter(({ severity }) => severity === "error");
 
 /** The condition InputsValid: every problem in one numbered list, those that stop it first. */
-export function inputsValid(problems: readonly InputProblem[]): { readonly status: "True" | "False"; readonly reason: string; readonly message: string } {
+export function inputsValid(problems: readonly InputProblem[]): {
+  readonly status: "True" | "False";
+  readonly reason: string;
+  readonly message: string;
+} {
   const errors = errorsOf(problems);
   const all = [...errors, ...problems.filter(({ severity }) => severity === "warning")];
-  const message = all.map(({ code, severity, message: says }, index) => `${index + 1}. ${severity === "warning" ? "(warning) " : ""}${code}: ${says}`).join("\n").slice(0, 16_000);
-  return errors.length === 0 ? { status: "True", reason: all[0]?.code ?? "AsExpected", message } : { status: "False", reason: errors[0]?.code ?? "", message };
+  const message = all
+    .map(
+      ({ code, severity, message: says }, index) =>
+        `${index + 1}. ${severity === "warning" ? "(warning) " : ""}${code}: ${says}`,
+    )
+    .join("\n")
+    .slice(0, 16_000);
+  return errors.length === 0
+    ? { status: "True", reason: all[0]?.code ?? "AsExpected", message }
+    : { status: "False", reason: errors[0]?.code ?? "", message };
 }
 
 const defaultMaxRetries = 5;
 const mostRetries = 20;
 
 /** How often a failed build is tried again: as the MachineOSConfig says, else the cluster's ConfigMap, else 5. What is no number from 0 to 20 says nothing. */
-export function maxRetriesOf(config: Pick<MachineOSConfig, "metadata"> | undefined, buildConfig: Data | undefined): number {
-  for (const text of [config?.metadata.annotations?.[annotations.maxBuildRetries], buildConfig?.[buildConfigKeys.maxBuildRetries]]) if (text !== undefined && /^\d{1,2}$/.test(text.trim()) && Number(text) <= mostRetries) return Number(text);
+export function maxRetriesOf(
+  config: Pick<MachineOSConfig, "metadata"> | undefined,
+  buildConfig: Data | undefined,
+): number {
+  for (const text of [
+    config?.metadata.annotations?.[annotations.maxBuildRetries],
+    buildConfig?.[buildConfigKeys.maxBuildRetries],
+  ])
+    if (text !== undefined && /^\d{1,2}$/.test(text.trim()) && Number(text) <= mostRetries) return Number(text);
   return defaultMaxRetries;
 }
 
@@ -280,7 +517,9 @@ const longestGraceSeconds = 86_400;
 
 export function optOutGraceSecondsOf(buildConfig: Data | undefined): number {
   const text = buildConfig?.[buildConfigKeys.optOutGraceSeconds]?.trim();
-  return text !== undefined && /^\d{1,5}$/.test(text) ? Math.min(longestGraceSeconds, Number(text)) : defaultGraceSeconds;
+  return text !== undefined && /^\d{1,5}$/.test(text)
+    ? Math.min(longestGraceSeconds, Number(text))
+    : defaultGraceSeconds;
 }
 
 /** What one attempt may take. */
@@ -299,20 +538,43 @@ const quantity = /^([0-9]{1,12})(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 export function buildLimitsOf(buildConfig: Data | undefined, { doubled }: { readonly doubled: boolean }): BuildLimits {
   const text = (key: string) => buildConfig?.[key]?.trim() ?? "";
   const of = (key: string, otherwise: string) => (quantity.test(text(key)) ? text(key) : otherwise);
-  const seconds = /^\d{2,5}$/.test(text(buildConfigKeys.timeoutSeconds)) ? Number(text(buildConfigKeys.timeoutSeconds)) : defaultLimits.seconds;
+  const seconds = /^\d{2,5}$/.test(text(buildConfigKeys.timeoutSeconds))
+    ? Number(text(buildConfigKeys.timeoutSeconds))
+    : defaultLimits.seconds;
   const memory = of(buildConfigKeys.memory, defaultLimits.memory);
-  return { seconds, pushSeconds: Math.min(seconds, defaultLimits.pushSeconds), cpu: of(buildConfigKeys.cpu, defaultLimits.cpu), memory: doubled ? memory.replace(/^[0-9.]+/, (number) => String(Number(number) * 2)) : memory, storage: of(buildConfigKeys.storage, defaultLimits.storage) };
+  return {
+    seconds,
+    pushSeconds: Math.min(seconds, defaultLimits.pushSeconds),
+    cpu: of(buildConfigKeys.cpu, defaultLimits.cpu),
+    memory: doubled ? memory.replace(/^[0-9.]+/, (number) => String(Number(number) * 2)) : memory,
+    storage: of(buildConfigKeys.storage, defaultLimits.storage),
+  };
 }
 
 /** How many finished builds are kept, as the cluster's ConfigMap says. */
-export function keptBuildsOf(buildConfig: Data | undefined, otherwise: { readonly succeeded: number; readonly failed: number }): { readonly succeeded: number; readonly failed: number; readonly dryRun: boolean } {
-  const count = (key: string, number: number) => (/^\d{1,3}$/.test(buildConfig?.[key]?.trim() ?? "") ? Number(buildConfig?.[key]) : number);
-  return { succeeded: count(buildConfigKeys.keepSucceeded, otherwise.succeeded), failed: count(buildConfigKeys.keepFailed, otherwise.failed), dryRun: isTrue(buildConfig?.[buildConfigKeys.pruneDryRun]) };
+export function keptBuildsOf(
+  buildConfig: Data | undefined,
+  otherwise: { readonly succeeded: number; readonly failed: number },
+): { readonly succeeded: number; readonly failed: number; readonly dryRun: boolean } {
+  const count = (key: string, number: number) =>
+    /^\d{1,3}$/.test(buildConfig?.[key]?.trim() ?? "") ? Number(buildConfig?.[key]) : number;
+  return {
+    succeeded: count(buildConfigKeys.keepSucceeded, otherwise.succeeded),
+    failed: count(buildConfigKeys.keepFailed, otherwise.failed),
+    dryRun: isTrue(buildConfig?.[buildConfigKeys.pruneDryRun]),
+  };
 }
 
 /** The architecture that a pool's image is for: that of its nodes, of the control plane while it has none. */
-export function architectureOf(nodes: readonly { readonly architecture: string }[], controlPlane: readonly { readonly architecture: string }[]): string {
-  return nodes.find(({ architecture }) => architecture !== "")?.architecture ?? controlPlane.find(({ architecture }) => architecture !== "")?.architecture ?? "amd64";
+export function architectureOf(
+  nodes: readonly { readonly architecture: string }[],
+  controlPlane: readonly { readonly architecture: string }[],
+): string {
+  return (
+    nodes.find(({ architecture }) => architecture !== "")?.architecture ??
+    controlPlane.find(({ architecture }) => architecture !== "")?.architecture ??
+    "amd64"
+  );
 }
 
 /** Whether the reference made an object and rolled images out by it, and this suite has not touched it yet. */
@@ -324,4 +586,5 @@ export function isOfReference(config: MachineOSConfig, finalizer: string, isOurs
   return named === undefined || !isOurs(named);
 }
 
-export const readCustom = (text: string | undefined): ContainerfileReading | undefined => (text === undefined ? undefined : readContainerfile(text));
+export const readCustom = (text: string | undefined): ContainerfileReading | undefined =>
+  text === undefined ? undefined : readContainerfile(text);

@@ -57,11 +57,14 @@ const keyCharacters = 32;
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const fields = Object.entries(value).filter(([, field]) => field !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(",")}}`;
 }
 
-export const sha256Hex = (data: string | Uint8Array): string => bytesToHex(sha256(typeof data === "string" ? utf8ToBytes(data) : data));
+export const sha256Hex = (data: string | Uint8Array): string =>
+  bytesToHex(sha256(typeof data === "string" ? utf8ToBytes(data) : data));
 
 /** The key of an image: what cannot change the image is not in it. */
 export function contentKey(inputs: KeyInputs): ContentKey {
@@ -131,7 +134,10 @@ const ofWhole: ReadonlySet<string> = new Set(["recipe", "mode", "serial", "arch"
 /** Components as a build keeps them, those of the parent image under `parent`. */
 export function printComponents(components: KeyComponents): string {
   const parts = Object.entries(components);
-  return canonicalJson({ ...Object.fromEntries(parts.filter(([name]) => ofWhole.has(name))), parent: Object.fromEntries(parts.filter(([name]) => !ofWhole.has(name))) });
+  return canonicalJson({
+    ...Object.fromEntries(parts.filter(([name]) => ofWhole.has(name))),
+    parent: Object.fromEntries(parts.filter(([name]) => !ofWhole.has(name))),
+  });
 }
 
 /** Reads what {@link printComponents} wrote; `undefined` for what is none. */
@@ -141,14 +147,24 @@ export function readComponents(text: string | undefined): KeyComponents | undefi
     const read: unknown = JSON.parse(text);
     if (typeof read !== "object" || read === null || Array.isArray(read)) return undefined;
     const { parent, ...rest } = read as { readonly parent?: unknown };
-    return { ...(typeof parent === "object" && parent !== null ? (parent as KeyComponents) : {}), ...(rest as KeyComponents) };
+    return {
+      ...(typeof parent === "object" && parent !== null ? (parent as KeyComponents) : {}),
+      ...(rest as KeyComponents),
+    };
   } catch {
     return undefined;
   }
 }
 
 /** Folders of a configuration that steps of a build see. */
-const visibleFolders = ["/etc/yum.repos.d/", "/etc/pki/rpm-gpg/", "/etc/pki/ca-trust/source/anchors/", "/etc/dnf/", "/etc/rhsm/", "/etc/containers/"] as const;
+const visibleFolders = [
+  "/etc/yum.repos.d/",
+  "/etc/pki/rpm-gpg/",
+  "/etc/pki/ca-trust/source/anchors/",
+  "/etc/dnf/",
+  "/etc/rhsm/",
+  "/etc/containers/",
+] as const;
 
 export interface VisibleFile {
   readonly path: string;
@@ -160,23 +176,31 @@ export interface VisibleFile {
 /** Files of a configuration that steps of a build see, by path, sorted: people deliver repositories so and use them in their steps. */
 export function buildVisible(config: NodeConfig): readonly VisibleFile[] {
   return [...config.entries]
-    .flatMap(([path, entry]) => (entry.kind === "file" && deliveryOf(path) === "image" && visibleFolders.some((folder) => path.startsWith(folder)) ? [{ path, contents: entry.contents, mode: entry.mode, digest: entry.digest }] : []))
+    .flatMap(([path, entry]) =>
+      entry.kind === "file" && deliveryOf(path) === "image" && visibleFolders.some((folder) => path.startsWith(folder))
+        ? [{ path, contents: entry.contents, mode: entry.mode, digest: entry.digest }]
+        : [],
+    )
     .sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-export const digestOfVisible = (files: readonly VisibleFile[]): string => sha256Hex(canonicalJson(files.map(({ path, digest, mode }) => [path, digest, mode])));
+export const digestOfVisible = (files: readonly VisibleFile[]): string =>
+  sha256Hex(canonicalJson(files.map(({ path, digest, mode }) => [path, digest, mode])));
 
 /** Digest of a ConfigMap's or Secret's data, whatever the order of its keys. */
-export const digestOfData = (data: Readonly<Record<string, string>> | undefined): string | undefined => (data === undefined || Object.keys(data).length === 0 ? undefined : sha256Hex(canonicalJson(data)));
+export const digestOfData = (data: Readonly<Record<string, string>> | undefined): string | undefined =>
+  data === undefined || Object.keys(data).length === 0 ? undefined : sha256Hex(canonicalJson(data));
 
 /** Name of the build of a key, and the tag of its image. */
 export const buildName = (machineOSConfig: string, key: string): string => `${machineOSConfig}-${key}`;
 
 /** Name of a further build of the same key: for another configuration, or once more. `generation` counts from 0. */
-export const repeatName = (machineOSConfig: string, key: string, rendered: string, generation: number): string => `${buildName(machineOSConfig, key)}-${sha256Hex(canonicalJson([rendered, generation])).slice(0, 6)}`;
+export const repeatName = (machineOSConfig: string, key: string, rendered: string, generation: number): string =>
+  `${buildName(machineOSConfig, key)}-${sha256Hex(canonicalJson([rendered, generation])).slice(0, 6)}`;
 
 /** The longest value of a label. */
 const labelLimit = 63;
 
 /** A name as the value of a label: one that is too long is cut, and stays the only one of its kind. */
-export const labelValue = (name: string): string => (name.length <= labelLimit ? name : `${name.slice(0, labelLimit - 13)}-${sha256Hex(name).slice(0, 12)}`);
+export const labelValue = (name: string): string =>
+  name.length <= labelLimit ? name : `${name.slice(0, labelLimit - 13)}-${sha256Hex(name).slice(0, 12)}`;

@@ -43,7 +43,9 @@ const of = (build: MachineOSBuild, annotation: string) => build.metadata.annotat
 
 /** The image of a finished build; `undefined` while it has none, or after the registry lost it. */
 export function imageOf(build: MachineOSBuild): string | undefined {
-  return stateOfBuild(build).phase === "Succeeded" && of(build, annotations.imageLost) === undefined ? build.status?.digestedImagePushSpec : undefined;
+  return stateOfBuild(build).phase === "Succeeded" && of(build, annotations.imageLost) === undefined
+    ? build.status?.digestedImagePushSpec
+    : undefined;
 }
 
 /** Whether a build only takes what another one makes. */
@@ -51,34 +53,109 @@ export const isAttached = (build: MachineOSBuild): boolean => of(build, annotati
 
 /** Builds in an order that is the same whoever asks: oldest first. */
 const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
-  [...builds].sort((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? "") || (a.metadata.name < b.metadata.name ? -1 : 1));
+  [...builds].sort(
+    (a, b) =>
+      (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? "") ||
+      (a.metadata.name < b.metadata.name ? -1 : 1),
+  );
 
 /** How an image of a key is come by, and why not more cheaply. */
 export function planBuild(facts: PlanFacts): BuildPlan {
   const turnedDown: TurnedDown[] = [];
   const { key, builds, machineOSConfig } = facts;
   const current = builds.find(({ metadata }) => metadata.name === facts.current);
-  if (current !== undefined && of(current, annotations.contentKey) === key && current.spec.machineConfig.name === facts.rendered && imageOf(current) !== undefined) {
-    return { strategy: "none", build: current, because: `${current.metadata.name} is rolled out, and is of this key and this configuration`, turnedDown };
+  if (
+    current !== undefined &&
+    of(current, annotations.contentKey) === key &&
+    current.spec.machineConfig.name === facts.rendered &&
+    imageOf(current) !== undefined
+  ) {
+    return {
+      strategy: "none",
+      build: current,
+      because: `${current.metadata.name} is rolled out, and is of this key and this configuration`,
+      turnedDown,
+    };
   }
-  turnedDown.push({ strategy: "none", because: current === undefined ? "no image is rolled out yet" : of(current, annotations.contentKey) !== key ? "the image that is rolled out is of another key" : current.spec.machineConfig.name === facts.rendered ? "the registry lost the image that is rolled out" : "the image that is rolled out was told for another configuration" });
+  turnedDown.push({
+    strategy: "none",
+    because:
+      current === undefined
+        ? "no image is rolled out yet"
+        : of(current, annotations.contentKey) !== key
+          ? "the image that is rolled out is of another key"
+          : current.spec.machineConfig.name === facts.rendered
+            ? "the registry lost the image that is rolled out"
+            : "the image that is rolled out was told for another configuration",
+  });
 
-  const same = inOrder(builds.filter((build) => of(build, annotations.contentKey) === key && build.metadata.deletionTimestamp === undefined));
+  const same = inOrder(
+    builds.filter(
+      (build) => of(build, annotations.contentKey) === key && build.metadata.deletionTimestamp === undefined,
+    ),
+  );
   const own = same.filter((build) => build.spec.machineOSConfig.name === machineOSConfig);
   const candidates = facts.forced ? own : [...own, ...same.filter((build) => !own.includes(build))];
   const finished = candidates.find((build) => imageOf(build) !== undefined);
-  if (finished !== undefined) return { strategy: "reuse", from: finished, state: "finished", because: `${finished.metadata.name} has made an image of this key`, turnedDown };
+  if (finished !== undefined)
+    return {
+      strategy: "reuse",
+      from: finished,
+      state: "finished",
+      because: `${finished.metadata.name} has made an image of this key`,
+      turnedDown,
+    };
   const running = candidates.find((build) => !isAttached(build) && !hasEnded(stateOfBuild(build)));
-  if (running !== undefined) return { strategy: "reuse", from: running, state: "running", because: `${running.metadata.name} is making an image of this key`, turnedDown };
+  if (running !== undefined)
+    return {
+      strategy: "reuse",
+      from: running,
+      state: "running",
+      because: `${running.metadata.name} is making an image of this key`,
+      turnedDown,
+    };
   const lost = same.find((build) => of(build, annotations.imageLost) !== undefined);
-  turnedDown.push({ strategy: "reuse", because: lost !== undefined ? `the registry does not have the image of ${lost.metadata.name} any more` : facts.forced && same.length > 0 ? "a rebuild was asked for" : "no build of this key has an image, or runs" });
+  turnedDown.push({
+    strategy: "reuse",
+    because:
+      lost !== undefined
+        ? `the registry does not have the image of ${lost.metadata.name} any more`
+        : facts.forced && same.length > 0
+          ? "a rebuild was asked for"
+          : "no build of this key has an image, or runs",
+  });
 
-  if (facts.isBaseParent) return { strategy: "append", parent: { image: facts.base, hasConfigLayer: false }, because: "the base image itself is what the configuration is laid on: no packages, no other kernel, no custom steps", turnedDown };
-  const parent = inOrder(builds).findLast((build) => imageOf(build) !== undefined && of(build, annotations.parentKey) === facts.parentKey && imageOf(build)?.startsWith(`${facts.repository}@`) === true);
+  if (facts.isBaseParent)
+    return {
+      strategy: "append",
+      parent: { image: facts.base, hasConfigLayer: false },
+      because:
+        "the base image itself is what the configuration is laid on: no packages, no other kernel, no custom steps",
+      turnedDown,
+    };
+  const parent = inOrder(builds).findLast(
+    (build) =>
+      imageOf(build) !== undefined &&
+      of(build, annotations.parentKey) === facts.parentKey &&
+      imageOf(build)?.startsWith(`${facts.repository}@`) === true,
+  );
   const image = parent === undefined ? undefined : imageOf(parent);
-  if (parent !== undefined && image !== undefined) return { strategy: "append", parent: { image, hasConfigLayer: of(parent, annotations.imageContent) === "full" }, because: `${parent.metadata.name} has the same packages and custom steps`, turnedDown };
+  if (parent !== undefined && image !== undefined)
+    return {
+      strategy: "append",
+      parent: { image, hasConfigLayer: of(parent, annotations.imageContent) === "full" },
+      because: `${parent.metadata.name} has the same packages and custom steps`,
+      turnedDown,
+    };
   turnedDown.push({ strategy: "append", because: "no image has the same packages and custom steps" });
-  return { strategy: "build", because: facts.current === undefined ? "packages or custom steps have to run" : "packages or custom steps have to run anew", turnedDown };
+  return {
+    strategy: "build",
+    because:
+      facts.current === undefined
+        ? "packages or custom steps have to run"
+        : "packages or custom steps have to run anew",
+    turnedDown,
+  };
 }
 
 /** A build's name and the number of its generation, for one key and configuration. */
@@ -106,8 +183,11 @@ function namesOf(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" |
 }
 
 /** The build of a key for a configuration: the last one that was begun. */
-export function currentBuildOf(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">): MachineOSBuild | undefined {
-  return namesOf(facts).findLast(({ build }) => build !== undefined && build.spec.machineConfig.name === facts.rendered)?.build;
+export function currentBuildOf(
+  facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">,
+): MachineOSBuild | undefined {
+  return namesOf(facts).findLast(({ build }) => build !== undefined && build.spec.machineConfig.name === facts.rendered)
+    ?.build;
 }
 
 /** The name of the next build of a key for a configuration: behind the last one that exists, so that a name is never used twice while it is known. */
@@ -118,12 +198,24 @@ export function nextBuildName(facts: Pick<PlanFacts, "machineOSConfig" | "key" |
 }
 
 /** Builds that take what another one makes and are still waiting for it. */
-export const attachedTo = (name: string, builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] => builds.filter((build) => of(build, annotations.reusedFrom) === name && !hasEnded(stateOfBuild(build)) && build.metadata.deletionTimestamp === undefined);
+export const attachedTo = (name: string, builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
+  builds.filter(
+    (build) =>
+      of(build, annotations.reusedFrom) === name &&
+      !hasEnded(stateOfBuild(build)) &&
+      build.metadata.deletionTimestamp === undefined,
+  );
 
 /** Builds of a MachineOSConfig that run and are not wanted any more, whatever becomes of their runs. */
-export function superseded(machineOSConfig: string, wanted: string | undefined, builds: readonly MachineOSBuild[]): readonly { readonly build: MachineOSBuild; readonly state: BuildState }[] {
+export function superseded(
+  machineOSConfig: string,
+  wanted: string | undefined,
+  builds: readonly MachineOSBuild[],
+): readonly { readonly build: MachineOSBuild; readonly state: BuildState }[] {
   return builds.flatMap((build) => {
     const state = stateOfBuild(build);
-    return build.spec.machineOSConfig.name !== machineOSConfig || build.metadata.name === wanted || hasEnded(state) ? [] : [{ build, state }];
+    return build.spec.machineOSConfig.name !== machineOSConfig || build.metadata.name === wanted || hasEnded(state)
+      ? []
+      : [{ build, state }];
   });
 }

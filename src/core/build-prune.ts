@@ -19,7 +19,10 @@ export interface PruneFacts {
   /** All of the cluster. */
   readonly builds: readonly MachineOSBuild[];
   /** Names of the MachineOSConfigs that there are, with the build that each has rolled out. */
-  readonly machineOSConfigs: ReadonlyMap<string, { readonly current: string | undefined; readonly image: string | undefined }>;
+  readonly machineOSConfigs: ReadonlyMap<
+    string,
+    { readonly current: string | undefined; readonly image: string | undefined }
+  >;
   /** Pullspecs by digest that anything names: nodes, MachineConfigNodes, what machines may boot back to, what is served, parents of running builds. */
   readonly used: Iterable<string>;
   readonly now: number;
@@ -41,15 +44,24 @@ export interface PrunePlan {
 }
 
 /** Digest of a pullspec: a repository's name is one of many for the same image. */
-const digestOf = (pullspec: string | undefined): string | undefined => /@(sha256:[0-9a-f]{64})$/.exec(pullspec ?? "")?.[1];
+const digestOf = (pullspec: string | undefined): string | undefined =>
+  /@(sha256:[0-9a-f]{64})$/.exec(pullspec ?? "")?.[1];
 
 /** Which builds and images go. An image that anything uses stays, and so does every build that names its digest. */
 export function prunePlan(facts: PruneFacts): PrunePlan {
   const rules = facts.rules ?? pruneRules;
-  const used = new Set([...facts.used, ...[...facts.machineOSConfigs.values()].map(({ image }) => image ?? "")].flatMap((pullspec) => digestOf(pullspec) ?? []));
+  const used = new Set(
+    [...facts.used, ...[...facts.machineOSConfigs.values()].map(({ image }) => image ?? "")].flatMap(
+      (pullspec) => digestOf(pullspec) ?? [],
+    ),
+  );
   const kept = new Map<string, Kept>();
   const ages: number[] = [];
-  const newestFirst = [...facts.builds].sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? "") || (a.metadata.name < b.metadata.name ? 1 : -1));
+  const newestFirst = [...facts.builds].sort(
+    (a, b) =>
+      (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? "") ||
+      (a.metadata.name < b.metadata.name ? 1 : -1),
+  );
   const counted = new Map<string, { Succeeded: number; Failed: number }>();
   const running = facts.builds.filter((build) => !hasEnded(stateOfBuild(build)));
   const needed = new Set(running.flatMap(({ metadata }) => metadata.annotations?.[annotations.reusedFrom] ?? []));
@@ -89,14 +101,21 @@ export function prunePlan(facts: PruneFacts): PrunePlan {
     else ages.push(after);
   }
   const going = new Set(ripe.map(({ metadata }) => metadata.name));
-  const staying = new Set(facts.builds.filter(({ metadata }) => !going.has(metadata.name)).flatMap(({ status }) => status?.digestedImagePushSpec ?? []));
+  const staying = new Set(
+    facts.builds
+      .filter(({ metadata }) => !going.has(metadata.name))
+      .flatMap(({ status }) => status?.digestedImagePushSpec ?? []),
+  );
   const deleted = new Set<string>();
   const remove = ripe.map((build) => {
     const pullspec = build.status?.digestedImagePushSpec;
-    if (pullspec === undefined || staying.has(pullspec) || used.has(digestOf(pullspec) ?? "") || deleted.has(pullspec)) return { build, image: undefined };
+    if (pullspec === undefined || staying.has(pullspec) || used.has(digestOf(pullspec) ?? "") || deleted.has(pullspec))
+      return { build, image: undefined };
     deleted.add(pullspec);
     return { build, image: pullspec };
   });
-  const unmark = newestFirst.flatMap(({ metadata }) => (kept.has(metadata.name) && metadata.annotations?.[annotations.pruneAfter] !== undefined ? [metadata.name] : []));
+  const unmark = newestFirst.flatMap(({ metadata }) =>
+    kept.has(metadata.name) && metadata.annotations?.[annotations.pruneAfter] !== undefined ? [metadata.name] : [],
+  );
   return { mark, unmark, remove, kept, nextAt: ages.length === 0 ? undefined : Math.min(...ages) };
 }

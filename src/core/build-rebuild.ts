@@ -13,7 +13,13 @@ export interface ActiveRebuild {
 export type RebuildStep =
   | { readonly do: "nothing" }
   /** A new request: both values go onto the MachineOSConfig in one patch. `request`: its text. */
-  | { readonly do: "begin"; readonly serial: number; readonly active: string; readonly request: string; /** The first build, which is under way, is as good as the one that is asked for. */ readonly keepsRun: boolean }
+  | {
+      readonly do: "begin";
+      readonly serial: number;
+      readonly active: string;
+      readonly request: string;
+      /** The first build, which is under way, is as good as the one that is asked for. */ readonly keepsRun: boolean;
+    }
   /** It has ended: the requests and the mark of the active one go. */
   | { readonly do: "finish"; readonly succeeded: boolean };
 
@@ -29,8 +35,18 @@ export interface RebuildFacts {
 const hashOf = (token: string) => sha256Hex(token).slice(0, 16);
 
 /** What asks for a rebuild; `undefined`: nothing. An empty text asks as well. */
-export function rebuildRequest({ pool, config }: { readonly pool: RebuildFacts["pool"]; readonly config: Pick<MachineOSConfig, "metadata"> | undefined }): string | undefined {
-  return pool.metadata.annotations?.[annotations.rebuildImage] ?? pool.metadata.labels?.[annotations.rebuildImage] ?? config?.metadata.annotations?.[annotations.rebuild];
+export function rebuildRequest({
+  pool,
+  config,
+}: {
+  readonly pool: RebuildFacts["pool"];
+  readonly config: Pick<MachineOSConfig, "metadata"> | undefined;
+}): string | undefined {
+  return (
+    pool.metadata.annotations?.[annotations.rebuildImage] ??
+    pool.metadata.labels?.[annotations.rebuildImage] ??
+    config?.metadata.annotations?.[annotations.rebuild]
+  );
 }
 
 /** How often a rebuild was asked for; part of the key. */
@@ -40,7 +56,8 @@ export function rebuildSerial(config: Pick<MachineOSConfig, "metadata">): number
 }
 
 export function activeRebuild(config: Pick<MachineOSConfig, "metadata">): ActiveRebuild | undefined {
-  const [, serial, token] = /^(\d{1,9}):([0-9a-f]*)$/.exec(config.metadata.annotations?.[annotations.rebuildActive] ?? "") ?? [];
+  const [, serial, token] =
+    /^(\d{1,9}):([0-9a-f]*)$/.exec(config.metadata.annotations?.[annotations.rebuildActive] ?? "") ?? [];
   return serial === undefined || token === undefined ? undefined : { serial: Number(serial), token };
 }
 
@@ -56,6 +73,7 @@ export function rebuildStep(facts: RebuildFacts): RebuildStep {
     return { do: "begin", serial, active: `${serial}:${hashOf(request)}`, request, keepsRun };
   }
   if (active === undefined || facts.goesOn) return { do: "nothing" };
-  if (facts.build === "Succeeded" || facts.build === "Failed" || facts.build === "Interrupted") return { do: "finish", succeeded: facts.build === "Succeeded" };
+  if (facts.build === "Succeeded" || facts.build === "Failed" || facts.build === "Interrupted")
+    return { do: "finish", succeeded: facts.build === "Succeeded" };
   return { do: "nothing" };
 }

@@ -2,9 +2,28 @@ import { describe, expect, test } from "vitest";
 import type { FailureClass } from "./build-failures.ts";
 import { type FailureRecord, afterFailure, readFailure, readRetries } from "./build-retry.ts";
 
-const failureOf = (class_: FailureClass, more: object = {}) => ({ class: class_, step: "push", cause: "it said no", excerpt: "", ...more });
+const failureOf = (class_: FailureClass, more: object = {}) => ({
+  class: class_,
+  step: "push",
+  cause: "it said no",
+  excerpt: "",
+  ...more,
+});
 const now = "2026-01-01T00:00:00Z";
-const after = (class_: FailureClass, more: { retries?: number; maxRetries?: number; before?: FailureRecord; attempt?: number; chance?: number } = {}) => afterFailure({ failure: failureOf(class_), before: undefined, attempt: 1, retries: 0, maxRetries: 5, now, chance: 0.5, ...more });
+const after = (
+  class_: FailureClass,
+  more: { retries?: number; maxRetries?: number; before?: FailureRecord; attempt?: number; chance?: number } = {},
+) =>
+  afterFailure({
+    failure: failureOf(class_),
+    before: undefined,
+    attempt: 1,
+    retries: 0,
+    maxRetries: 5,
+    now,
+    chance: 0.5,
+    ...more,
+  });
 
 describe("after a failed attempt", () => {
   test("what is charged is tried again five times, with growing waits, and the sixth failure is the end", () => {
@@ -12,7 +31,9 @@ describe("after a failed attempt", () => {
     const seen = [];
     for (let attempt = 1, retries = 0; attempt <= 6; attempt += 1) {
       const decision = after("PushUnavailable", { retries, attempt, ...(before === undefined ? {} : { before }) });
-      seen.push(decision.decision === "again" ? [decision.record.charge?.to, decision.afterMs / 1000] : [decision.reason]);
+      seen.push(
+        decision.decision === "again" ? [decision.record.charge?.to, decision.afterMs / 1000] : [decision.reason],
+      );
       retries = decision.record.charge?.to ?? retries;
       before = decision.record;
     }
@@ -30,22 +51,29 @@ describe("after a failed attempt", () => {
     const decision = after("UserStepFailed", { retries: 2 });
     expect(decision).toMatchObject({ decision: "failed", reason: "UserStepFailed" });
     expect(decision.record.charge).toBeUndefined();
-    expect(decision.message).toBe("push failed on attempt 1/6: it said no. Mend the instruction; its last lines are in the failure's excerpt.");
+    expect(decision.message).toBe(
+      "push failed on attempt 1/6: it said no. Mend the instruction; its last lines are in the failure's excerpt.",
+    );
   });
 
   test.for([
     { class_: "PushDenied", times: 1 },
     { class_: "Timeout", times: 1 },
     { class_: "VerifyFailed", times: 2 },
-  ] satisfies readonly { class_: FailureClass; times: number }[])("$class_ is tried again $times times, each charged, and then ends with its own class", ({ class_, times }) => {
-    let before: FailureRecord | undefined;
-    for (let attempt = 1; attempt <= times; attempt += 1) {
-      const decision = after(class_, { attempt, retries: attempt - 1, ...(before === undefined ? {} : { before }) });
-      expect(decision).toMatchObject({ decision: "again", record: { charge: { from: attempt - 1, to: attempt } } });
-      before = decision.record;
-    }
-    expect(after(class_, { attempt: times + 1, retries: times, ...(before === undefined ? {} : { before }) })).toMatchObject({ decision: "failed", reason: class_ });
-  });
+  ] satisfies readonly { class_: FailureClass; times: number }[])(
+    "$class_ is tried again $times times, each charged, and then ends with its own class",
+    ({ class_, times }) => {
+      let before: FailureRecord | undefined;
+      for (let attempt = 1; attempt <= times; attempt += 1) {
+        const decision = after(class_, { attempt, retries: attempt - 1, ...(before === undefined ? {} : { before }) });
+        expect(decision).toMatchObject({ decision: "again", record: { charge: { from: attempt - 1, to: attempt } } });
+        before = decision.record;
+      }
+      expect(
+        after(class_, { attempt: times + 1, retries: times, ...(before === undefined ? {} : { before }) }),
+      ).toMatchObject({ decision: "failed", reason: class_ });
+    },
+  );
 
   test("a lost node is not charged three times, and then is", () => {
     let before: FailureRecord | undefined;
@@ -55,16 +83,28 @@ describe("after a failed attempt", () => {
       expect(decision.record.charge).toBeUndefined();
       before = decision.record;
     }
-    expect(after("NodeLost", { attempt: 4, retries: 0, ...(before === undefined ? {} : { before }) })).toMatchObject({ decision: "again", record: { charge: { to: 1 } } });
-    expect(after("NodeLost", { attempt: 4, retries: 5, ...(before === undefined ? {} : { before }) })).toMatchObject({ decision: "failed", reason: "RetryLimitReached" });
+    expect(after("NodeLost", { attempt: 4, retries: 0, ...(before === undefined ? {} : { before }) })).toMatchObject({
+      decision: "again",
+      record: { charge: { to: 1 } },
+    });
+    expect(after("NodeLost", { attempt: 4, retries: 5, ...(before === undefined ? {} : { before }) })).toMatchObject({
+      decision: "failed",
+      reason: "RetryLimitReached",
+    });
   });
 
   test("with no retries allowed, the first failure that would be tried again is the end", () => {
-    expect(after("PushUnavailable", { maxRetries: 0 })).toMatchObject({ decision: "failed", reason: "RetryLimitReached" });
+    expect(after("PushUnavailable", { maxRetries: 0 })).toMatchObject({
+      decision: "failed",
+      reason: "RetryLimitReached",
+    });
   });
 
   test("after the limit was lowered, the next failure is the end", () => {
-    expect(after("PushUnavailable", { retries: 4, maxRetries: 2 })).toMatchObject({ decision: "failed", reason: "RetryLimitReached" });
+    expect(after("PushUnavailable", { retries: 4, maxRetries: 2 })).toMatchObject({
+      decision: "failed",
+      reason: "RetryLimitReached",
+    });
   });
 
   test("the message at the limit names the last class and how to go on", () => {
@@ -76,7 +116,15 @@ describe("after a failed attempt", () => {
 
   test("a failure keeps when its class was first seen", () => {
     const first = after("PushUnavailable").record;
-    const second = afterFailure({ failure: failureOf("PushUnavailable"), before: first, attempt: 2, retries: 1, maxRetries: 5, now: "2026-01-01T00:01:00Z", chance: 0.5 });
+    const second = afterFailure({
+      failure: failureOf("PushUnavailable"),
+      before: first,
+      attempt: 2,
+      retries: 1,
+      maxRetries: 5,
+      now: "2026-01-01T00:01:00Z",
+      chance: 0.5,
+    });
     expect(second.record).toMatchObject({ firstSeen: now, lastSeen: "2026-01-01T00:01:00Z" });
   });
 });
@@ -95,5 +143,6 @@ test.for([
 test("a record is read as it was written, and what is none is none", () => {
   const { record } = after("PushUnavailable");
   expect(readFailure(JSON.stringify(record))).toEqual(record);
-  for (const text of [undefined, "", "null", "{}", '{"class":"Odd","attempt":1}']) expect(readFailure(text)).toBeUndefined();
+  for (const text of [undefined, "", "null", "{}", '{"class":"Odd","attempt":1}'])
+    expect(readFailure(text)).toBeUndefined();
 });

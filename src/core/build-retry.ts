@@ -1,4 +1,12 @@
-import { type BuildFailure, type FailureClass, failureClasses, failureSentence, isFailureClass, nextActionOf, verdictOf } from "./build-failures.ts";
+import {
+  type BuildFailure,
+  type FailureClass,
+  failureClasses,
+  failureSentence,
+  isFailureClass,
+  nextActionOf,
+  verdictOf,
+} from "./build-failures.ts";
 
 /** What a build keeps of its failures, as JSON in an annotation. */
 export interface FailureRecord extends BuildFailure {
@@ -14,11 +22,18 @@ export interface FailureRecord extends BuildFailure {
   /** The pool's counter before and after this failure, where it counts; there until the next attempt is set. */
   readonly charge?: { readonly from: number; readonly to: number };
   /** What follows, decided once, so that who was ended in the middle of it goes on with the same. */
-  readonly follows?: { readonly do: "fail"; readonly reason: FailureClass; readonly message: string } | { readonly do: "again"; readonly at: string; readonly message: string };
+  readonly follows?:
+    | { readonly do: "fail"; readonly reason: FailureClass; readonly message: string }
+    | { readonly do: "again"; readonly at: string; readonly message: string };
 }
 
 export type RetryDecision =
-  | { readonly decision: "failed"; readonly reason: FailureClass; readonly message: string; readonly record: FailureRecord }
+  | {
+      readonly decision: "failed";
+      readonly reason: FailureClass;
+      readonly message: string;
+      readonly record: FailureRecord;
+    }
   | { readonly decision: "again"; readonly afterMs: number; readonly message: string; readonly record: FailureRecord };
 
 /** Starts after lost nodes and the like that do not count. */
@@ -41,10 +56,19 @@ export interface FailedAttempt {
 }
 
 /** What follows from a failed attempt: the end, or another one, which counts or not. */
-export function afterFailure({ failure, before, attempt, retries, maxRetries, now, chance }: FailedAttempt): RetryDecision {
+export function afterFailure({
+  failure,
+  before,
+  attempt,
+  retries,
+  maxRetries,
+  now,
+  chance,
+}: FailedAttempt): RetryDecision {
   const seen = before?.counts[failure.class] ?? 0;
   const verdict = verdictOf(failure);
-  const isFree = (verdict === "infrastructure" && (before?.infrastructure ?? 0) < mostInfrastructure) || verdict === "wait";
+  const isFree =
+    (verdict === "infrastructure" && (before?.infrastructure ?? 0) < mostInfrastructure) || verdict === "wait";
   const record: FailureRecord = {
     ...failure,
     attempt,
@@ -55,10 +79,28 @@ export function afterFailure({ failure, before, attempt, retries, maxRetries, no
     infrastructure: (before?.infrastructure ?? 0) + (verdict === "infrastructure" ? 1 : 0),
   };
   const says = failureSentence(failure, attempt, maxRetries + 1);
-  if (verdict === "permanent" || (verdict in limits && seen >= limits[verdict as keyof typeof limits])) return { decision: "failed", reason: failure.class, message: says, record };
-  if (isFree) return { decision: "again", afterMs: backoffMs(0, chance), message: `${says} This does not count as a retry.`, record };
-  if (retries >= maxRetries) return { decision: "failed", reason: "RetryLimitReached", message: `${retries} of ${maxRetries} retries are spent; the last failure (${failure.class}): ${says} ${failureClasses.RetryLimitReached.next}.`, record };
-  return { decision: "again", afterMs: backoffMs(retries, chance), message: says, record: { ...record, charge: { from: retries, to: retries + 1 } } };
+  if (verdict === "permanent" || (verdict in limits && seen >= limits[verdict as keyof typeof limits]))
+    return { decision: "failed", reason: failure.class, message: says, record };
+  if (isFree)
+    return {
+      decision: "again",
+      afterMs: backoffMs(0, chance),
+      message: `${says} This does not count as a retry.`,
+      record,
+    };
+  if (retries >= maxRetries)
+    return {
+      decision: "failed",
+      reason: "RetryLimitReached",
+      message: `${retries} of ${maxRetries} retries are spent; the last failure (${failure.class}): ${says} ${failureClasses.RetryLimitReached.next}.`,
+      record,
+    };
+  return {
+    decision: "again",
+    afterMs: backoffMs(retries, chance),
+    message: says,
+    record: { ...record, charge: { from: retries, to: retries + 1 } },
+  };
 }
 
 /** The wait before a retry when `spent` have been: 30 s, doubling, 10 min at the most, spread by a fifth. */
@@ -78,12 +120,36 @@ export function readFailure(text: string | undefined): FailureRecord | undefined
   if (text === undefined) return undefined;
   try {
     const read = JSON.parse(text) as Partial<FailureRecord> | null;
-    if (typeof read !== "object" || read === null || typeof read.class !== "string" || !isFailureClass(read.class) || typeof read.attempt !== "number") return undefined;
-    return { ...read, class: read.class, attempt: read.attempt, step: read.step ?? "", cause: read.cause ?? "", excerpt: read.excerpt ?? "", firstSeen: read.firstSeen ?? "", lastSeen: read.lastSeen ?? "", nextAction: read.nextAction ?? "", counts: read.counts ?? {}, infrastructure: read.infrastructure ?? 0 };
+    if (
+      typeof read !== "object" ||
+      read === null ||
+      typeof read.class !== "string" ||
+      !isFailureClass(read.class) ||
+      typeof read.attempt !== "number"
+    )
+      return undefined;
+    return {
+      ...read,
+      class: read.class,
+      attempt: read.attempt,
+      step: read.step ?? "",
+      cause: read.cause ?? "",
+      excerpt: read.excerpt ?? "",
+      firstSeen: read.firstSeen ?? "",
+      lastSeen: read.lastSeen ?? "",
+      nextAction: read.nextAction ?? "",
+      counts: read.counts ?? {},
+      infrastructure: read.infrastructure ?? 0,
+    };
   } catch {
     return undefined;
   }
 }
 
 /** `attempt 2 of 6 at 2026-01-01T00:00:30Z; previous: PushUnavailable: registry answered 503` */
-export const retrySentence = (attempt: number, maxRetries: number, at: string, record: Pick<FailureRecord, "class" | "cause">): string => `attempt ${attempt} of ${maxRetries + 1} at ${at}; previous: ${record.class}: ${record.cause}`;
+export const retrySentence = (
+  attempt: number,
+  maxRetries: number,
+  at: string,
+  record: Pick<FailureRecord, "class" | "cause">,
+): string => `attempt ${attempt} of ${maxRetries + 1} at ${at}; previous: ${record.class}: ${record.cause}`;

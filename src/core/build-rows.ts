@@ -35,7 +35,10 @@ export interface BuildObjects {
 }
 
 /** The build that matters for a pool now: the newest for its configuration, else the newest at all. */
-export function buildOfPool({ configs, builds }: Pick<BuildObjects, "configs" | "builds">, pool: Pick<MachineConfigPool, "metadata" | "spec">): MachineOSBuild | undefined {
+export function buildOfPool(
+  { configs, builds }: Pick<BuildObjects, "configs" | "builds">,
+  pool: Pick<MachineConfigPool, "metadata" | "spec">,
+): MachineOSBuild | undefined {
   const config = machineOSConfigOf(pool.metadata.name, configs);
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === config?.metadata.name);
   return newest(own.filter(({ spec }) => spec.machineConfig.name === pool.spec.configuration?.name)) ?? newest(own);
@@ -57,7 +60,13 @@ export function buildRows(objects: BuildObjects): readonly BuildRow[] {
       return [
         {
           pool: pool.metadata.name,
-          by: isOut ? "out" : source === "PoolLabel" || source === "ClusterDefault" ? source : config === undefined ? "PoolLabel" : "MachineOSConfig",
+          by: isOut
+            ? "out"
+            : source === "PoolLabel" || source === "ClusterDefault"
+              ? source
+              : config === undefined
+                ? "PoolLabel"
+                : "MachineOSConfig",
           config: pool.spec.configuration?.name ?? "",
           build: build?.metadata.name ?? "",
           state,
@@ -71,20 +80,47 @@ export function buildRows(objects: BuildObjects): readonly BuildRow[] {
     });
 }
 
-function stateTextOf(config: MachineOSConfig | undefined, build: MachineOSBuild | undefined): { readonly state: string; readonly message: string } {
+function stateTextOf(
+  config: MachineOSConfig | undefined,
+  build: MachineOSBuild | undefined,
+): { readonly state: string; readonly message: string } {
   const invalid = conditionOf(config?.status?.conditions, types.inputsValid);
   if (invalid?.status === "False") return { state: `invalid inputs (${invalid.reason})`, message: invalid.message };
-  if (build === undefined) return { state: "waiting", message: config === undefined ? "its MachineOSConfig is not made yet" : "no build was begun yet" };
+  if (build === undefined)
+    return {
+      state: "waiting",
+      message: config === undefined ? "its MachineOSConfig is not made yet" : "no build was begun yet",
+    };
   const { phase, reason, message } = stateOfBuild(build);
   return { state: phase === "Initial" ? "begun" : `${phase} (${reason})`, message };
 }
 
 /** The rows as people read them: a table, and below it what those say that did not succeed. */
 export function buildTable(rows: readonly BuildRow[], ageOf: (since: string) => string): string {
-  if (rows.length === 0) return "no pool boots images that are built on the cluster: docs/os-images.md says how to opt in\n";
-  const cells = [["POOL", "BY", "STATE", "BUILD", "STRATEGY", "ATTEMPT", "IMAGE", "AGE"], ...rows.map((row) => [row.pool, row.by, row.state, row.build, row.strategy, row.attempt, row.image === "" ? "" : shortImage(row.image), row.since === "" ? "" : ageOf(row.since)])];
+  if (rows.length === 0)
+    return "no pool boots images that are built on the cluster: docs/os-images.md says how to opt in\n";
+  const cells = [
+    ["POOL", "BY", "STATE", "BUILD", "STRATEGY", "ATTEMPT", "IMAGE", "AGE"],
+    ...rows.map((row) => [
+      row.pool,
+      row.by,
+      row.state,
+      row.build,
+      row.strategy,
+      row.attempt,
+      row.image === "" ? "" : shortImage(row.image),
+      row.since === "" ? "" : ageOf(row.since),
+    ]),
+  ];
   const widths = cells[0]?.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0))) ?? [];
-  const table = cells.map((line) => line.map((cell, column) => (cell === "" ? "-" : cell).padEnd(widths[column] ?? 0)).join("  ").trimEnd());
-  const said = rows.flatMap(({ pool, state, message }) => (message === "" || state.startsWith("Succeeded") ? [] : [`${pool}: ${message}`]));
+  const table = cells.map((line) =>
+    line
+      .map((cell, column) => (cell === "" ? "-" : cell).padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+  const said = rows.flatMap(({ pool, state, message }) =>
+    message === "" || state.startsWith("Succeeded") ? [] : [`${pool}: ${message}`],
+  );
   return `${[...table, ...(said.length === 0 ? [] : ["", ...said])].join("\n")}\n`;
 }

@@ -1,10 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { type BuildPhase, conditionsOfBuild, isNearlyDone, mayFollow, momentsOf, stateOfBuild, stepReason } from "./build-state.ts";
+import {
+  type BuildPhase,
+  conditionsOfBuild,
+  isNearlyDone,
+  mayFollow,
+  momentsOf,
+  stateOfBuild,
+  stepReason,
+} from "./build-state.ts";
 
 const phases: readonly BuildPhase[] = ["Initial", "Prepared", "Building", "Succeeded", "Failed", "Interrupted"];
 
 test("a build goes from nothing to anything, from preparing to building, from what passes to an end, and from an end nowhere", () => {
-  const legal = phases.flatMap((from) => phases.filter((to) => from !== to && mayFollow(from, to)).map((to) => `${from}→${to}`));
+  const legal = phases.flatMap((from) =>
+    phases.filter((to) => from !== to && mayFollow(from, to)).map((to) => `${from}→${to}`),
+  );
   expect(legal).toEqual([
     ...["Prepared", "Building", "Succeeded", "Failed", "Interrupted"].map((to) => `Initial→${to}`),
     ...["Building", "Succeeded", "Failed", "Interrupted"].map((to) => `Prepared→${to}`),
@@ -16,7 +26,11 @@ describe("conditions", () => {
   const now = Date.UTC(2026, 0, 1);
   test("exactly one is True, none at the beginning, and what they say is read back", () => {
     for (const phase of phases) {
-      const state = { phase, reason: phase === "Initial" ? "" : "Because", message: phase === "Initial" ? "" : "so it is" };
+      const state = {
+        phase,
+        reason: phase === "Initial" ? "" : "Because",
+        message: phase === "Initial" ? "" : "so it is",
+      };
       const conditions = conditionsOfBuild(state, undefined, now);
       expect(conditions).toHaveLength(5);
       expect(conditions.filter(({ status }) => status === "True")).toHaveLength(phase === "Initial" ? 0 : 1);
@@ -28,9 +42,13 @@ describe("conditions", () => {
   test("the time of a transition stays while the status does", () => {
     const first = conditionsOfBuild({ phase: "Building", reason: "StepPush", message: "" }, undefined, now);
     const second = conditionsOfBuild({ phase: "Building", reason: "StepVerify", message: "" }, first, now + 60_000);
-    expect(second.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual(first.map(({ lastTransitionTime }) => lastTransitionTime));
+    expect(second.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual(
+      first.map(({ lastTransitionTime }) => lastTransitionTime),
+    );
     const third = conditionsOfBuild({ phase: "Succeeded", reason: "Ready", message: "" }, second, now + 120_000);
-    expect(third.filter(({ lastTransitionTime }) => lastTransitionTime === "2026-01-01T00:02:00Z").map(({ type }) => type)).toEqual(["Building", "Succeeded"]);
+    expect(
+      third.filter(({ lastTransitionTime }) => lastTransitionTime === "2026-01-01T00:02:00Z").map(({ type }) => type),
+    ).toEqual(["Building", "Succeeded"]);
   });
 });
 
@@ -50,7 +68,16 @@ test("a run that pushes is nearly done, one that pulls is not", () => {
 
 test("the end is after the start, in whole seconds, whatever the clocks said", () => {
   const now = Date.UTC(2026, 0, 1, 0, 0, 10);
-  expect(momentsOf("2026-01-01T00:00:05.300Z", "2026-01-01T00:00:05.900Z", now)).toEqual({ buildStart: "2026-01-01T00:00:05Z", buildEnd: "2026-01-01T00:00:06Z" });
-  expect(momentsOf("2026-01-01T00:00:08Z", "2026-01-01T00:00:02Z", now)).toEqual({ buildStart: "2026-01-01T00:00:08Z", buildEnd: "2026-01-01T00:00:09Z" });
-  expect(momentsOf(undefined, undefined, now)).toEqual({ buildStart: "2026-01-01T00:00:10Z", buildEnd: "2026-01-01T00:00:11Z" });
+  expect(momentsOf("2026-01-01T00:00:05.300Z", "2026-01-01T00:00:05.900Z", now)).toEqual({
+    buildStart: "2026-01-01T00:00:05Z",
+    buildEnd: "2026-01-01T00:00:06Z",
+  });
+  expect(momentsOf("2026-01-01T00:00:08Z", "2026-01-01T00:00:02Z", now)).toEqual({
+    buildStart: "2026-01-01T00:00:08Z",
+    buildEnd: "2026-01-01T00:00:09Z",
+  });
+  expect(momentsOf(undefined, undefined, now)).toEqual({
+    buildStart: "2026-01-01T00:00:10Z",
+    buildEnd: "2026-01-01T00:00:11Z",
+  });
 });

@@ -4,13 +4,23 @@ import { certificateFacts, certificatesOf, pemBlocks } from "./certificate-facts
 
 describe("a bundle", () => {
   test("tells of every certificate whose it is and until when it is good, in its order, and gives each back as it stands", async () => {
-    const [first, second] = [await selfSigned("C=DE, O=Some one, CN=kube-apiserver-to-kubelet-signer"), await selfSigned("O=a\\, b\\+c, CN=späte", { notAfter: new Date("2060-02-03T04:05:06Z") })];
+    const [first, second] = [
+      await selfSigned("C=DE, O=Some one, CN=kube-apiserver-to-kubelet-signer"),
+      await selfSigned("O=a\\, b\\+c, CN=späte", { notAfter: new Date("2060-02-03T04:05:06Z") }),
+    ];
     const found = certificatesOf(`# a comment\n${first}text between\n${second}`);
     expect(found.map(({ commonName, subject, signer }) => [commonName, subject, signer])).toEqual([
-      ["kube-apiserver-to-kubelet-signer", "CN=kube-apiserver-to-kubelet-signer,O=Some one,C=DE", "CN=kube-apiserver-to-kubelet-signer,O=Some one,C=DE"],
+      [
+        "kube-apiserver-to-kubelet-signer",
+        "CN=kube-apiserver-to-kubelet-signer,O=Some one,C=DE",
+        "CN=kube-apiserver-to-kubelet-signer,O=Some one,C=DE",
+      ],
       ["späte", "CN=späte,O=a\\, b\\+c", "CN=späte,O=a\\, b\\+c"],
     ]);
-    expect(found.map(({ notBefore, notAfter }) => [notBefore, notAfter])).toEqual([["2025-01-01T00:00:00Z", "2035-01-01T00:00:00Z"], ["2025-01-01T00:00:00Z", "2060-02-03T04:05:06Z"]]);
+    expect(found.map(({ notBefore, notAfter }) => [notBefore, notAfter])).toEqual([
+      ["2025-01-01T00:00:00Z", "2035-01-01T00:00:00Z"],
+      ["2025-01-01T00:00:00Z", "2060-02-03T04:05:06Z"],
+    ]);
     expect(found.map(({ pem }) => pem)).toEqual([first, second]);
   });
 
@@ -20,7 +30,11 @@ describe("a bundle", () => {
     const broken = "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n";
     const empty = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
     const cut = good.replace(/\n[A-Za-z0-9+/=]+\n-----END/, "\n-----END");
-    expect(certificatesOf([key, broken, empty, cut, good, "-----BEGIN CERTIFICATE-----\nAAAA"].join("")).map(({ commonName }) => commonName)).toEqual(["good"]);
+    expect(
+      certificatesOf([key, broken, empty, cut, good, "-----BEGIN CERTIFICATE-----\nAAAA"].join("")).map(
+        ({ commonName }) => commonName,
+      ),
+    ).toEqual(["good"]);
     expect(certificatesOf("")).toEqual([]);
   });
 
@@ -32,6 +46,7 @@ describe("a bundle", () => {
   test("a certificate cut short anywhere is none, and nothing worse", async () => {
     const der = pemBlocks(await selfSigned("CN=good"))[0]?.der ?? new Uint8Array();
     expect(certificateFacts(der)?.commonName).toBe("good");
-    for (let length = 0; length < der.length; length += 1) expect(certificateFacts(der.subarray(0, length))).toBeUndefined();
+    for (let length = 0; length < der.length; length += 1)
+      expect(certificateFacts(der.subarray(0, length))).toBeUndefined();
   });
 });

@@ -24,7 +24,13 @@ export interface PemBlock {
 
 /** All blocks of a PEM text, of whatever label; what stands between them is left out. */
 export function pemBlocks(text: string): readonly PemBlock[] {
-  return [...text.matchAll(/-----BEGIN ([^\n-]+)-----\r?\n([\s\S]*?)-----END \1-----/g)].map(([whole, label = "", body = ""]) => ({ label, text: `${whole.replaceAll("\r", "")}\n`, der: decoded(body.replaceAll(/\s/g, "")) }));
+  return [...text.matchAll(/-----BEGIN ([^\n-]+)-----\r?\n([\s\S]*?)-----END \1-----/g)].map(
+    ([whole, label = "", body = ""]) => ({
+      label,
+      text: `${whole.replaceAll("\r", "")}\n`,
+      der: decoded(body.replaceAll(/\s/g, "")),
+    }),
+  );
 }
 
 function decoded(base64: string): Uint8Array | undefined {
@@ -51,7 +57,8 @@ const tags = { version: 0xa0, utcTime: 0x17 } as const;
 /** RFC 5280, 4.1.2.5: years of two digits are those from 1950 to 2049. */
 function timeOf(element: Element | undefined): string | undefined {
   const text = String.fromCharCode(...(element?.contents ?? []));
-  const [, year = "", rest = ""] = (element?.tag === tags.utcTime ? /^(\d\d)(\d{10})Z$/ : /^(\d{4})(\d{10})Z$/).exec(text) ?? [];
+  const [, year = "", rest = ""] =
+    (element?.tag === tags.utcTime ? /^(\d\d)(\d{10})Z$/ : /^(\d{4})(\d{10})Z$/).exec(text) ?? [];
   if (year === "") return undefined;
   const whole = year.length === 4 ? year : `${Number(year) < 50 ? "20" : "19"}${year}`;
   const [month, day, hour, minute, second] = rest.match(/\d\d/g) ?? [];
@@ -74,6 +81,9 @@ export function certificateFacts(der: Uint8Array): CertificateFacts | undefined 
   const notBefore = timeOf(from);
   const notAfter = timeOf(until);
   if (notBefore === undefined || notAfter === undefined) return undefined;
-  const commonName = partsOf(subject).flat().find(({ type }) => type === "CN")?.value ?? "";
+  const commonName =
+    partsOf(subject)
+      .flat()
+      .find(({ type }) => type === "CN")?.value ?? "";
   return { subject: nameOf(subject), signer: nameOf(issuer), commonName, notBefore, notAfter };
 }

@@ -25,7 +25,9 @@ export interface CertificateRequestFacts {
   };
 }
 
-export type CertificateRequestReading = { readonly verdict: "read"; readonly facts: CertificateRequestFacts } | { readonly verdict: "unreadable"; readonly reason: string };
+export type CertificateRequestReading =
+  | { readonly verdict: "read"; readonly facts: CertificateRequestFacts }
+  | { readonly verdict: "unreadable"; readonly reason: string };
 
 const unreadable = (reason: string) => ({ verdict: "unreadable", reason }) as const;
 
@@ -42,7 +44,8 @@ export function readCertificateRequest(base64: string): CertificateRequestReadin
   const contents = decodeContents({ source: `data:;base64,${base64}` });
   const text = contents.verdict === "decoded" ? textOf(contents.bytes) : undefined;
   const block = pemBlocks(text ?? "").find(({ der }) => der !== undefined);
-  if (block?.der === undefined || block.label !== "CERTIFICATE REQUEST") return unreadable("PEM block type must be CERTIFICATE REQUEST");
+  if (block?.der === undefined || block.label !== "CERTIFICATE REQUEST")
+    return unreadable("PEM block type must be CERTIFICATE REQUEST");
   const facts = certificateRequestFacts(block.der);
   return facts === undefined ? unreadable("the block is no certificate request") : { verdict: "read", facts };
 }
@@ -55,10 +58,17 @@ export function certificateRequestFacts(der: Uint8Array): CertificateRequestFact
   if (request?.tag !== tags.sequence || request.end !== der.length) return undefined;
   const [info, algorithm, signature] = children(request.contents);
   const [, subject, publicKey, attributes] = children(info?.contents ?? none);
-  if (info === undefined || subject?.tag !== tags.sequence || publicKey?.tag !== tags.sequence || signature?.tag !== tags.bitString) return undefined;
+  if (
+    info === undefined ||
+    subject?.tag !== tags.sequence ||
+    publicKey?.tag !== tags.sequence ||
+    signature?.tag !== tags.bitString
+  )
+    return undefined;
   const parts = partsOf(subject).flat();
   const asked = attributes?.tag === tags.attributes ? alternativeNames(attributes) : [];
-  const named = (tag: number) => asked.filter((name) => name.tag === tag).map(({ contents }) => String.fromCharCode(...contents));
+  const named = (tag: number) =>
+    asked.filter((name) => name.tag === tag).map(({ contents }) => String.fromCharCode(...contents));
   const known: ReadonlySet<number> = new Set(Object.values(nameTags));
   return {
     commonNames: parts.filter(({ type }) => type === "CN").map(({ value }) => value),
@@ -70,7 +80,11 @@ export function certificateRequestFacts(der: Uint8Array): CertificateRequestFact
     otherNames: asked.filter(({ tag }) => !known.has(tag)).length,
     publicKey: publicKey.whole,
     // The first byte of a bit string counts the bits of its last one that do not belong to it.
-    signature: { algorithm: bytesToHex(children(algorithm?.contents ?? none)[0]?.contents ?? none), over: info.whole, bytes: signature.contents.subarray(1) },
+    signature: {
+      algorithm: bytesToHex(children(algorithm?.contents ?? none)[0]?.contents ?? none),
+      over: info.whole,
+      bytes: signature.contents.subarray(1),
+    },
   };
 }
 
@@ -94,7 +108,9 @@ function alternativeNames(attributes: Element): readonly Element[] {
 function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   if (bytes.length !== 16) return `0x${bytesToHex(bytes)}`;
-  const groups = Array.from({ length: 8 }, (_, index) => ((bytes[2 * index] ?? 0) * 256 + (bytes[2 * index + 1] ?? 0)).toString(16)).join(":");
+  const groups = Array.from({ length: 8 }, (_, index) =>
+    ((bytes[2 * index] ?? 0) * 256 + (bytes[2 * index + 1] ?? 0)).toString(16),
+  ).join(":");
   const zeros = (groups.match(/(?<=^|:)0(?::0)+(?=:|$)/g) ?? []).toSorted((a, b) => b.length - a.length)[0];
   if (zeros === undefined) return groups;
   const at = groups.search(new RegExp(`(?<=^|:)${zeros}(?=:|$)`));

@@ -23,16 +23,24 @@ export const lastWriter = (config: MachineConfig | undefined): ManagedBy | undef
     .filter(({ subresource, time }) => (subresource ?? "") === "" && time !== undefined)
     .sort((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0];
 
-const sourcesOf = (configuration: unknown): readonly string[] => ((configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]));
+const sourcesOf = (configuration: unknown): readonly string[] =>
+  ((configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).flatMap(
+    ({ name }) => (name === undefined ? [] : [name]),
+  );
 
 /** By whom and when a MachineConfig was written last, as far as the API server keeps it. */
 export function lastWriterText(config: MachineConfig): readonly string[] {
   const writer = lastWriter(config);
-  return writer?.manager === undefined ? [] : [`by ${writer.manager}${writer.time === undefined ? "" : ` at ${writer.time}`}`];
+  return writer?.manager === undefined
+    ? []
+    : [`by ${writer.manager}${writer.time === undefined ? "" : ` at ${writer.time}`}`];
 }
 
 /** Which MachineConfigs make a pool's target differ from what it had last, and who wrote them when. */
-export function changedSources(pool: MachineConfigPool, machineConfig: (name: string) => MachineConfig | undefined): readonly ChangedSource[] {
+export function changedSources(
+  pool: MachineConfigPool,
+  machineConfig: (name: string) => MachineConfig | undefined,
+): readonly ChangedSource[] {
   const [before, after] = [pool.status?.configuration, pool.spec.configuration];
   if (after?.name === undefined || before?.name === undefined || before.name === after.name) return [];
   const [was, is] = [sourcesOf(before), sourcesOf(after)];
@@ -46,9 +54,18 @@ export function changedSources(pool: MachineConfigPool, machineConfig: (name: st
   });
   const of = (name: string, what: ChangedSource["what"]): ChangedSource => {
     const writer = lastWriter(machineConfig(name));
-    return { name, what, ...(writer?.manager === undefined ? {} : { by: writer.manager }), ...(writer?.time === undefined ? {} : { at: writer.time }) };
+    return {
+      name,
+      what,
+      ...(writer?.manager === undefined ? {} : { by: writer.manager }),
+      ...(writer?.time === undefined ? {} : { at: writer.time }),
+    };
   };
-  return [...added.map((name) => of(name, "added")), ...changed.map((name) => of(name, "changed")), ...was.filter((name) => !is.includes(name)).map((name): ChangedSource => ({ name, what: "taken away" }))];
+  return [
+    ...added.map((name) => of(name, "added")),
+    ...changed.map((name) => of(name, "changed")),
+    ...was.filter((name) => !is.includes(name)).map((name): ChangedSource => ({ name, what: "taken away" })),
+  ];
 }
 
 /** The same as the cause of a chapter; empty: not known. */
@@ -56,5 +73,8 @@ export function causeOf(sources: readonly ChangedSource[]): { readonly cause?: s
   if (sources.length === 0) return {};
   const shown = sources.slice(0, 5).map(({ name, what }) => `${name} ${what}`);
   const by = [...new Set(sources.flatMap((source) => source.by ?? []))];
-  return { cause: `MachineConfig ${shown.join(", ")}${sources.length > 5 ? ` and ${sources.length - 5} more` : ""}`, ...(by.length === 0 ? {} : { by: by.slice(0, 5).join(", ") }) };
+  return {
+    cause: `MachineConfig ${shown.join(", ")}${sources.length > 5 ? ` and ${sources.length - 5} more` : ""}`,
+    ...(by.length === 0 ? {} : { by: by.slice(0, 5).join(", ") }),
+  };
 }

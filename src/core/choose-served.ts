@@ -12,8 +12,17 @@ export interface JoinFacts extends ImageFacts {
 }
 
 export type ChosenServed =
-  | { readonly verdict: "serve"; readonly config: string; /** `undefined`: the operating system that the configuration names. */ readonly image: ImagePair | undefined; /** A sentence without a final full stop. */ readonly because: string }
-  | { readonly verdict: "notReady"; readonly reason: "NotRendered" | "NothingProven" | "Quarantined"; /** The same. */ readonly message: string };
+  | {
+      readonly verdict: "serve";
+      readonly config: string;
+      /** `undefined`: the operating system that the configuration names. */ readonly image: ImagePair | undefined;
+      /** A sentence without a final full stop. */ readonly because: string;
+    }
+  | {
+      readonly verdict: "notReady";
+      readonly reason: "NotRendered" | "NothingProven" | "Quarantined";
+      /** The same. */ readonly message: string;
+    };
 
 /**
  * Which configuration, and which image, a machine gets that joins a pool now.
@@ -26,11 +35,21 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
   const { name } = pool.metadata;
   const target = pool.spec.configuration?.name ?? "";
   const last = pool.status?.configuration?.name ?? "";
-  if (target === "" && last === "") return { verdict: "notReady", reason: "NotRendered", message: `no configuration has been rendered for the pool ${name} yet` };
+  if (target === "" && last === "")
+    return {
+      verdict: "notReady",
+      reason: "NotRendered",
+      message: `no configuration has been rendered for the pool ${name} yet`,
+    };
   const updated = countsTarget(pool) ? (pool.status?.updatedMachineCount ?? 0) : undefined;
   const isProven = target !== "" && (target === last || (updated ?? 0) > 0);
   const candidates = [...(isProven ? [target] : []), ...(last === "" || last === target ? [] : [last])];
-  if (candidates.length === 0) return { verdict: "notReady", reason: "NothingProven", message: `no machine of the pool ${name} has ${target} yet, and there is no configuration that one had before` };
+  if (candidates.length === 0)
+    return {
+      verdict: "notReady",
+      reason: "NothingProven",
+      message: `no machine of the pool ${name} has ${target} yet, and there is no configuration that one had before`,
+    };
 
   const refused: string[] = [];
   for (const config of candidates) {
@@ -39,14 +58,27 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
     const because = `${whyThis(config)}${refused.length === 0 ? "" : `; machines went back from ${refused.join(", ")}`}`;
     if (!isRefused) return { verdict: "serve", config, image, because: `${because}; ${why}` };
     // Every machine has had the configuration; only what it goes with now is at fault.
-    if (image !== undefined && config === last && !isQuarantined(pool, config, stockOnly)) return { verdict: "serve", config, image: undefined, because: `${because}; without its image, which machines went back from` };
+    if (image !== undefined && config === last && !isQuarantined(pool, config, stockOnly))
+      return {
+        verdict: "serve",
+        config,
+        image: undefined,
+        because: `${because}; without its image, which machines went back from`,
+      };
     refused.push(config);
   }
-  return { verdict: "notReady", reason: "Quarantined", message: `machines of the pool ${name} went back from ${refused.join(" and ")}, and there is nothing else to give` };
+  return {
+    verdict: "notReady",
+    reason: "Quarantined",
+    message: `machines of the pool ${name} went back from ${refused.join(" and ")}, and there is nothing else to give`,
+  };
 
   function whyThis(config: string): string {
-    if (config !== target) return `${config} is what every machine of the pool had last: ${updated === undefined ? `nobody has counted yet who has ${target}` : `no machine has ${target} yet`}`;
-    return config === last ? `${config} is what every machine of the pool has` : `${config} is the pool's target, and ${updated} of its machines ${updated === 1 ? "has" : "have"} it`;
+    if (config !== target)
+      return `${config} is what every machine of the pool had last: ${updated === undefined ? `nobody has counted yet who has ${target}` : `no machine has ${target} yet`}`;
+    return config === last
+      ? `${config} is what every machine of the pool has`
+      : `${config} is the pool's target, and ${updated} of its machines ${updated === 1 ? "has" : "have"} it`;
   }
 }
 
@@ -54,19 +86,36 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
 const stockOnly = "-";
 
 /** Whether the pool's status speaks of the target that its spec names. */
-const countsTarget = ({ metadata, status }: MachineConfigPool): boolean => status?.observedGeneration !== undefined && status.observedGeneration >= (metadata.generation ?? 1);
+const countsTarget = ({ metadata, status }: MachineConfigPool): boolean =>
+  status?.observedGeneration !== undefined && status.observedGeneration >= (metadata.generation ?? 1);
 
 /** The image that was published for that very configuration, where a machine that joins can boot it. */
-function imageFor(pool: MachineConfigPool, config: string, facts: JoinFacts): { readonly image: ImagePair | undefined; readonly why: string } {
-  const { image, content, awaits } = imageTargetOf({ metadata: pool.metadata, spec: { ...pool.spec, configuration: { name: config } } }, facts, facts.now);
+function imageFor(
+  pool: MachineConfigPool,
+  config: string,
+  facts: JoinFacts,
+): { readonly image: ImagePair | undefined; readonly why: string } {
+  const { image, content, awaits } = imageTargetOf(
+    { metadata: pool.metadata, spec: { ...pool.spec, configuration: { name: config } } },
+    facts,
+    facts.now,
+  );
   const stock = (why: string) => ({ image: undefined, why });
-  if (image === "") return stock(awaits === undefined ? "the pool boots the stock operating system" : `without an image: ${awaits.message}`);
-  if (isInClusterRegistry(image)) return stock(`without its image: machines that join cannot reach the cluster's own registry, where ${shortImage(image)} is`);
-  if (facts.runs?.(config, image) === false) return stock(`without its image: no machine runs ${shortImage(image)} yet`);
+  if (image === "")
+    return stock(
+      awaits === undefined ? "the pool boots the stock operating system" : `without an image: ${awaits.message}`,
+    );
+  if (isInClusterRegistry(image))
+    return stock(
+      `without its image: machines that join cannot reach the cluster's own registry, where ${shortImage(image)} is`,
+    );
+  if (facts.runs?.(config, image) === false)
+    return stock(`without its image: no machine runs ${shortImage(image)} yet`);
   if (facts.runs === undefined && config === pool.spec.configuration?.name) {
     // It may be another image than the one that everybody had, for the same configuration.
     if (!countsTarget(pool)) return stock(`without its image: nobody has counted yet who runs ${shortImage(image)}`);
-    if ((pool.status?.updatedMachineCount ?? 0) === 0) return stock(`without its image: no machine runs ${shortImage(image)} yet`);
+    if ((pool.status?.updatedMachineCount ?? 0) === 0)
+      return stock(`without its image: no machine runs ${shortImage(image)} yet`);
   }
   return { image: { image, content }, why: `its image ${shortImage(image)} is published and runs` };
 }

@@ -31,7 +31,9 @@ export interface ReferenceClassification {
 
 export type LegacyAction = "none" | "reload crio" | "restart crio" | "reboot";
 
-export type ReferenceResult = { readonly verdict: "classified"; readonly classification: ReferenceClassification } | { readonly verdict: "refused"; readonly problems: readonly Problem[] };
+export type ReferenceResult =
+  | { readonly verdict: "classified"; readonly classification: ReferenceClassification }
+  | { readonly verdict: "refused"; readonly problems: readonly Problem[] };
 
 /**
  * Compares two configs the way the reference does: spelling counts (order of lists, compression, form of data URLs), so
@@ -74,18 +76,25 @@ export function classifyAsReference(from: Config, to: Config, policy?: UserPolic
   };
 }
 
-const canonicalKernel = (type: string | undefined): string => (type === "realtime" || type === "64k-pages" ? type : "default");
+const canonicalKernel = (type: string | undefined): string =>
+  type === "realtime" || type === "64k-pages" ? type : "default";
 
 /** Keys of entries that are in one list only or differ, the last of duplicates counting. */
 function changedKeys<T>(before: readonly T[], after: readonly T[], keyOf: (item: T) => string): readonly string[] {
   const old = new Map(before.map((item) => [keyOf(item), item]));
   const next = new Map(after.map((item) => [keyOf(item), item]));
-  const changed = [...new Set([...old.keys(), ...next.keys()])].filter((key) => !old.has(key) || !next.has(key) || !equalValues(old.get(key), next.get(key)));
+  const changed = [...new Set([...old.keys(), ...next.keys()])].filter(
+    (key) => !old.has(key) || !next.has(key) || !equalValues(old.get(key), next.get(key)),
+  );
   return changed.toSorted((x, y) => (x < y ? -1 : x > y ? 1 : 0));
 }
 
 const quietPaths = new Set(["/etc/kubernetes/kubelet-ca.crt", "/var/lib/kubelet/config.json"]);
-const reloadPaths = new Set(["/etc/containers/registries.conf", "/etc/machine-config-daemon/no-reboot/containers-gpg.pub", "/etc/containers/policy.json"]);
+const reloadPaths = new Set([
+  "/etc/containers/registries.conf",
+  "/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
+  "/etc/containers/policy.json",
+]);
 const restartPath = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
 
 /** What changed files ask for by the rules that were there before policies. */
@@ -93,14 +102,20 @@ export function legacyActionOf(paths: readonly string[]): LegacyAction {
   let action: LegacyAction = "none";
   for (const path of paths) {
     if (quietPaths.has(path)) continue;
-    if (reloadPaths.has(path) || folderOf(path) === "/etc/containers/registries.d") action = action === "restart crio" ? action : "reload crio";
+    if (reloadPaths.has(path) || folderOf(path) === "/etc/containers/registries.d")
+      action = action === "restart crio" ? action : "reload crio";
     else if (path === restartPath) action = "restart crio";
     else if (folderOf(path) !== "/etc/nmstate/openshift") return "reboot";
   }
   return action;
 }
 
-function actionsUnder(user: UserPolicies | undefined, paths: readonly string[], units: readonly string[], passwd: boolean): readonly PolicyAction[] {
+function actionsUnder(
+  user: UserPolicies | undefined,
+  paths: readonly string[],
+  units: readonly string[],
+  passwd: boolean,
+): readonly PolicyAction[] {
   const policies = mergePolicies(user);
   const actions: PolicyAction[] = [];
   for (const path of paths) {

@@ -4,7 +4,15 @@ import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { MachineOSBuild } from "../api/machine-os-build.ts";
 import type { MachineOSConfig } from "../api/machine-os-config.ts";
 import { annotations } from "../api/names.ts";
-import { type ImageTarget, baseOf, defaultGraceMs, imageTargetOf, keepsImagesUntil, leavesAt, stockTarget } from "./image-pair.ts";
+import {
+  type ImageTarget,
+  baseOf,
+  defaultGraceMs,
+  imageTargetOf,
+  keepsImagesUntil,
+  leavesAt,
+  stockTarget,
+} from "./image-pair.ts";
 import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
 import { machineOSConfigOf } from "./opt-in.ts";
 import { PoolMembers } from "./pool-members.ts";
@@ -28,7 +36,10 @@ interface Known {
 export class ClusterMembers {
   readonly #nodes = new Map<string, Known>();
   /** Of nodes that did not come yet. */
-  readonly #early = new Map<string, { machineConfigNode?: MachineConfigNode | undefined; daemonPod?: Pod | undefined }>();
+  readonly #early = new Map<
+    string,
+    { machineConfigNode?: MachineConfigNode | undefined; daemonPod?: Pod | undefined }
+  >();
   readonly #pools = new Map<string, MachineConfigPool>();
   readonly #members = new Map<string, PoolMembers>();
   readonly #bare = new Set<string>();
@@ -43,13 +54,25 @@ export class ClusterMembers {
   readonly #contradictions = new Map<string, { readonly since: number; readonly what: string }>();
 
   /** Everything at once, for whoever looks a single time. */
-  static of(objects: { readonly nodes: readonly Node[]; readonly pools: readonly MachineConfigPool[]; readonly machineConfigNodes: readonly MachineConfigNode[]; readonly daemonPods?: readonly Pod[]; readonly machineOSConfigs?: readonly MachineOSConfig[]; readonly machineOSBuilds?: readonly MachineOSBuild[] }, now: number): ClusterMembers {
+  static of(
+    objects: {
+      readonly nodes: readonly Node[];
+      readonly pools: readonly MachineConfigPool[];
+      readonly machineConfigNodes: readonly MachineConfigNode[];
+      readonly daemonPods?: readonly Pod[];
+      readonly machineOSConfigs?: readonly MachineOSConfig[];
+      readonly machineOSBuilds?: readonly MachineOSBuild[];
+    },
+    now: number,
+  ): ClusterMembers {
     const made = new ClusterMembers();
     for (const object of objects.machineOSConfigs ?? []) made.putMachineOSConfig(object.metadata.name, object, now);
-    for (const object of objects.machineOSBuilds ?? []) made.putMachineOSBuild(object.metadata.name, object, undefined, now);
+    for (const object of objects.machineOSBuilds ?? [])
+      made.putMachineOSBuild(object.metadata.name, object, undefined, now);
     for (const pool of objects.pools) made.putPool(pool.metadata.name, pool, now);
     for (const object of objects.machineConfigNodes) made.putMachineConfigNode(object.metadata.name, object, now);
-    for (const pod of objects.daemonPods ?? []) if (pod.spec?.nodeName !== undefined) made.putDaemonPod(pod.spec.nodeName, pod, now);
+    for (const pod of objects.daemonPods ?? [])
+      if (pod.spec?.nodeName !== undefined) made.putDaemonPod(pod.spec.nodeName, pod, now);
     for (const node of objects.nodes) made.putNode(node.metadata.name, node, now);
     return made;
   }
@@ -62,7 +85,9 @@ export class ClusterMembers {
     const before = this.#pools.get(name);
     if (pool === undefined) this.#pools.delete(name);
     else this.#pools.set(name, pool);
-    const moved = JSON.stringify(before?.spec.nodeSelector) !== JSON.stringify(pool?.spec.nodeSelector) || (before === undefined) !== (pool === undefined);
+    const moved =
+      JSON.stringify(before?.spec.nodeSelector) !== JSON.stringify(pool?.spec.nodeSelector) ||
+      (before === undefined) !== (pool === undefined);
     const concerned = new Set([name]);
     if (pool === undefined) this.#members.delete(name);
     else this.#retarget(name, now);
@@ -84,7 +109,8 @@ export class ClusterMembers {
 
   /** @returns names of the pools that its node is in. */
   putMachineConfigNode(name: string, machineConfigNode: MachineConfigNode | undefined, now: number): readonly string[] {
-    if (machineConfigNode?.metadata.annotations?.[annotations.refusedTargets] === undefined) this.#refusing.delete(name);
+    if (machineConfigNode?.metadata.annotations?.[annotations.refusedTargets] === undefined)
+      this.#refusing.delete(name);
     else this.#refusing.set(name, machineConfigNode);
     const known = this.#nodes.get(name);
     if (known !== undefined) return this.#put(known.node, machineConfigNode, known.daemonPod, now);
@@ -102,7 +128,9 @@ export class ClusterMembers {
 
   /** @returns names of the pools whose target changed by it. */
   putMachineOSConfig(name: string, config: MachineOSConfig | undefined, now: number): readonly string[] {
-    const concerned = new Set([this.#imageConfigs.get(name), config].flatMap((one) => one?.spec.machineConfigPool.name ?? []));
+    const concerned = new Set(
+      [this.#imageConfigs.get(name), config].flatMap((one) => one?.spec.machineConfigPool.name ?? []),
+    );
     if (config === undefined) this.#imageConfigs.delete(name);
     else this.#imageConfigs.set(name, config);
     return [...concerned].filter((pool) => this.#retarget(pool, now));
@@ -112,7 +140,12 @@ export class ClusterMembers {
    * @param build as it is now; `undefined`: it is gone. @param before as it was, where that is known.
    * @returns names of the pools whose target changed by it.
    */
-  putMachineOSBuild(name: string, build: MachineOSBuild | undefined, before: MachineOSBuild | undefined, now: number): readonly string[] {
+  putMachineOSBuild(
+    name: string,
+    build: MachineOSBuild | undefined,
+    before: MachineOSBuild | undefined,
+    now: number,
+  ): readonly string[] {
     const of = (build ?? before)?.spec.machineOSConfig.name;
     if (of === undefined) return [];
     const builds = this.#builds.get(of) ?? new Map<string, MachineOSBuild>();
@@ -132,38 +165,64 @@ export class ClusterMembers {
 
   #imageTarget(pool: MachineConfigPool, now: number): ImageTarget {
     const config = machineOSConfigOf(pool.metadata.name, this.#imageConfigs.values());
-    return imageTargetOf(pool, { config, builds: config === undefined ? [] : [...(this.#builds.get(config.metadata.name)?.values() ?? [])], graceMs: this.#graceMs }, now);
+    return imageTargetOf(
+      pool,
+      {
+        config,
+        builds: config === undefined ? [] : [...(this.#builds.get(config.metadata.name)?.values() ?? [])],
+        graceMs: this.#graceMs,
+      },
+      now,
+    );
   }
 
   /** Works out again what the machines of a pool are to have. @returns whether it is another. */
   #retarget(name: string, now: number): boolean {
     const pool = this.#pools.get(name);
-    return pool !== undefined && this.#membersOf(name, now).retarget(pool.spec.configuration?.name ?? "", now, this.#imageTarget(pool, now));
+    return (
+      pool !== undefined &&
+      this.#membersOf(name, now).retarget(pool.spec.configuration?.name ?? "", now, this.#imageTarget(pool, now))
+    );
   }
 
   /** Digest of what an image was built on; empty: nobody knows. */
   baseOf(image: string): string {
-    for (const builds of this.#builds.values()) for (const build of builds.values()) if (build.status?.digestedImagePushSpec === image) return baseOf(build);
+    for (const builds of this.#builds.values())
+      for (const build of builds.values()) if (build.status?.digestedImagePushSpec === image) return baseOf(build);
     return "";
   }
 
   /** Keeps what belongs to a node that is not there, or not yet. */
-  #await(name: string, parts: { readonly machineConfigNode?: MachineConfigNode | undefined; readonly daemonPod?: Pod | undefined }): void {
+  #await(
+    name: string,
+    parts: { readonly machineConfigNode?: MachineConfigNode | undefined; readonly daemonPod?: Pod | undefined },
+  ): void {
     if (parts.machineConfigNode === undefined && parts.daemonPod === undefined) this.#early.delete(name);
     else this.#early.set(name, parts);
   }
 
   #membersOf(pool: string, now: number): PoolMembers {
     const object = this.#pools.get(pool);
-    const known = this.#members.get(pool) ?? new PoolMembers(object?.spec.configuration?.name ?? "", object === undefined ? stockTarget : this.#imageTarget(object, now));
+    const known =
+      this.#members.get(pool) ??
+      new PoolMembers(
+        object?.spec.configuration?.name ?? "",
+        object === undefined ? stockTarget : this.#imageTarget(object, now),
+      );
     this.#members.set(pool, known);
     return known;
   }
 
-  #put(node: Node, machineConfigNode: MachineConfigNode | undefined, daemonPod: Pod | undefined, now: number): readonly string[] {
+  #put(
+    node: Node,
+    machineConfigNode: MachineConfigNode | undefined,
+    daemonPod: Pod | undefined,
+    now: number,
+  ): readonly string[] {
     const { name } = node.metadata;
     const before = this.#nodes.get(name);
-    const isSamePlace = before !== undefined && JSON.stringify(before.node.metadata.labels) === JSON.stringify(node.metadata.labels);
+    const isSamePlace =
+      before !== undefined && JSON.stringify(before.node.metadata.labels) === JSON.stringify(node.metadata.labels);
     const membership = isSamePlace ? before.membership : poolOfNode(node, [...this.#pools.values()]);
     const facts = memberFacts(node, { machineConfigNode, daemonPod });
     this.#nodes.set(name, { node, machineConfigNode, daemonPod, membership, facts });
@@ -183,7 +242,8 @@ export class ClusterMembers {
     if (known === undefined) return [];
     const { facts, membership } = known;
     const concerned = new Set([...poolsIn(before), ...poolsIn(membership)]);
-    if (before?.verdict === "member" && (membership.verdict !== "member" || membership.pool !== before.pool)) this.#members.get(before.pool)?.drop(name);
+    if (before?.verdict === "member" && (membership.verdict !== "member" || membership.pool !== before.pool))
+      this.#members.get(before.pool)?.drop(name);
     if (membership.verdict === "member") {
       this.#membersOf(membership.pool, now).put(facts, now);
       this.#homeless.delete(name);
@@ -204,8 +264,10 @@ export class ClusterMembers {
     const known = this.#nodes.get(name);
     this.#nodes.delete(name);
     if (known?.membership.verdict === "member") this.#members.get(known.membership.pool)?.drop(name);
-    for (const group of [this.#bare, this.#controlPlane, this.#homeless, this.#daemonsAway, this.#contradictions]) group.delete(name);
-    if (known !== undefined) this.#await(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
+    for (const group of [this.#bare, this.#controlPlane, this.#homeless, this.#daemonsAway, this.#contradictions])
+      group.delete(name);
+    if (known !== undefined)
+      this.#await(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
     return poolsIn(known?.membership);
   }
 
@@ -215,7 +277,11 @@ export class ClusterMembers {
    * @returns names of the pools that are concerned.
    */
   pass(now: number): readonly string[] {
-    const concerned = new Set(this.#leaving().filter(({ at }) => at <= now).flatMap(({ pool }) => (this.#retarget(pool, now) ? [pool] : [])));
+    const concerned = new Set(
+      this.#leaving()
+        .filter(({ at }) => at <= now)
+        .flatMap(({ pool }) => (this.#retarget(pool, now) ? [pool] : [])),
+    );
     for (const [name, since] of this.#daemonsAway) {
       const known = this.#nodes.get(name);
       if (known?.membership.verdict !== "member" || now - since <= silentAfterMs) continue;
@@ -229,7 +295,11 @@ export class ClusterMembers {
 
   /** Milliseconds since the epoch of when {@link pass} or {@link contradictions} will find something new; `undefined`: not by time alone. */
   nextPass(now: number): number | undefined {
-    const moments = [...this.#leaving().map(({ at }) => at), ...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1), ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1)].filter((at) => at > now);
+    const moments = [
+      ...this.#leaving().map(({ at }) => at),
+      ...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1),
+      ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1),
+    ].filter((at) => at > now);
     return moments.length === 0 ? undefined : Math.min(...moments);
   }
 
@@ -279,7 +349,11 @@ export class ClusterMembers {
 
   /** Nodes of which annotations and MachineConfigNode have disagreed for longer than writing both takes. */
   contradictions(now: number): ReadonlyMap<string, string> {
-    return new Map([...this.#contradictions].filter(([, { since }]) => now - since > contradictionGraceMs).map(([name, { what }]) => [name, what]));
+    return new Map(
+      [...this.#contradictions]
+        .filter(([, { since }]) => now - since > contradictionGraceMs)
+        .map(([name, { what }]) => [name, what]),
+    );
   }
 
   node(name: string): Pick<Known, "node" | "machineConfigNode" | "membership" | "facts"> | undefined {
@@ -301,4 +375,5 @@ export class ClusterMembers {
   }
 }
 
-const poolsIn = (membership: PoolOfNode | undefined): readonly string[] => (membership?.verdict === "member" ? [membership.pool] : membership?.verdict === "ambiguous" ? membership.pools : []);
+const poolsIn = (membership: PoolOfNode | undefined): readonly string[] =>
+  membership?.verdict === "member" ? [membership.pool] : membership?.verdict === "ambiguous" ? membership.pools : [];

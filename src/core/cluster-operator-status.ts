@@ -34,8 +34,12 @@ const lookedAt = (cluster: Facts): readonly Looked[] =>
   });
 
 /** Pools whose machines go to a target, and how far they are. */
-export const poolsUnderWay = (cluster: Facts): readonly { readonly pool: string; readonly line: string }[] => underWayOf(lookedAt(cluster));
-const underWayOf = (looked: readonly Looked[]) => looked.flatMap(({ about, progress }) => (progress.verdict === "RollingOut" ? [{ pool: about.pool.metadata.name, line: poolLine(about, progress) }] : []));
+export const poolsUnderWay = (cluster: Facts): readonly { readonly pool: string; readonly line: string }[] =>
+  underWayOf(lookedAt(cluster));
+const underWayOf = (looked: readonly Looked[]) =>
+  looked.flatMap(({ about, progress }) =>
+    progress.verdict === "RollingOut" ? [{ pool: about.pool.metadata.name, line: poolLine(about, progress) }] : [],
+  );
 
 /**
  * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that somebody
@@ -68,18 +72,48 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
   const wanted: readonly Omit<Condition, "lastTransitionTime">[] = [
     facts.reached === undefined
       ? { type: "Available", status: "False", reason: "BringUp", message: `Cluster is bootstrapping ${facts.version}` }
-      : { type: "Available", status: "True", reason: "AsExpected", message: `Cluster has deployed [{operator ${facts.reached}}]` },
+      : {
+          type: "Available",
+          status: "True",
+          reason: "AsExpected",
+          message: `Cluster has deployed [{operator ${facts.reached}}]`,
+        },
     !upToDate
-      ? { type: "Progressing", status: "True", reason: facts.reached === undefined ? "BringUp" : "Upgrading", message: progressing[0]?.message ?? firstFailed?.message ?? `Working towards ${facts.version}` }
+      ? {
+          type: "Progressing",
+          status: "True",
+          reason: facts.reached === undefined ? "BringUp" : "Upgrading",
+          message: progressing[0]?.message ?? firstFailed?.message ?? `Working towards ${facts.version}`,
+        }
       : progressing.length > 0
-        ? { type: "Progressing", status: "True", reason: progressing[0]?.task ?? "", message: progressing.map(({ message }) => message).join("; ") }
-        : { type: "Progressing", status: "False", reason: "AsExpected", message: `Cluster version is ${facts.version}${underWay.length === 0 ? "" : `; pools under way: ${underWay.join(", ")}`}` },
+        ? {
+            type: "Progressing",
+            status: "True",
+            reason: progressing[0]?.task ?? "",
+            message: progressing.map(({ message }) => message).join("; "),
+          }
+        : {
+            type: "Progressing",
+            status: "False",
+            reason: "AsExpected",
+            message: `Cluster version is ${facts.version}${underWay.length === 0 ? "" : `; pools under way: ${underWay.join(", ")}`}`,
+          },
     firstFailed !== undefined
-      ? { type: "Degraded", status: "True", reason: `${firstFailed.task}Failed`, message: failed.map(({ task, message }) => `${task}: ${message}`).join("; ") }
+      ? {
+          type: "Degraded",
+          status: "True",
+          reason: `${firstFailed.task}Failed`,
+          message: failed.map(({ task, message }) => `${task}: ${message}`).join("; "),
+        }
       : trouble.length > 0
         ? { type: "Degraded", status: "True", reason: "DegradedPool", message: trouble.join("; ") }
         : { type: "Degraded", status: "False", reason: "AsExpected", message: "" },
-    { type: "Upgradeable", status: mayUpgrade.value.may === "No" ? "False" : "True", reason: mayUpgrade.because.reason, message: mayUpgrade.because.message },
+    {
+      type: "Upgradeable",
+      status: mayUpgrade.value.may === "No" ? "False" : "True",
+      reason: mayUpgrade.because.reason,
+      message: mayUpgrade.because.message,
+    },
   ];
   const stamp = timestampOf(now);
   return wanted.map((condition) => {

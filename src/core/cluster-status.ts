@@ -61,7 +61,15 @@ export interface ClusterStatus {
   readonly configServer: ConfigServerStatus;
   /** Empty where nobody looks after them. */
   readonly parts: readonly PartStatus[];
-  readonly operator: { readonly version: string; readonly available: boolean; readonly progressing: boolean; readonly degraded: boolean; readonly message: string } | undefined;
+  readonly operator:
+    | {
+        readonly version: string;
+        readonly available: boolean;
+        readonly progressing: boolean;
+        readonly degraded: boolean;
+        readonly message: string;
+      }
+    | undefined;
   readonly pools: readonly PoolStatus[];
   readonly nodes: readonly NodeStatus[];
 }
@@ -77,20 +85,39 @@ export interface ClusterFacts {
   readonly configServerAddress?: string | undefined;
 }
 
-function configServerOf({ machineConfigurations = [], controllerConfigs = [], configServerAddress }: ClusterFacts): ConfigServerStatus {
-  const machineConfiguration = machineConfigurations.find(({ metadata }) => metadata.name === objects.machineConfiguration);
+function configServerOf({
+  machineConfigurations = [],
+  controllerConfigs = [],
+  configServerAddress,
+}: ClusterFacts): ConfigServerStatus {
+  const machineConfiguration = machineConfigurations.find(
+    ({ metadata }) => metadata.name === objects.machineConfiguration,
+  );
   const controllerConfig = controllerConfigs.find(({ metadata }) => metadata.name === objects.controllerConfig);
-  const authority = configServerAuthority({ controllerConfig, machineConfiguration }) ?? (configServerAddress === undefined ? undefined : withPort(configServerAddress));
-  return { url: authority === undefined ? "" : `https://${authority}`, access: configServerAccess(machineConfiguration).access };
+  const authority =
+    configServerAuthority({ controllerConfig, machineConfiguration }) ??
+    (configServerAddress === undefined ? undefined : withPort(configServerAddress));
+  return {
+    url: authority === undefined ? "" : `https://${authority}`,
+    access: configServerAccess(machineConfiguration).access,
+  };
 }
 
 function partsOf(machineConfigurations: readonly MachineConfiguration[]): readonly PartStatus[] {
-  const conditions = (machineConfigurations.find(({ metadata }) => metadata.name === objects.machineConfiguration)?.status?.conditions ?? []) as readonly { readonly type: string; readonly status: string; readonly reason?: string; readonly message?: string }[];
+  const conditions = (machineConfigurations.find(({ metadata }) => metadata.name === objects.machineConfiguration)
+    ?.status?.conditions ?? []) as readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly reason?: string;
+    readonly message?: string;
+  }[];
   return Object.keys(healthReasons).flatMap((type): readonly PartStatus[] => {
     const condition = conditions.find((each) => each.type === type);
     if (condition === undefined || type === "UpdateProgressing") return [];
     const is = condition.status === "True" || condition.status === "False" ? condition.status : "Unknown";
-    return [{ part: type.replace(/Healthy$/, ""), is, reason: condition.reason ?? "", message: condition.message ?? "" }];
+    return [
+      { part: type.replace(/Healthy$/, ""), is, reason: condition.reason ?? "", message: condition.message ?? "" },
+    ];
   });
 }
 
@@ -103,10 +130,14 @@ export function clusterStatus(facts: ClusterFacts): ClusterStatus {
       const has = node.metadata.annotations ?? {};
       const machineConfigNode = byName.get(node.metadata.name);
       const member = poolOfNode(node, facts.pools);
-      const target = member.verdict === "member" ? facts.pools.find(({ metadata }) => metadata.name === member.pool)?.spec.configuration?.name : undefined;
+      const target =
+        member.verdict === "member"
+          ? facts.pools.find(({ metadata }) => metadata.name === member.pool)?.spec.configuration?.name
+          : undefined;
       const own = phaseOf(node, machineConfigNode);
       // A machine that has what it was told to have may still have to wait for its turn.
-      const phase = own === "Updated" && target !== undefined && target !== has[annotations.currentConfig] ? "NeedsUpdate" : own;
+      const phase =
+        own === "Updated" && target !== undefined && target !== has[annotations.currentConfig] ? "NeedsUpdate" : own;
       const conditions = machineConfigNode?.status?.conditions ?? [];
       const drained = conditionOf(conditions, types.drained);
       const reasonOf: Partial<Record<Phase, string>> = {
@@ -125,16 +156,26 @@ export function clusterStatus(facts: ClusterFacts): ClusterStatus {
         desired: has[annotations.desiredConfig] ?? "",
         ready: isReady(node),
         cordoned: node.spec?.unschedulable === true,
-        reason: member.verdict === "ambiguous" ? `selected by several pools (${member.pools.join(", ")}): it belongs to none` : (reasonOf[phase] ?? ""),
-        since: conditions.map(({ lastTransitionTime }) => lastTransitionTime).sort().at(-1) ?? "",
+        reason:
+          member.verdict === "ambiguous"
+            ? `selected by several pools (${member.pools.join(", ")}): it belongs to none`
+            : (reasonOf[phase] ?? ""),
+        since:
+          conditions
+            .map(({ lastTransitionTime }) => lastTransitionTime)
+            .sort()
+            .at(-1) ?? "",
       };
     });
   const pools = [...facts.pools]
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     .map((pool): PoolStatus => {
       const { status, spec } = pool;
-      const is = (type: string) => conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, type);
-      const speaking = ["Degraded", "Updating", "Updated"].map(is).find((condition) => condition?.status === "True" && condition.message !== "");
+      const is = (type: string) =>
+        conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, type);
+      const speaking = ["Degraded", "Updating", "Updated"]
+        .map(is)
+        .find((condition) => condition?.status === "True" && condition.message !== "");
       return {
         name: pool.metadata.name,
         target: spec.configuration?.name ?? "",
@@ -163,7 +204,10 @@ export function clusterStatus(facts: ClusterFacts): ClusterStatus {
             available: operatorIs("Available")?.status === "True",
             progressing: operatorIs("Progressing")?.status === "True",
             degraded: operatorIs("Degraded")?.status === "True",
-            message: operatorIs("Degraded")?.status === "True" ? (operatorIs("Degraded")?.message ?? "") : (operatorIs("Progressing")?.message ?? ""),
+            message:
+              operatorIs("Degraded")?.status === "True"
+                ? (operatorIs("Degraded")?.message ?? "")
+                : (operatorIs("Progressing")?.message ?? ""),
           },
     pools,
     nodes,
@@ -176,8 +220,20 @@ export function isSettled(status: ClusterStatus, expected: number): boolean {
     status.operator?.available === true &&
     status.pools.length > 0 &&
     // A pool counts its machines a moment after the last of them has told that it is done.
-    status.pools.every((pool) => pool.updated && pool.target !== "" && pool.updatedMachines === pool.machines && pool.readyMachines === pool.machines) &&
+    status.pools.every(
+      (pool) =>
+        pool.updated &&
+        pool.target !== "" &&
+        pool.updatedMachines === pool.machines &&
+        pool.readyMachines === pool.machines,
+    ) &&
     status.nodes.length >= expected &&
-    status.nodes.every((node) => node.phase === "Updated" && node.ready && !node.cordoned && status.pools.some((pool) => pool.name === node.pool && pool.target === node.current))
+    status.nodes.every(
+      (node) =>
+        node.phase === "Updated" &&
+        node.ready &&
+        !node.cordoned &&
+        status.pools.some((pool) => pool.name === node.pool && pool.target === node.current),
+    )
   );
 }

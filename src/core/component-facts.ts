@@ -3,7 +3,8 @@ import { annotations } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { ComponentFacts } from "./answers.ts";
 
-const isOf = ({ metadata }: KubeObject, version: string) => metadata.annotations?.[annotations.releaseImageVersion] === version;
+const isOf = ({ metadata }: KubeObject, version: string) =>
+  metadata.annotations?.[annotations.releaseImageVersion] === version;
 
 /** Copies of a component that a Deployment keeps. `undefined`: it is not there. */
 export function deploymentFacts(deployment: Deployment | undefined, version: string): ComponentFacts | undefined {

@@ -10,10 +10,17 @@ import { configServerAuthority, withPort } from "./pointer-config.ts";
 export type ConfigServerAccess = "required" | "insecure";
 
 /** What an administrator has set; a word that is none of the two leaves it secure, and is told of. */
-export function configServerAccess(settings: Pick<MachineConfiguration, "metadata"> | undefined): { readonly access: ConfigServerAccess; readonly problem: string | undefined } {
+export function configServerAccess(settings: Pick<MachineConfiguration, "metadata"> | undefined): {
+  readonly access: ConfigServerAccess;
+  readonly problem: string | undefined;
+} {
   const written = settings?.metadata.annotations?.[annotations.configServerAccess];
-  if (written === undefined || written === "required" || written === "insecure") return { access: written ?? "required", problem: undefined };
-  return { access: "required", problem: `the annotation ${annotations.configServerAccess} of MachineConfiguration cluster is "${written.slice(0, 40)}": write required or insecure, or remove it` };
+  if (written === undefined || written === "required" || written === "insecure")
+    return { access: written ?? "required", problem: undefined };
+  return {
+    access: "required",
+    problem: `the annotation ${annotations.configServerAccess} of MachineConfiguration cluster is "${written.slice(0, 40)}": write required or insecure, or remove it`,
+  };
 }
 
 export interface ConfigServerFacts {
@@ -53,10 +60,22 @@ function serverIn(kubeconfig: string | undefined): string | undefined {
 
 /** Names and addresses that the config server may be reached by, beside those of the machines that it runs on. */
 export function configServerHosts(facts: ConfigServerFacts): readonly string[] {
-  const told = [configServerAuthority(facts), facts.installedAddress === undefined ? undefined : withPort(facts.installedAddress)];
+  const told = [
+    configServerAuthority(facts),
+    facts.installedAddress === undefined ? undefined : withPort(facts.installedAddress),
+  ];
   const status = facts.controllerConfig?.spec.infra?.["status"];
-  const platform = isRecord(status) && isRecord(status["platformStatus"]) ? Object.values(status["platformStatus"]).filter(isRecord) : [];
-  const addresses = platform.flatMap((one) => (Array.isArray(one["apiServerInternalIPs"]) ? (one["apiServerInternalIPs"] as readonly unknown[]) : [])).filter((address) => typeof address === "string");
-  const hosts = told.flatMap((authority) => (authority === undefined ? [] : [authority.replace(/:\d+$/, "").replace(/^\[|\]$/g, "")]));
+  const platform =
+    isRecord(status) && isRecord(status["platformStatus"])
+      ? Object.values(status["platformStatus"]).filter(isRecord)
+      : [];
+  const addresses = platform
+    .flatMap((one) =>
+      Array.isArray(one["apiServerInternalIPs"]) ? (one["apiServerInternalIPs"] as readonly unknown[]) : [],
+    )
+    .filter((address) => typeof address === "string");
+  const hosts = told.flatMap((authority) =>
+    authority === undefined ? [] : [authority.replace(/:\d+$/, "").replace(/^\[|\]$/g, "")],
+  );
   return [...new Set([...hosts, ...addresses])].filter((host) => host !== "");
 }

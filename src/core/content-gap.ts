@@ -7,7 +7,13 @@ import { type NodeConfig, type WantedEntry, changesOf } from "./node-config.ts";
 
 /** What is at a path of a machine, as far as a plan needs to know. */
 export type ObservedEntry =
-  | { readonly kind: "file"; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
+  | {
+      readonly kind: "file";
+      readonly digest: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+    }
   | { readonly kind: "link"; readonly target: string }
   | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
@@ -28,7 +34,14 @@ export interface Originals {
 }
 
 export type OriginalEntry =
-  | { readonly kind: "file"; readonly contents: string; readonly digest: string; readonly mode: number; readonly uid: number; readonly gid: number }
+  | {
+      readonly kind: "file";
+      readonly contents: string;
+      readonly digest: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+    }
   | { readonly kind: "link"; readonly target: string };
 
 /** The content of a machine as observed: files, units and accounts, and what is remembered of them. */
@@ -85,7 +98,12 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
   for (const [path, wanted] of target.entries) {
     if (!concerns(path)) continue;
     const observed = node.entries.get(path);
-    if (isUnmasking(wanted) && path in node.originals.paths && !isMask(node.originals.paths[path]) && !isMask(observed)) {
+    if (
+      isUnmasking(wanted) &&
+      path in node.originals.paths &&
+      !isMask(node.originals.paths[path]) &&
+      !isMask(observed)
+    ) {
       // Only "not masked" is asked for: what an earlier configuration put there is taken back.
       if (isOriginal(observed, node.originals.paths[path])) continue;
       touched.push({ path, origin: wanted.origin, op: "delete" });
@@ -101,7 +119,8 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
   touched.push(...born.touched.filter(({ path }) => concerns(path)));
   write.push(...born.write.filter(concerns));
 
-  const { before, after, units } = only === undefined ? unitGap(node, target, touched) : { before: [], after: [], units: [] };
+  const { before, after, units } =
+    only === undefined ? unitGap(node, target, touched) : { before: [], after: [], units: [] };
   const passwords = only === undefined ? passwordGap(node, target) : [];
   return {
     changes: [...changesOf(touched, units), ...passwords],
@@ -113,15 +132,26 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
       ...after,
       ...passwords.map(({ user }) => ({ do: "setPassword", user }) as const),
     ],
-    paths: [...target.entries.keys(), ...born.write].filter((path) => concerns(path) && !(path in node.originals.paths)),
-    units: only === undefined ? [...target.enablement.keys()].filter((name) => !(name in node.originals.enablement)) : [],
+    paths: [...target.entries.keys(), ...born.write].filter(
+      (path) => concerns(path) && !(path in node.originals.paths),
+    ),
+    units:
+      only === undefined ? [...target.enablement.keys()].filter((name) => !(name in node.originals.enablement)) : [],
     users: only === undefined ? [...target.passwords.keys()].filter((user) => !(user in node.originals.passwords)) : [],
   };
 }
 
 type UnitStep = ContentStep & { do: "enableUnit" | "disableUnit" | "presetUnit" };
 
-function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { readonly path: string }[]): { readonly before: readonly UnitStep[]; readonly after: readonly UnitStep[]; readonly units: readonly { name: string; op: Op }[] } {
+function unitGap(
+  node: ObservedContent,
+  target: NodeConfig,
+  touched: readonly { readonly path: string }[],
+): {
+  readonly before: readonly UnitStep[];
+  readonly after: readonly UnitStep[];
+  readonly units: readonly { name: string; op: Op }[];
+} {
   const unitPath = (name: string) => `/etc/systemd/system/${name}`;
   const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
   const before: UnitStep[] = [];
@@ -134,7 +164,11 @@ function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { 
     if (rewritten && target.entries.get(unitPath(name))?.kind !== "file") continue; // Its text goes; the next look sees what is left.
     // A unit that is not there, or masked, can be enabled only when the target brings its text.
     const brings = target.entries.get(unitPath(name))?.kind === "file";
-    if (enabled === true && installable && (is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked")))) {
+    if (
+      enabled === true &&
+      installable &&
+      (is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked")))
+    ) {
       after.push({ do: "enableUnit", unit: name });
       if (!rewritten) units.push({ name, op: "update" });
     } else if (enabled === false && is === "enabled") {
@@ -160,7 +194,12 @@ function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { 
       // One that is about to be masked can be enabled only before that.
       (target.entries.get(unitPath(name))?.kind === "link" ? before : after).push({ do: "enableUnit", unit: name });
       units.push({ name, op: "delete" });
-    } else if (was === "enabled" && is === "enabled" && isRewritten(name) && target.entries.get(unitPath(name))?.kind !== "link") {
+    } else if (
+      was === "enabled" &&
+      is === "enabled" &&
+      isRewritten(name) &&
+      target.entries.get(unitPath(name))?.kind !== "link"
+    ) {
       before.push({ do: "disableUnit", unit: name });
       after.push({ do: "enableUnit", unit: name });
     }
@@ -171,16 +210,30 @@ function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { 
 function passwordGap(node: ObservedContent, target: NodeConfig): readonly (Change & { kind: "password" })[] {
   return [...new Set([...target.passwords.keys(), ...Object.keys(node.originals.passwords)])].flatMap((user) => {
     const wanted = target.passwords.get(user) ?? node.originals.passwords[user] ?? undefined;
-    return node.passwords.get(user) === wanted ? [] : [{ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" }];
+    return node.passwords.get(user) === wanted
+      ? []
+      : [{ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" }];
   });
 }
 
 /** Folders, links and appended files of a machine that starts with this configuration and has met no Ignition. */
-function birthGap(node: ObservedContent, { atBirth }: NodeConfig): { readonly folders: readonly string[]; readonly write: readonly string[]; readonly touched: readonly { path: string; origin: WantedEntry["origin"]; op: Op }[] } {
+function birthGap(
+  node: ObservedContent,
+  { atBirth }: NodeConfig,
+): {
+  readonly folders: readonly string[];
+  readonly write: readonly string[];
+  readonly touched: readonly { path: string; origin: WantedEntry["origin"]; op: Op }[];
+} {
   if (node.previous !== undefined) return { folders: [], write: [], touched: [] };
   const folders = [...atBirth.folders].flatMap(([path, { mode, user, group }]) => {
     const is = node.entries.get(path);
-    return is?.kind === "folder" && is.mode === mode && is.uid === idOf(user, node.users) && is.gid === idOf(group, node.groups) ? [] : [path];
+    return is?.kind === "folder" &&
+      is.mode === mode &&
+      is.uid === idOf(user, node.users) &&
+      is.gid === idOf(group, node.groups)
+      ? []
+      : [path];
   });
   const links = [...atBirth.links].flatMap(([path, to]) => {
     const is = node.entries.get(path);
@@ -192,7 +245,15 @@ function birthGap(node: ObservedContent, { atBirth }: NodeConfig): { readonly fo
     return whole === undefined || is?.kind !== "file" || is.digest !== bytesToHex(sha256(whole));
   });
   const write = [...links, ...appends];
-  return { folders, write, touched: [...folders, ...write].map((path) => ({ path, origin: { kind: "file" }, op: node.entries.has(path) ? "update" : "create" })) };
+  return {
+    folders,
+    write,
+    touched: [...folders, ...write].map((path) => ({
+      path,
+      origin: { kind: "file" },
+      op: node.entries.has(path) ? "update" : "create",
+    })),
+  };
 
   function target(path: string): Uint8Array {
     return atBirth.appends.get(path)?.contents ?? new Uint8Array();
@@ -210,7 +271,11 @@ export function appendedTo(originals: Originals, more: Uint8Array, path: string)
   return whole;
 }
 
-export function isAsWanted(observed: ObservedEntry | undefined, wanted: WantedEntry, node: Pick<ObservedContent, "users" | "groups">): boolean {
+export function isAsWanted(
+  observed: ObservedEntry | undefined,
+  wanted: WantedEntry,
+  node: Pick<ObservedContent, "users" | "groups">,
+): boolean {
   switch (wanted.kind) {
     case "absent":
       // "Not masked" is content with any unit file that is no mask.
@@ -218,12 +283,21 @@ export function isAsWanted(observed: ObservedEntry | undefined, wanted: WantedEn
     case "link":
       return observed?.kind === "link" && observed.target === wanted.target;
     case "file":
-      return (wanted.ifAbsent === true && observed !== undefined) || (observed?.kind === "file" && observed.digest === wanted.digest && observed.mode === wanted.mode && observed.uid === idOf(wanted.user, node.users) && observed.gid === idOf(wanted.group, node.groups));
+      return (
+        (wanted.ifAbsent === true && observed !== undefined) ||
+        (observed?.kind === "file" &&
+          observed.digest === wanted.digest &&
+          observed.mode === wanted.mode &&
+          observed.uid === idOf(wanted.user, node.users) &&
+          observed.gid === idOf(wanted.group, node.groups))
+      );
   }
 }
 
-const isUnmasking = (wanted: WantedEntry) => wanted.kind === "absent" && wanted.origin.kind === "unit" && wanted.origin.part === "mask";
-const isMask = (entry: ObservedEntry | OriginalEntry | null | undefined) => entry?.kind === "link" && entry.target === "/dev/null";
+const isUnmasking = (wanted: WantedEntry) =>
+  wanted.kind === "absent" && wanted.origin.kind === "unit" && wanted.origin.part === "mask";
+const isMask = (entry: ObservedEntry | OriginalEntry | null | undefined) =>
+  entry?.kind === "link" && entry.target === "/dev/null";
 
 /** A name that the machine does not know counts as root's: the executor refuses it before it writes. */
 function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
@@ -233,7 +307,13 @@ function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
 function isOriginal(observed: ObservedEntry | undefined, original: OriginalEntry | null | undefined): boolean {
   if (original === null || original === undefined) return observed === undefined;
   if (original.kind === "link") return observed?.kind === "link" && observed.target === original.target;
-  return observed?.kind === "file" && observed.digest === original.digest && observed.mode === original.mode && observed.uid === original.uid && observed.gid === original.gid;
+  return (
+    observed?.kind === "file" &&
+    observed.digest === original.digest &&
+    observed.mode === original.mode &&
+    observed.uid === original.uid &&
+    observed.gid === original.gid
+  );
 }
 
 /** Where no configuration tells any more whose a path was, the path does. */

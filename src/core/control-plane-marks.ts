@@ -15,14 +15,23 @@ export interface ControlPlaneMarks {
  * such settings (`undefined`) keeps what its administrators gave it.
  * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
-export function controlPlaneMarks(node: Pick<Node, "metadata" | "spec">, schedulable: boolean | undefined): ControlPlaneMarks {
+export function controlPlaneMarks(
+  node: Pick<Node, "metadata" | "spec">,
+  schedulable: boolean | undefined,
+): ControlPlaneMarks {
   const has = node.metadata.labels ?? {};
   const before = node.spec?.taints ?? [];
   if (schedulable === undefined || has[labels.masterRole] === undefined) return { labels: {}, taints: before };
-  const wanted: Record<string, string | null> = has[labels.controlPlaneRole] === undefined ? { [labels.controlPlaneRole]: "" } : {};
+  const wanted: Record<string, string | null> =
+    has[labels.controlPlaneRole] === undefined ? { [labels.controlPlaneRole]: "" } : {};
   if (schedulable) {
     if (has[labels.workerRole] === undefined) wanted[labels.workerRole] = "";
-    return { labels: wanted, taints: before.filter(({ key, effect }) => effect !== "NoSchedule" || (key !== taints.master && key !== taints.controlPlane)) };
+    return {
+      labels: wanted,
+      taints: before.filter(
+        ({ key, effect }) => effect !== "NoSchedule" || (key !== taints.master && key !== taints.controlPlane),
+      ),
+    };
   }
   if (has[labels.workerRole] !== undefined) wanted[labels.workerRole] = null;
   const isTainted = before.some(({ key, effect }) => key === taints.master && effect === "NoSchedule");

@@ -98,16 +98,25 @@ function asBytes(text: string): string {
  */
 export function controllerConfigOf(sources: ClusterSources, before: Spec | undefined): ControllerConfigOf {
   const { infrastructure, network, dns, proxy, release } = sources;
-  const present: Readonly<Record<SourceKind, KubeObject | undefined>> = { Infrastructure: infrastructure, Network: network, DNS: dns, Proxy: proxy, Image: sources.image };
+  const present: Readonly<Record<SourceKind, KubeObject | undefined>> = {
+    Infrastructure: infrastructure,
+    Network: network,
+    DNS: dns,
+    Proxy: proxy,
+    Image: sources.image,
+  };
   const awaited = sourceKinds.filter((kind) => sources.kinds.has(kind) && present[kind] === undefined);
-  if (awaited.length > 0) return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
+  if (awaited.length > 0)
+    return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
   const root = rootCa(sources);
   const current = servingCa(sources);
   const serving = current ?? before?.kubeAPIServerServingCAData;
-  if (root === undefined || serving === undefined) return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
+  if (root === undefined || serving === undefined)
+    return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
 
   const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
-  if (networkPart === undefined) return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
+  if (networkPart === undefined)
+    return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
   const trust = trustBundle(sources, before);
   const cloud = cloudOf(sources, before);
   const registries = registryBundles(sources, before);
@@ -122,16 +131,39 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
     additionalTrustBundle: trust.data,
     ...registries.fields,
     pullSecret: { kind: "Secret", namespace: config, name: "pull-secret" },
-    ...(sources.internalRegistryPullSecret === undefined ? {} : { internalRegistryPullSecret: base64(sources.internalRegistryPullSecret) }),
+    ...(sources.internalRegistryPullSecret === undefined
+      ? {}
+      : { internalRegistryPullSecret: base64(sources.internalRegistryPullSecret) }),
     images: { machineConfigOperator: sources.suiteImage },
     baseOSContainerImage: release.baseOSContainerImage,
-    ...(release.baseOSExtensionsContainerImage === "" ? {} : { baseOSExtensionsContainerImage: release.baseOSExtensionsContainerImage }),
+    ...(release.baseOSExtensionsContainerImage === ""
+      ? {}
+      : { baseOSExtensionsContainerImage: release.baseOSExtensionsContainerImage }),
     releaseImage: sources.releaseImage,
     proxy: Object.values(status).some((value) => value !== "") ? { ...status } : null,
-    infra: infrastructure === undefined ? null : embedded(infrastructure, { status: { ...infrastructure.status, platformStatus: { ...infrastructure.status?.platformStatus, type: platform } } }),
+    infra:
+      infrastructure === undefined
+        ? null
+        : embedded(infrastructure, {
+            status: {
+              ...infrastructure.status,
+              platformStatus: { ...infrastructure.status?.platformStatus, type: platform },
+            },
+          }),
     dns: dns === undefined ? null : embedded(dns, {}),
   };
-  return { verdict: "known", spec, problems: [...trust.problems, ...cloud.problems, ...registries.problems, ...(current === undefined ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`] : [])] };
+  return {
+    verdict: "known",
+    spec,
+    problems: [
+      ...trust.problems,
+      ...cloud.problems,
+      ...registries.problems,
+      ...(current === undefined
+        ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`]
+        : []),
+    ],
+  };
 }
 
 /** An object inside another one: without what changes whenever anybody touches it, which would roll nothing but generations. */
@@ -148,7 +180,11 @@ function platformOf({ status }: Infrastructure): string {
 
 /** The authority of the config server, and before it has one of its own, the cluster's. */
 function rootCa({ configMaps }: ClusterSources): string | undefined {
-  return bytesAt(configMaps.get(sourceMaps.serverCa), "ca-bundle.crt") ?? bytesAt(configMaps.get(sourceMaps.rootCa), "ca.crt") ?? bytesAt(configMaps.get(sourceMaps.publishedRoot), "ca.crt");
+  return (
+    bytesAt(configMaps.get(sourceMaps.serverCa), "ca-bundle.crt") ??
+    bytesAt(configMaps.get(sourceMaps.rootCa), "ca.crt") ??
+    bytesAt(configMaps.get(sourceMaps.publishedRoot), "ca.crt")
+  );
 }
 
 /**
@@ -160,7 +196,11 @@ function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined 
   const initial = bytesAt(configMaps.get(sourceMaps.initialServingCa), key);
   const current = bytesAt(configMaps.get(sourceMaps.clientCa), key);
   const isOpenShift = initial !== undefined || current !== undefined;
-  if (!isOpenShift) return bytesAt(configMaps.get(sourceMaps.authentication), "client-ca-file") ?? bytesAt(configMaps.get(sourceMaps.publishedRoot), "ca.crt");
+  if (!isOpenShift)
+    return (
+      bytesAt(configMaps.get(sourceMaps.authentication), "client-ca-file") ??
+      bytesAt(configMaps.get(sourceMaps.publishedRoot), "ca.crt")
+    );
   if (configMaps.has(sourceMaps.bootstrapped) && !bringUp) return current;
   if (initial === undefined) return current;
   const signer = bytesAt(configMaps.get(sourceMaps.kubeletSigner), key);
@@ -182,43 +222,83 @@ function networkOf({ spec, status }: Network, before: Spec | undefined): Network
   if (clusterDNSIP === undefined || services.length === 0) return undefined;
   const migration = status?.networkType === undefined || status.networkType === "" ? undefined : status.migration;
   // What somebody asked for counts only once the network operator has begun with it.
-  const networkType = [migration?.networkType, status?.networkType, spec?.networkType].find((type) => type !== undefined && type !== "") ?? "";
-  return { clusterDNSIP, ipFamilies: ipFamiliesOf(services), networkType, ...(migration?.mtu === undefined ? {} : { network: { mtuMigration: migration.mtu } }) };
+  const networkType =
+    [migration?.networkType, status?.networkType, spec?.networkType].find(
+      (type) => type !== undefined && type !== "",
+    ) ?? "";
+  return {
+    clusterDNSIP,
+    ipFamilies: ipFamiliesOf(services),
+    networkType,
+    ...(migration?.mtu === undefined ? {} : { network: { mtuMigration: migration.mtu } }),
+  };
 }
 
 /** A Service that is gone for a moment changes no machine. */
 function plainNetwork({ dnsServiceAddresses }: ClusterSources, before: Spec | undefined): NetworkFields {
   const addresses = dnsServiceAddresses.filter((address) => address !== "" && address !== "None");
   const [first = before?.clusterDNSIP ?? defaultDnsIP] = addresses;
-  return { clusterDNSIP: first, ipFamilies: addresses.length === 0 ? (before?.ipFamilies ?? ipFamiliesOf([first])) : ipFamiliesOf(addresses), networkType: "" };
+  return {
+    clusterDNSIP: first,
+    ipFamilies: addresses.length === 0 ? (before?.ipFamilies ?? ipFamiliesOf([first])) : ipFamiliesOf(addresses),
+    networkType: "",
+  };
 }
 
 /** What further authorities machines are told to believe: the user's, and the proxy's where that is another one. */
-function trustBundle({ configMaps, proxy }: ClusterSources, before: Spec | undefined): { readonly data: string | null; readonly problems: readonly string[] } {
+function trustBundle(
+  { configMaps, proxy }: ClusterSources,
+  before: Spec | undefined,
+): { readonly data: string | null; readonly problems: readonly string[] } {
   const ofProxy = proxy?.spec?.trustedCA?.name ?? "";
-  const sources = [sourceMaps.userCa, ...(ofProxy === "" || `${config}/${ofProxy}` === sourceMaps.userCa ? [] : [`${config}/${ofProxy}`])];
+  const sources = [
+    sourceMaps.userCa,
+    ...(ofProxy === "" || `${config}/${ofProxy}` === sourceMaps.userCa ? [] : [`${config}/${ofProxy}`]),
+  ];
   const problems: string[] = [];
   let whole = "";
   for (const source of sources) {
     const encoded = bytesAt(configMaps.get(source), "ca-bundle.crt");
-    if (encoded === undefined && source !== sourceMaps.userCa) problems.push(`the ConfigMap ${source}, which Proxy/cluster names as its trusted CA, has no ca-bundle.crt`);
+    if (encoded === undefined && source !== sourceMaps.userCa)
+      problems.push(`the ConfigMap ${source}, which Proxy/cluster names as its trusted CA, has no ca-bundle.crt`);
     if (encoded === undefined || encoded === "") continue;
     const text = textOfBase64(encoded);
-    if (certificatesOf(text).length === 0) problems.push(`ca-bundle.crt of the ConfigMap ${source} holds no certificate that can be read: it must be PEM`);
+    if (certificatesOf(text).length === 0)
+      problems.push(`ca-bundle.crt of the ConfigMap ${source} holds no certificate that can be read: it must be PEM`);
     whole += `${whole === "" || whole.endsWith("\n") ? "" : "\n"}${text}`;
   }
   if (problems.length > 0) return { data: before?.additionalTrustBundle ?? null, problems };
   return { data: whole === "" ? null : base64(whole), problems };
 }
 
-function cloudOf({ configMaps, infrastructure }: ClusterSources, before: Spec | undefined): { readonly fields: Pick<Spec, "cloudProviderConfig" | "cloudProviderCAData">; readonly problems: readonly string[] } {
+function cloudOf(
+  { configMaps, infrastructure }: ClusterSources,
+  before: Spec | undefined,
+): {
+  readonly fields: Pick<Spec, "cloudProviderConfig" | "cloudProviderCAData">;
+  readonly problems: readonly string[];
+} {
   const map = configMaps.get(sourceMaps.cloudConfig);
   const platform = infrastructure === undefined ? "None" : platformOf(infrastructure);
   const conf = map?.data?.["cloud.conf"];
-  const asked = needCloudConf.has(platform) ? conf === undefined : (infrastructure?.spec?.cloudConfig?.name ?? "") !== "" && map === undefined;
-  const kept = { cloudProviderConfig: before?.cloudProviderConfig ?? "", cloudProviderCAData: before?.cloudProviderCAData ?? null };
-  if (asked) return { fields: kept, problems: [`the ConfigMap ${sourceMaps.cloudConfig}${map === undefined ? " is missing" : " has no cloud.conf"}, which machines on ${platform} need`] };
-  return { fields: { cloudProviderConfig: conf ?? "", cloudProviderCAData: bytesAt(map, "ca-bundle.pem") ?? null }, problems: [] };
+  const asked = needCloudConf.has(platform)
+    ? conf === undefined
+    : (infrastructure?.spec?.cloudConfig?.name ?? "") !== "" && map === undefined;
+  const kept = {
+    cloudProviderConfig: before?.cloudProviderConfig ?? "",
+    cloudProviderCAData: before?.cloudProviderCAData ?? null,
+  };
+  if (asked)
+    return {
+      fields: kept,
+      problems: [
+        `the ConfigMap ${sourceMaps.cloudConfig}${map === undefined ? " is missing" : " has no cloud.conf"}, which machines on ${platform} need`,
+      ],
+    };
+  return {
+    fields: { cloudProviderConfig: conf ?? "", cloudProviderCAData: bytesAt(map, "ca-bundle.pem") ?? null },
+    problems: [],
+  };
 }
 
 type Bundles = NonNullable<Spec["imageRegistryBundleData"]>;
@@ -229,86 +309,171 @@ function bundlesOf(map: Pick<ConfigMap, "data" | "binaryData"> | undefined): Bun
 }
 
 /** Certificates of registries, by file name `host..port`: the cluster's own, and those that the administrator names. */
-function registryBundles({ configMaps, image }: ClusterSources, before: Spec | undefined): { readonly fields: Pick<Spec, "imageRegistryBundleData" | "imageRegistryBundleUserData">; readonly problems: readonly string[] } {
+function registryBundles(
+  { configMaps, image }: ClusterSources,
+  before: Spec | undefined,
+): {
+  readonly fields: Pick<Spec, "imageRegistryBundleData" | "imageRegistryBundleUserData">;
+  readonly problems: readonly string[];
+} {
   const named = image?.spec?.additionalTrustedCA?.name ?? "";
   const user = configMaps.get(`${config}/${named}`);
   const lacking = named !== "" && user === undefined;
   const ofUser = lacking ? (before?.imageRegistryBundleUserData ?? []) : named === "" ? [] : bundlesOf(user);
   return {
-    fields: { imageRegistryBundleData: bundlesOf(configMaps.get(sourceMaps.registryCa)), imageRegistryBundleUserData: ofUser },
-    problems: lacking ? [`the ConfigMap ${config}/${named}, which Image/cluster names as its additional trusted CA, is missing`] : [],
+    fields: {
+      imageRegistryBundleData: bundlesOf(configMaps.get(sourceMaps.registryCa)),
+      imageRegistryBundleUserData: ofUser,
+    },
+    problems: lacking
+      ? [`the ConfigMap ${config}/${named}, which Image/cluster names as its additional trusted CA, is missing`]
+      : [],
   };
 }
 
 /** The union of all registries' certificates as others read it: file name → PEM. Empty when there is none. */
-export function mergedRegistryCas(spec: Pick<Spec, "imageRegistryBundleData" | "imageRegistryBundleUserData">): Readonly<Record<string, string>> {
+export function mergedRegistryCas(
+  spec: Pick<Spec, "imageRegistryBundleData" | "imageRegistryBundleUserData">,
+): Readonly<Record<string, string>> {
   const all = [...(spec.imageRegistryBundleData ?? []), ...(spec.imageRegistryBundleUserData ?? [])];
   return Object.fromEntries(all.map(({ file, data }) => [file, textOfBase64(data)]));
 }
 
 /** Why configurations may not be rendered from a ControllerConfig yet, or that they may. */
-export type Fence = { readonly verdict: "open" } | { readonly verdict: "closed"; readonly reason: "ControllerConfigAbsent" | "ControllerConfigOfOtherVersion" | "ControllerConfigNotCompleted"; readonly message: string };
+export type Fence =
+  | { readonly verdict: "open" }
+  | {
+      readonly verdict: "closed";
+      readonly reason: "ControllerConfigAbsent" | "ControllerConfigOfOtherVersion" | "ControllerConfigNotCompleted";
+      readonly message: string;
+    };
 
 /**
  * Base configurations must be complete and from this very version before pools are rendered from them: else a pool would
  * roll out a mixture of two releases.
  */
 export function renderFence(config: ControllerConfig | undefined, version: string): Fence {
-  if (config === undefined) return { verdict: "closed", reason: "ControllerConfigAbsent", message: "the operator has not written the ControllerConfig yet" };
+  if (config === undefined)
+    return {
+      verdict: "closed",
+      reason: "ControllerConfigAbsent",
+      message: "the operator has not written the ControllerConfig yet",
+    };
   const by = config.metadata.annotations?.[annotations.generatedByVersion] ?? "";
-  if (by !== version) return { verdict: "closed", reason: "ControllerConfigOfOtherVersion", message: `the ControllerConfig is of version ${by === "" ? "unknown" : by}, and this controller is ${version}` };
-  if (!isCompleted(config)) return { verdict: "closed", reason: "ControllerConfigNotCompleted", message: "the base configurations are not complete yet" };
+  if (by !== version)
+    return {
+      verdict: "closed",
+      reason: "ControllerConfigOfOtherVersion",
+      message: `the ControllerConfig is of version ${by === "" ? "unknown" : by}, and this controller is ${version}`,
+    };
+  if (!isCompleted(config))
+    return {
+      verdict: "closed",
+      reason: "ControllerConfigNotCompleted",
+      message: "the base configurations are not complete yet",
+    };
   return { verdict: "open" };
 }
 
 /** The template controller has worked off the newest generation. */
 export function isCompleted(config: ControllerConfig): boolean {
   const { status } = config;
-  const is = (type: string) => conditionOf(status?.conditions as { type: string; status?: string }[] | undefined, type)?.status;
-  return status?.observedGeneration === (config.metadata.generation ?? 1) && is(types.completed) === "True" && is(types.running) !== "True" && is(types.failing) !== "True";
+  const is = (type: string) =>
+    conditionOf(status?.conditions as { type: string; status?: string }[] | undefined, type)?.status;
+  return (
+    status?.observedGeneration === (config.metadata.generation ?? 1) &&
+    is(types.completed) === "True" &&
+    is(types.running) !== "True" &&
+    is(types.failing) !== "True"
+  );
 }
 
 /** Why the template controller cannot make the base configurations of the newest generation; `undefined` when nothing says so. */
 export function failureOf(config: ControllerConfig): string | undefined {
   const { status } = config;
-  const failing = conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, types.failing);
+  const failing = conditionOf(
+    status?.conditions as { type: string; status?: string; message?: string }[] | undefined,
+    types.failing,
+  );
   return failing?.status === "True" ? (failing.message ?? "") : undefined;
 }
 
 /** Where the template controller stands. */
-export type TemplateProgress = { readonly at: "running" } | { readonly at: "completed"; readonly version: string } | { readonly at: "failing"; readonly message: string };
+export type TemplateProgress =
+  | { readonly at: "running" }
+  | { readonly at: "completed"; readonly version: string }
+  | { readonly at: "failing"; readonly message: string };
 
 /** The status of a ControllerConfig; the same value when nothing changed. Texts: openshift/machine-config-operator pkg/controller/template/status.go (main). */
-export function templateStatus(config: ControllerConfig, progress: TemplateProgress, now: number): NonNullable<ControllerConfig["status"]> {
+export function templateStatus(
+  config: ControllerConfig,
+  progress: TemplateProgress,
+  now: number,
+): NonNullable<ControllerConfig["status"]> {
   const generation = config.metadata.generation ?? 1;
   const before = (config.status?.conditions ?? []) as readonly Partial<Condition>[];
   const stamp = timestampOf(now);
   const condition = (type: string, is: boolean, message: string) => {
     const status = is ? "True" : "False";
     const old = before.find((other) => other.type === type);
-    return { type, status, reason: is ? type.replace("TemplateController", "") : "AsExpected", message, lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? stamp) : stamp };
+    return {
+      type,
+      status,
+      reason: is ? type.replace("TemplateController", "") : "AsExpected",
+      message,
+      lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? stamp) : stamp,
+    };
   };
   const conditions = [
-    condition(types.completed, progress.at === "completed", progress.at === "completed" ? `sync completed towards (${generation}) generation using controller version ${progress.version}` : ""),
-    condition(types.running, progress.at === "running", progress.at === "running" ? `syncing towards (${generation}) generation` : ""),
+    condition(
+      types.completed,
+      progress.at === "completed",
+      progress.at === "completed"
+        ? `sync completed towards (${generation}) generation using controller version ${progress.version}`
+        : "",
+    ),
+    condition(
+      types.running,
+      progress.at === "running",
+      progress.at === "running" ? `syncing towards (${generation}) generation` : "",
+    ),
     condition(types.failing, progress.at === "failing", progress.at === "failing" ? progress.message : ""),
   ];
-  return { ...config.status, observedGeneration: generation, conditions, controllerCertificates: certificatesIn(config) };
+  return {
+    ...config.status,
+    observedGeneration: generation,
+    conditions,
+    controllerCertificates: certificatesIn(config),
+  };
 }
 
 /** Certificates that machines get, by the field that they come from; a registry's by its file. What cannot be read is left out. */
-function certificatesIn({ spec }: ControllerConfig): NonNullable<NonNullable<ControllerConfig["status"]>["controllerCertificates"]> {
+function certificatesIn({
+  spec,
+}: ControllerConfig): NonNullable<NonNullable<ControllerConfig["status"]>["controllerCertificates"]> {
   const bundles: readonly (readonly [file: string, data: string | null | undefined])[] = [
     ["KubeAPIServerServingCAData", spec.kubeAPIServerServingCAData],
     ["CloudProviderCAData", spec.cloudProviderCAData],
     ["RootCAData", spec.rootCAData],
     ["AdditionalTrustBundle", spec.additionalTrustBundle],
-    ...[...(spec.imageRegistryBundleData ?? []), ...(spec.imageRegistryBundleUserData ?? [])].map(({ file, data }) => [file, data] as const),
+    ...[...(spec.imageRegistryBundleData ?? []), ...(spec.imageRegistryBundleUserData ?? [])].map(
+      ({ file, data }) => [file, data] as const,
+    ),
   ];
-  return bundles.flatMap(([bundleFile, data]) => certificatesOf(data === null || data === undefined ? "" : textOfBase64(data)).map(({ subject, signer, notBefore, notAfter }) => ({ subject, signer, bundleFile, notBefore, notAfter })));
+  return bundles.flatMap(([bundleFile, data]) =>
+    certificatesOf(data === null || data === undefined ? "" : textOfBase64(data)).map(
+      ({ subject, signer, notBefore, notAfter }) => ({ subject, signer, bundleFile, notBefore, notAfter }),
+    ),
+  );
 }
 
 /** The certificates of machines that the API server is known by, and until when they are good, as pools show them. */
-export function certificateExpiries(config: ControllerConfig | undefined): readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[] {
-  return (config?.status?.controllerCertificates ?? []).flatMap(({ bundleFile, subject, notAfter }) => (bundleFile === "KubeAPIServerServingCAData" && notAfter !== undefined ? [{ bundle: bundleFile, subject, expiry: notAfter }] : []));
+export function certificateExpiries(
+  config: ControllerConfig | undefined,
+): readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[] {
+  return (config?.status?.controllerCertificates ?? []).flatMap(({ bundleFile, subject, notAfter }) =>
+    bundleFile === "KubeAPIServerServingCAData" && notAfter !== undefined
+      ? [{ bundle: bundleFile, subject, expiry: notAfter }]
+      : [],
+  );
 }

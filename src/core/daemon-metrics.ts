@@ -26,16 +26,59 @@ export interface DaemonFigures {
  * main), and `err` and `reason` are words of a closed list where it puts whole texts; values that it gives as times are 1.
  */
 export function daemonMetrics(figures: DaemonFigures, node: string): readonly MetricFamily[] {
-  const family = (name: string, type: "gauge" | "counter", help: string, value: number, labels: Readonly<Record<string, string>> = {}): MetricFamily => ({ name, type, help, labels: Object.keys(labels), samples: [{ labels, value }] });
+  const family = (
+    name: string,
+    type: "gauge" | "counter",
+    help: string,
+    value: number,
+    labels: Readonly<Record<string, string>> = {},
+  ): MetricFamily => ({ name, type, help, labels: Object.keys(labels), samples: [{ labels, value }] });
   const { os, state, reason, config, driftSince } = figures;
   return [
-    ...(os === undefined ? [] : [family("mcd_host_os_and_version", "gauge", "System that the machine runs.", 1, { os: os.name, version: os.version })]),
-    ...(state === "" ? [] : [family("mcd_state", "gauge", "State of the daemon, with its reason.", 1, { state, reason })]),
-    ...(config === "" ? [] : [family("mcd_update_state", "gauge", "Configuration of the last update, and why it is not done.", 1, { config, err: state === "Done" || state === "Working" ? "" : reason })]),
-    family("mcd_pivot_errors_total", "gauge", "Failures to bring a new system onto the machine since the last success.", figures.osFailures),
-    family("mcd_reboots_failed_total", "counter", "Reboots that were asked for and did not come.", figures.rebootFailures),
+    ...(os === undefined
+      ? []
+      : [
+          family("mcd_host_os_and_version", "gauge", "System that the machine runs.", 1, {
+            os: os.name,
+            version: os.version,
+          }),
+        ]),
+    ...(state === ""
+      ? []
+      : [family("mcd_state", "gauge", "State of the daemon, with its reason.", 1, { state, reason })]),
+    ...(config === ""
+      ? []
+      : [
+          family("mcd_update_state", "gauge", "Configuration of the last update, and why it is not done.", 1, {
+            config,
+            err: state === "Done" || state === "Working" ? "" : reason,
+          }),
+        ]),
+    family(
+      "mcd_pivot_errors_total",
+      "gauge",
+      "Failures to bring a new system onto the machine since the last success.",
+      figures.osFailures,
+    ),
+    family(
+      "mcd_reboots_failed_total",
+      "counter",
+      "Reboots that were asked for and did not come.",
+      figures.rebootFailures,
+    ),
     family("mcd_kubelet_state", "gauge", "Health checks of the kubelet that failed in a row.", figures.kubeletFailures),
-    family("mcd_config_drift", "gauge", "Since when the machine differs from its configuration, in seconds since the epoch; 0 when it does not.", driftSince === undefined ? 0 : Math.floor(driftSince / 1000)),
-    family("mcd_local_unsupported_packages", "gauge", "Packages that somebody layered by hand.", figures.foreignPackages, { node }),
+    family(
+      "mcd_config_drift",
+      "gauge",
+      "Since when the machine differs from its configuration, in seconds since the epoch; 0 when it does not.",
+      driftSince === undefined ? 0 : Math.floor(driftSince / 1000),
+    ),
+    family(
+      "mcd_local_unsupported_packages",
+      "gauge",
+      "Packages that somebody layered by hand.",
+      figures.foreignPackages,
+      { node },
+    ),
   ];
 }

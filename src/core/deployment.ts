@@ -29,13 +29,21 @@ export interface OsAbilities {
 const extensionPackages = new Set(Object.values(supportedExtensions).flat());
 
 /** Packages of extensions, sorted, each once. Names that no extension has bring none: they are refused elsewhere. */
-export const packagesOf = (extensions: readonly string[]): readonly string[] => [...new Set(extensions.flatMap((name) => (Object.hasOwn(supportedExtensions, name) ? (supportedExtensions[name] ?? []) : [])))].sort();
+export const packagesOf = (extensions: readonly string[]): readonly string[] =>
+  [
+    ...new Set(
+      extensions.flatMap((name) => (Object.hasOwn(supportedExtensions, name) ? (supportedExtensions[name] ?? []) : [])),
+    ),
+  ].sort();
 
 /**
  * The system that the machine should boot for `target`: its image, the command line it was born with and what somebody
  * else added to it, the target's own arguments, packages of its extensions beside those that others layered.
  */
-export function wantedDeployment(node: Pick<ObservedNode, "booted" | "originals" | "previous" | "can">, target: NodeConfig): Deployment {
+export function wantedDeployment(
+  node: Pick<ObservedNode, "booted" | "originals" | "previous" | "can">,
+  target: NodeConfig,
+): Deployment {
   const { booted, can } = node;
   const foreign = foreignPackages(booted.packages);
   return {
@@ -47,27 +55,45 @@ export function wantedDeployment(node: Pick<ObservedNode, "booted" | "originals"
 }
 
 /** Only what a configuration of ours brought is taken away. */
-function wantedKernelArguments({ booted, originals, previous }: Pick<ObservedNode, "booted" | "originals" | "previous">, target: NodeConfig): readonly string[] {
-  const own = new Set([...(previous?.kernelArguments ?? []), ...originals.ownKernelArguments, ...target.kernelArguments]);
+function wantedKernelArguments(
+  { booted, originals, previous }: Pick<ObservedNode, "booted" | "originals" | "previous">,
+  target: NodeConfig,
+): readonly string[] {
+  const own = new Set([
+    ...(previous?.kernelArguments ?? []),
+    ...originals.ownKernelArguments,
+    ...target.kernelArguments,
+  ]);
   const base = withoutBag(originals.kernelArguments, withoutBag(originals.kernelArguments, booted.kernelArguments));
   const extras = withoutBag(booted.kernelArguments, base).filter((word) => !own.has(word));
   return [...base, ...extras, ...target.kernelArguments];
 }
 
-export const sameDeployment = (a: Deployment, b: Deployment): boolean => a.image === b.image && a.kernelType === b.kernelType && sameBag(a.kernelArguments, b.kernelArguments) && sameBag(a.packages, b.packages);
+export const sameDeployment = (a: Deployment, b: Deployment): boolean =>
+  a.image === b.image &&
+  a.kernelType === b.kernelType &&
+  sameBag(a.kernelArguments, b.kernelArguments) &&
+  sameBag(a.packages, b.packages);
 
 /** What differs between the system that runs and the one that should. */
 export function deploymentChanges(booted: Deployment, wanted: Deployment): readonly Change[] {
   return [
     ...(wanted.image === booted.image ? [] : [{ kind: "osImage", from: booted.image, to: wanted.image } as const]),
-    ...(sameBag(wanted.kernelArguments, booted.kernelArguments) ? [] : [{ kind: "kernelArguments", from: booted.kernelArguments, to: wanted.kernelArguments } as const]),
-    ...(sameBag(wanted.packages, booted.packages) ? [] : [{ kind: "extensions", from: booted.packages, to: wanted.packages } as const]),
-    ...(wanted.kernelType === booted.kernelType ? [] : [{ kind: "kernelType", from: booted.kernelType, to: wanted.kernelType } as const]),
+    ...(sameBag(wanted.kernelArguments, booted.kernelArguments)
+      ? []
+      : [{ kind: "kernelArguments", from: booted.kernelArguments, to: wanted.kernelArguments } as const]),
+    ...(sameBag(wanted.packages, booted.packages)
+      ? []
+      : [{ kind: "extensions", from: booted.packages, to: wanted.packages } as const]),
+    ...(wanted.kernelType === booted.kernelType
+      ? []
+      : [{ kind: "kernelType", from: booted.kernelType, to: wanted.kernelType } as const]),
   ];
 }
 
 /** Packages that no extension brings. */
-export const foreignPackages = (packages: readonly string[]): readonly string[] => packages.filter((name) => !extensionPackages.has(name));
+export const foreignPackages = (packages: readonly string[]): readonly string[] =>
+  packages.filter((name) => !extensionPackages.has(name));
 
 /** Packages that older releases of an extension did without. */
 const sinceLater: readonly string[] = ["openvswitch3.5-ipsec"];
@@ -77,5 +103,7 @@ const sinceLater: readonly string[] = ["openvswitch3.5-ipsec"];
  * Source: openshift/machine-config-operator pkg/daemon/update.go and pkg/controller/common/helpers.go (main).
  */
 export function missingExtensions(extensions: readonly string[], installed: readonly string[]): readonly string[] {
-  return extensions.filter((name) => (supportedExtensions[name] ?? []).some((one) => !installed.includes(one) && !sinceLater.includes(one)));
+  return extensions.filter((name) =>
+    (supportedExtensions[name] ?? []).some((one) => !installed.includes(one) && !sinceLater.includes(one)),
+  );
 }

@@ -25,13 +25,15 @@ export function elementAt(bytes: Uint8Array, at: number): Element | undefined {
     begin += count;
   }
   const end = begin + length;
-  return end > bytes.length ? undefined : { tag, contents: bytes.subarray(begin, end), whole: bytes.subarray(at, end), end };
+  return end > bytes.length
+    ? undefined
+    : { tag, contents: bytes.subarray(begin, end), whole: bytes.subarray(at, end), end };
 }
 
 /** The elements that follow one another in some bytes, up to the first that is none. */
 export function children(bytes: Uint8Array): readonly Element[] {
   const found: Element[] = [];
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const element = elementAt(bytes, at);
     if (element === undefined) return found;
     found.push(element);
@@ -43,10 +45,22 @@ export function children(bytes: Uint8Array): readonly Element[] {
 const bmpString = 0x1e;
 
 /** Last number of 2.5.4.x → what it is called: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the reference writes names. */
-const attributeNames: Readonly<Record<number, string>> = { 3: "CN", 5: "SERIALNUMBER", 6: "C", 7: "L", 8: "ST", 9: "STREET", 10: "O", 11: "OU", 17: "POSTALCODE" };
+const attributeNames: Readonly<Record<number, string>> = {
+  3: "CN",
+  5: "SERIALNUMBER",
+  6: "C",
+  7: "L",
+  8: "ST",
+  9: "STREET",
+  10: "O",
+  11: "OU",
+  17: "POSTALCODE",
+};
 
 /** Parts of a name in the order of the certificate, each with what it is called; those of other kinds are left out. */
-export function partsOf(name: Element | undefined): readonly (readonly { readonly type: string; readonly value: string }[])[] {
+export function partsOf(
+  name: Element | undefined,
+): readonly (readonly { readonly type: string; readonly value: string }[])[] {
   return children(name?.contents ?? new Uint8Array()).map((set) =>
     children(set.contents).flatMap((attribute) => {
       const [type, value] = children(attribute.contents);

@@ -17,7 +17,9 @@ const mostChanges = 6;
 export function describeRendered(before: Pick<MachineConfig, "metadata" | "spec">, result: Rendered): string {
   const changes = diffConfigs(before, result.config);
   if (changes.length === 0) return "nothing that machines would notice: members say the same in another form";
-  const shown = changes.slice(0, mostChanges).map((change) => `${signOf(change)}${maskText(describeChange(change))} (${whoChanged(change, result)})`);
+  const shown = changes
+    .slice(0, mostChanges)
+    .map((change) => `${signOf(change)}${maskText(describeChange(change))} (${whoChanged(change, result)})`);
   return `${shown.join(", ")}${changes.length > mostChanges ? ` and ${changes.length - mostChanges} more` : ""}`;
 }
 
@@ -41,7 +43,9 @@ function decidedBy(change: ConfigChange, result: Rendered): readonly Blame[] {
     case "password":
       return blame(result, { about: "user", name: change.user });
     case "kernelArguments":
-      return change.to.filter((argument) => !change.from.includes(argument)).flatMap((argument) => blame(result, { about: "kernelArgument", argument }));
+      return change.to
+        .filter((argument) => !change.from.includes(argument))
+        .flatMap((argument) => blame(result, { about: "kernelArgument", argument }));
     case "osImage":
       return fields("osImageURL");
     case "extensions":

@@ -34,9 +34,15 @@ export const defaultPolicies: EffectivePolicies = {
     { path: "/etc/containers/registries.d", actions: [reload("crio.service")] },
     { path: "/etc/crio/policies", actions: [reload("crio.service")] },
     { path: "/etc/nmstate/openshift", actions: none },
-    { path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt", actions: [restart(caTrust), restart("crio.service")] },
+    {
+      path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+      actions: [restart(caTrust), restart("crio.service")],
+    },
     { path: "/etc/kubernetes/credential-providers", actions: [restart("kubelet.service")] },
-    { path: "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf", actions: [daemonReload, restart("kubelet.service")] },
+    {
+      path: "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
+      actions: [daemonReload, restart("kubelet.service")],
+    },
     { path: "/etc/iri-registry", actions: [restart(localRegistry)] },
     { path: "/usr/local/bin/load-registry-image.sh", actions: [restart(localRegistry)] },
     { path: "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt", actions: [restart(caTrust)] },
@@ -102,7 +108,11 @@ export interface PolicyContext {
  * Every matching rule is listed, also those that a reboot covers. What no policy speaks of reboots; kernel, OS image,
  * extensions and FIPS always do. Without changes there is nothing to do and nothing to explain.
  */
-export function consequencesOf(changes: readonly Change[], policies: EffectivePolicies | ClusterPolicies | undefined, context: PolicyContext = {}): Consequences {
+export function consequencesOf(
+  changes: readonly Change[],
+  policies: EffectivePolicies | ClusterPolicies | undefined,
+  context: PolicyContext = {},
+): Consequences {
   const asks: { readonly consequence: Consequence; readonly changes: Set<Change>; readonly whys: Set<string> }[] = [];
   const ask = (change: Change, consequence: Consequence, why: string) => {
     const known = asks.find((one) => sameConsequence(one.consequence, consequence));
@@ -115,27 +125,41 @@ export function consequencesOf(changes: readonly Change[], policies: EffectivePo
   for (const change of changes) {
     for (const { consequence, why } of asked(change, policies, context)) ask(change, consequence, why);
   }
-  const because = asks.map(({ consequence, changes: all, whys }): Because => ({ consequence, changes: [...all], why: [...whys].join("; ") }));
+  const because = asks.map(({ consequence, changes: all, whys }): Because => ({
+    consequence,
+    changes: [...all],
+    why: [...whys].join("; "),
+  }));
   return { actions: inOrder(because.map(({ consequence }) => consequence)), because };
 }
 
-function asked(change: Change, policies: EffectivePolicies | ClusterPolicies | undefined, context: PolicyContext): readonly { readonly consequence: Consequence; readonly why: string }[] {
+function asked(
+  change: Change,
+  policies: EffectivePolicies | ClusterPolicies | undefined,
+  context: PolicyContext,
+): readonly { readonly consequence: Consequence; readonly why: string }[] {
   const reboot = (why: string) => [{ consequence: { kind: "reboot" } as const, why }];
   switch (change.kind) {
     case "file": {
       const policy = filePolicyFor(change.path, policies?.files ?? []);
       if (policy === undefined) return reboot(`${change.path} has no disruption policy`);
-      return policy.actions.flatMap((action) => consequencesOfAction(action, `the policy for ${policy.path} covers ${change.path}`, context));
+      return policy.actions.flatMap((action) =>
+        consequencesOfAction(action, `the policy for ${policy.path} covers ${change.path}`, context),
+      );
     }
     case "unit": {
       const policy = policies?.units?.find(({ name }) => name === change.name);
       if (policy === undefined) return reboot(`${describeChange(change)} has no disruption policy`);
-      return policy.actions.flatMap((action) => consequencesOfAction(action, `the policy for unit ${policy.name}`, context));
+      return policy.actions.flatMap((action) =>
+        consequencesOfAction(action, `the policy for unit ${policy.name}`, context),
+      );
     }
     case "sshKeys":
     case "password":
       if (policies?.sshkey === undefined) return reboot(`${describeChange(change)} have no disruption policy`);
-      return policies.sshkey.actions.flatMap((action) => consequencesOfAction(action, "the policy for SSH keys and passwords", context));
+      return policies.sshkey.actions.flatMap((action) =>
+        consequencesOfAction(action, "the policy for SSH keys and passwords", context),
+      );
     case "kernelArguments":
     case "osImage":
     case "extensions":
@@ -147,7 +171,11 @@ function asked(change: Change, policies: EffectivePolicies | ClusterPolicies | u
   }
 }
 
-function consequencesOfAction(action: PolicyAction, why: string, { registries }: PolicyContext): readonly { readonly consequence: Consequence; readonly why: string }[] {
+function consequencesOfAction(
+  action: PolicyAction,
+  why: string,
+  { registries }: PolicyContext,
+): readonly { readonly consequence: Consequence; readonly why: string }[] {
   switch (action.type) {
     case "None":
       return [{ consequence: { kind: "none" }, why }];
@@ -163,13 +191,25 @@ function consequencesOfAction(action: PolicyAction, why: string, { registries }:
       return [{ consequence: { kind: "reboot" }, why }];
     case "Special": {
       const reloaded = { consequence: { kind: "reload", unit: "crio.service" } as const, why };
-      const drain: RegistriesDrain = registries === undefined ? { verdict: "drain", why: "the change of registries.conf could not be looked at" } : registriesDrain(registries.before, registries.after);
-      return drain.verdict === "safe" ? [reloaded] : [{ consequence: { kind: "drain" }, why: `${why}, and ${drain.why}` }, reloaded];
+      const drain: RegistriesDrain =
+        registries === undefined
+          ? { verdict: "drain", why: "the change of registries.conf could not be looked at" }
+          : registriesDrain(registries.before, registries.after);
+      return drain.verdict === "safe"
+        ? [reloaded]
+        : [{ consequence: { kind: "drain" }, why: `${why}, and ${drain.why}` }, reloaded];
     }
   }
 }
 
-const rank: Readonly<Record<Consequence["kind"], number>> = { none: 0, drain: 1, daemonReload: 2, reload: 3, restart: 4, reboot: 5 };
+const rank: Readonly<Record<Consequence["kind"], number>> = {
+  none: 0,
+  drain: 1,
+  daemonReload: 2,
+  reload: 3,
+  restart: 4,
+  reboot: 5,
+};
 
 /** Each once, in the order in which they must happen; a reboot leaves only itself, and `none` says nothing beside others. */
 function inOrder(consequences: readonly Consequence[]): readonly Consequence[] {
@@ -178,12 +218,15 @@ function inOrder(consequences: readonly Consequence[]): readonly Consequence[] {
   if (acting.length === 0) return consequences.length === 0 ? [] : [{ kind: "none" }];
   const once = acting.filter((one, i) => acting.findIndex((other) => sameConsequence(one, other)) === i);
   // A restart reads the same files as a reload.
-  const needed = once.filter((one) => one.kind !== "reload" || !once.some((other) => other.kind === "restart" && other.unit === one.unit));
+  const needed = once.filter(
+    (one) => one.kind !== "reload" || !once.some((other) => other.kind === "restart" && other.unit === one.unit),
+  );
   return needed.toSorted((a, b) => rank[a.kind] - rank[b.kind]);
 }
 
 /** Whether a machine must be drained for the consequences: a reboot or a drain among them. */
-export const needsDrain = (actions: readonly Consequence[]): boolean => actions.some(({ kind }) => kind === "reboot" || kind === "drain");
+export const needsDrain = (actions: readonly Consequence[]): boolean =>
+  actions.some(({ kind }) => kind === "reboot" || kind === "drain");
 
 /** Whether a change of registries.conf needs the machine's pods to leave. */
 export type RegistriesDrain = { readonly verdict: "safe" } | { readonly verdict: "drain"; readonly why: string };
@@ -198,22 +241,34 @@ export function registriesDrain(before: string | undefined, after: string | unde
   const next = parseRegistriesConf(after ?? "");
   const drain = (why: string): RegistriesDrain => ({ verdict: "drain", why });
   if (old === undefined || next === undefined) return drain("registries.conf cannot be read");
-  if (old.unqualifiedSearch.some((registry, i) => next.unqualifiedSearch[i] !== registry)) return drain("the search order of short image names changes");
-  for (const [scope] of old.registries) if (!next.registries.has(scope)) return drain(`the registry ${scope} is taken away`);
+  if (old.unqualifiedSearch.some((registry, i) => next.unqualifiedSearch[i] !== registry))
+    return drain("the search order of short image names changes");
+  for (const [scope] of old.registries)
+    if (!next.registries.has(scope)) return drain(`the registry ${scope} is taken away`);
   for (const [scope, registry] of next.registries) {
     const known = old.registries.get(scope);
     if (known === undefined) {
-      const byDigest = registry.mirrors.length === 0 ? registry.mirrorByDigestOnly : registry.mirrors.every(({ pullFromMirror }) => pullFromMirror === "digest-only");
+      const byDigest =
+        registry.mirrors.length === 0
+          ? registry.mirrorByDigestOnly
+          : registry.mirrors.every(({ pullFromMirror }) => pullFromMirror === "digest-only");
       if (!byDigest) return drain(`the registry ${scope} is new and not for digests only`);
       continue;
     }
-    for (const field of ["prefix", "location", "blocked", "insecure"] as const) if (known[field] !== registry[field]) return drain(`the registry ${scope} changes its ${field}`);
+    for (const field of ["prefix", "location", "blocked", "insecure"] as const)
+      if (known[field] !== registry[field]) return drain(`the registry ${scope} changes its ${field}`);
     const lost = known.mirrors.find(({ location }) => !registry.mirrors.some((mirror) => mirror.location === location));
     if (lost !== undefined) return drain(`the registry ${scope} loses its mirror ${lost.location}`);
     for (const mirror of registry.mirrors) {
       const earlier = known.mirrors.find(({ location }) => location === mirror.location);
-      if (earlier === undefined && mirror.pullFromMirror !== "digest-only" && !registry.mirrorByDigestOnly) return drain(`the registry ${scope} gets the mirror ${mirror.location}, which is not for digests only`);
-      if (earlier !== undefined && earlier.pullFromMirror !== mirror.pullFromMirror && mirror.pullFromMirror !== "digest-only") return drain(`the mirror ${mirror.location} is no longer for digests only`);
+      if (earlier === undefined && mirror.pullFromMirror !== "digest-only" && !registry.mirrorByDigestOnly)
+        return drain(`the registry ${scope} gets the mirror ${mirror.location}, which is not for digests only`);
+      if (
+        earlier !== undefined &&
+        earlier.pullFromMirror !== mirror.pullFromMirror &&
+        mirror.pullFromMirror !== "digest-only"
+      )
+        return drain(`the mirror ${mirror.location} is no longer for digests only`);
     }
   }
   return { verdict: "safe" };

@@ -16,7 +16,10 @@ export type TokenStay =
  *
  * @param now milliseconds since the epoch.
  */
-export function tokenStay({ metadata, spec: { expiresAt, maxUses }, status }: Pick<ProvisioningToken, "metadata" | "spec" | "status">, now: number): TokenStay {
+export function tokenStay(
+  { metadata, spec: { expiresAt, maxUses }, status }: Pick<ProvisioningToken, "metadata" | "spec" | "status">,
+  now: number,
+): TokenStay {
   // Whoever deletes it already needs no help.
   if (metadata.deletionTimestamp !== undefined) return { verdict: "stays", until: undefined };
   // A time that is not there, or that cannot be read, is no later than the token itself.
@@ -32,4 +35,5 @@ export function tokenStay({ metadata, spec: { expiresAt, maxUses }, status }: Pi
   return until <= now ? { verdict: "goes", ...first } : { verdict: "stays", until };
 }
 
-const firstTime = (...texts: readonly (string | undefined)[]) => texts.map((text) => Date.parse(text ?? "")).find((time) => !Number.isNaN(time));
+const firstTime = (...texts: readonly (string | undefined)[]) =>
+  texts.map((text) => Date.parse(text ?? "")).find((time) => !Number.isNaN(time));

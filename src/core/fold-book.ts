@@ -48,12 +48,20 @@ const mostEntries = 256;
  * @param now milliseconds since the epoch.
  * @param closed chapters that are closed already: what they hold is left out.
  */
-export function foldBook(book: string, lines: readonly JournalLine[], options: { readonly now: number; readonly closed?: readonly ClosedChapter[]; readonly pool?: string }): readonly ChapterRecord[] {
+export function foldBook(
+  book: string,
+  lines: readonly JournalLine[],
+  options: { readonly now: number; readonly closed?: readonly ClosedChapter[]; readonly pool?: string },
+): readonly ChapterRecord[] {
   return draftsOf(book, lines, options.closed ?? []).map((draft) => chapterOf(book, draft, options));
 }
 
 /** Splits the lines of a book into instances of chapters, in the order in which they began. */
-export function draftsOf(book: string, lines: readonly JournalLine[], closedBefore: readonly ClosedChapter[] = []): readonly ChapterDraft[] {
+export function draftsOf(
+  book: string,
+  lines: readonly JournalLine[],
+  closedBefore: readonly ClosedChapter[] = [],
+): readonly ChapterDraft[] {
   const kind = bookKindOf(book);
   if (kind === undefined) return [];
   interface Making {
@@ -65,7 +73,11 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
   const made: Making[] = [];
   const open = new Map<string, Making>();
   const closed = new Map<string, { readonly run: string; readonly at: number; readonly name: string }[]>();
-  for (const each of closedBefore) closed.set(each.chapter, [...(closed.get(each.chapter) ?? []), { run: each.run, at: each.endedAtMs, name: each.name }]);
+  for (const each of closedBefore)
+    closed.set(each.chapter, [
+      ...(closed.get(each.chapter) ?? []),
+      { run: each.run, at: each.endedAtMs, name: each.name },
+    ]);
   const waiting: DraftLine[] = [];
 
   const begin = (chapter: string, run: string): Making => {
@@ -84,7 +96,11 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
   const told = toldSections(ordered);
   for (const placed of ordered) {
     const { line, at } = placed;
-    if (line.book !== book || closedBefore.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))) continue;
+    if (
+      line.book !== book ||
+      closedBefore.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))
+    )
+      continue;
     const rule = chapterRule(kind, line.chapter);
     const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
     let draft = open.get(line.chapter);
@@ -93,7 +109,9 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
       if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
       continue;
     }
-    const turns = (rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "fail")) || (rule.recovers === key && line.mark === "end");
+    const turns =
+      (rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "fail")) ||
+      (rule.recovers === key && line.mark === "end");
     const mayOpen = turns || (rule.turns === undefined && (rule.opens === undefined || rule.opens.includes(key)));
     const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
     if (draft !== undefined && (draft.run !== run || (turns && draft.lines.length > 0))) {
@@ -117,7 +135,8 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
       draft = begin(line.chapter, run);
     }
     draft.lines.push(placed);
-    if (rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key)))) close(draft, at, endOutcome(line));
+    if (rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key))))
+      close(draft, at, endOutcome(line));
   }
   // What is late and found no other home stays with what came last.
   made.at(-1)?.lines.push(...waiting);
@@ -125,7 +144,8 @@ export function draftsOf(book: string, lines: readonly JournalLine[], closedBefo
 }
 
 /** That something was superseded, controllers and the machine may both tell: once it is over, the second has nothing to add. */
-export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean => reason === "Superseded" && mark === "end";
+export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean =>
+  reason === "Superseded" && mark === "end";
 
 const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail" || mark === "skip";
 const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
@@ -141,7 +161,8 @@ function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
   return told;
 }
 
-const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) => (run === "" ? chapter : `${chapter} ${run}`);
+const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) =>
+  run === "" ? chapter : `${chapter} ${run}`;
 
 function endOutcome(line: JournalLine): StoryOutcome {
   if (line.outcome !== undefined) return line.outcome;
@@ -150,7 +171,11 @@ function endOutcome(line: JournalLine): StoryOutcome {
 }
 
 /** A period of a component's life that ends failed as long as the last word was a failure. */
-const outcomeOfLife = (lines: readonly DraftLine[]): StoryOutcome => (lines.findLast(({ line }) => line.mark === "fail" || line.mark === "end" || line.mark === "begin")?.line.mark === "fail" ? "Failed" : "Succeeded");
+const outcomeOfLife = (lines: readonly DraftLine[]): StoryOutcome =>
+  lines.findLast(({ line }) => line.mark === "fail" || line.mark === "end" || line.mark === "begin")?.line.mark ===
+  "fail"
+    ? "Failed"
+    : "Succeeded";
 
 interface Step {
   readonly path: string;
@@ -168,10 +193,24 @@ interface Step {
 }
 
 /** Data that speaks of the chapter as a whole. */
-const chapterData = new Set(["cause", "by", "parent", "from", "to", "fromImage", "toImage", "fromVersion", "toVersion"]);
+const chapterData = new Set([
+  "cause",
+  "by",
+  "parent",
+  "from",
+  "to",
+  "fromImage",
+  "toImage",
+  "fromVersion",
+  "toVersion",
+]);
 
 /** The record of one chapter: sections with their times, what opened it, how it ended, what to do. */
-export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { readonly now: number; readonly pool?: string }): ChapterRecord {
+export function chapterOf(
+  book: string,
+  draft: ChapterDraft,
+  { now, pool }: { readonly now: number; readonly pool?: string },
+): ChapterRecord {
   const kind: BookKind = bookKindOf(book) ?? "cluster";
   const all = draft.lines.filter(({ isShadow }) => isShadow === undefined);
   const own = all.filter(({ late }) => late === undefined);
@@ -182,36 +221,67 @@ export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { re
   if (end !== undefined) endSteps(steps, end, chapterRule(kind, draft.chapter).goesOn === true);
   const sections = steps.map((step) => sectionOf(step));
 
-  const lastWord = (end === undefined ? undefined : own.findLast(({ line }) => line.mark === "end" || line.mark === "fail")?.line) ?? own.at(-1)?.line ?? first.line;
+  const lastWord =
+    (end === undefined ? undefined : own.findLast(({ line }) => line.mark === "end" || line.mark === "fail")?.line) ??
+    own.at(-1)?.line ??
+    first.line;
   // While it goes on, what fails now is what matters.
-  const failing = end === undefined ? steps.findLast(({ outcome, isOpen }) => outcome === "Failed" && !isOpen) : undefined;
+  const failing =
+    end === undefined ? steps.findLast(({ outcome, isOpen }) => outcome === "Failed" && !isOpen) : undefined;
   const reason = end?.outcome === "Superseded" ? "Superseded" : (failing?.reason ?? lastWord.reason);
   const message = end?.outcome === "Superseded" ? reasonText("Superseded").means : (failing?.message ?? lastWord.msg);
   const succeeded = end?.outcome === "Succeeded";
-  const next = succeeded || end?.outcome === "Superseded" ? "" : (lastWord.reason === reason ? lastWord.next?.action : undefined) ?? reasonText(reason).next;
+  const next =
+    succeeded || end?.outcome === "Superseded"
+      ? ""
+      : ((lastWord.reason === reason ? lastWord.next?.action : undefined) ?? reasonText(reason).next);
   const latest = own.reduce((max, { at }) => Math.max(max, at), first.at);
-  const isAbandoned = end === undefined && chapterRule(kind, draft.chapter).goesOn === true && now - latest > abandonedAfterMs && failing === undefined;
+  const isAbandoned =
+    end === undefined &&
+    chapterRule(kind, draft.chapter).goesOn === true &&
+    now - latest > abandonedAfterMs &&
+    failing === undefined;
   const data = new Map(own.flatMap(({ line }) => Object.entries(line.data ?? {})));
   const said = (key: string) => data.get(key) ?? "";
   const has = (suffix: "from" | "to") => {
-    const value = { ...(said(suffix) === "" ? {} : { config: said(suffix) }), ...(said(`${suffix}Image`) === "" ? {} : { image: said(`${suffix}Image`) }), ...(said(`${suffix}Version`) === "" ? {} : { version: said(`${suffix}Version`) }) };
+    const value = {
+      ...(said(suffix) === "" ? {} : { config: said(suffix) }),
+      ...(said(`${suffix}Image`) === "" ? {} : { image: said(`${suffix}Image`) }),
+      ...(said(`${suffix}Version`) === "" ? {} : { version: said(`${suffix}Version`) }),
+    };
     return Object.keys(value).length === 0 ? undefined : value;
   };
-  const to = has("to") ?? (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
+  const to =
+    has("to") ??
+    (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
   const from = has("from");
   const ending = end === undefined ? undefined : own.findLast(({ at }) => at === end.at);
   // What cut it short is a line of another chapter.
-  const durationMs = end === undefined ? undefined : Math.max(0, Math.round(ending === undefined ? end.at - first.at : durationOf(first, ending, end.at)));
+  const durationMs =
+    end === undefined
+      ? undefined
+      : Math.max(0, Math.round(ending === undefined ? end.at - first.at : durationOf(first, ending, end.at)));
   const outOfServiceMs = outOfService(steps, end);
   const skew = all.some(({ skew: each }) => each);
-  const missed = own.reduce((sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0), 0);
+  const missed = own.reduce(
+    (sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0),
+    0,
+  );
   const place = pool ?? said("pool");
   const record: ChapterRecord = {
     book,
     chapter: draft.chapter,
     run: draft.run,
     ...(place === "" ? {} : { pool: place }),
-    ...(said("cause") === "" ? {} : { cause: { text: said("cause"), ...(said("by") === "" ? {} : { by: said("by") }), ...(said("parent") === "" ? {} : { parent: said("parent") }) } }),
+    ...(said("cause") === ""
+      ? {}
+      : {
+          cause: {
+            text: said("cause"),
+            ...(said("by") === "" ? {} : { by: said("by") }),
+            ...(said("parent") === "" ? {} : { parent: said("parent") }),
+          },
+        }),
     ...(from === undefined ? {} : { from }),
     ...(to === undefined ? {} : { to }),
     startedAt: timestampOf(first.at),
@@ -229,7 +299,9 @@ export function chapterOf(book: string, draft: ChapterDraft, { now, pool }: { re
     sections,
     entries: all.filter(({ line }) => line.level !== "debug" && !(succeeded && line.level === "progress")).map(entryOf),
     dropped: 0,
-    through: marksOf(draft.lines.flatMap(({ line, late }) => (late === undefined && line.via === "told" ? [line] : []))).slice(-32),
+    through: marksOf(
+      draft.lines.flatMap(({ line, late }) => (late === undefined && line.via === "told" ? [line] : [])),
+    ).slice(-32),
   };
   const left = all.length - record.entries.length;
   return fitted({ ...record, dropped: left });
@@ -244,7 +316,13 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
     // A later boot: the reboot that somebody waited for has happened.
     for (const step of inTurn) {
       const from = step.start.line;
-      if (step.isOpen && step.path === "PostAction/Rebooted" && writerKey(from) === writerKey(line) && from.boot !== line.boot && line.path !== step.path) {
+      if (
+        step.isOpen &&
+        step.path === "PostAction/Rebooted" &&
+        writerKey(from) === writerKey(line) &&
+        from.boot !== line.boot &&
+        line.path !== step.path
+      ) {
         step.isOpen = false;
         step.inferredEnd = placed.at;
         step.isInferred = true;
@@ -259,7 +337,20 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
     let step = steps.get(line.path);
     if (step === undefined) {
       const index = order.indexOf(sectionKeyOf(kind, chapter, line.path) ?? "");
-      step = { path: line.path, order: index < 0 ? order.length : index, start: placed, end: undefined, isOpen: false, attempts: 0, outcome: undefined, reason: line.reason, message: line.msg, inferredEnd: undefined, isInferred: false, details: {} };
+      step = {
+        path: line.path,
+        order: index < 0 ? order.length : index,
+        start: placed,
+        end: undefined,
+        isOpen: false,
+        attempts: 0,
+        outcome: undefined,
+        reason: line.reason,
+        message: line.msg,
+        inferredEnd: undefined,
+        isInferred: false,
+        details: {},
+      };
       steps.set(line.path, step);
       inTurn.push(step);
     }
@@ -289,7 +380,8 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
         step.end = placed;
         step.isInferred = false;
         step.inferredEnd = undefined;
-        step.outcome = line.outcome ?? (line.mark === "end" ? "Succeeded" : line.mark === "fail" ? "Failed" : "NotRequired");
+        step.outcome =
+          line.outcome ?? (line.mark === "end" ? "Succeeded" : line.mark === "fail" ? "Failed" : "NotRequired");
         break;
     }
   }
@@ -313,7 +405,17 @@ function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>,
 
 function sectionOf(step: Step): ChapterSection {
   const endAt = step.inferredEnd ?? step.end?.at;
-  const durationMs = endAt === undefined || step.isOpen ? undefined : Math.max(0, Math.round(step.inferredEnd === undefined && step.end !== undefined ? durationOf(step.start, step.end, endAt) : endAt - step.start.at));
+  const durationMs =
+    endAt === undefined || step.isOpen
+      ? undefined
+      : Math.max(
+          0,
+          Math.round(
+            step.inferredEnd === undefined && step.end !== undefined
+              ? durationOf(step.start, step.end, endAt)
+              : endAt - step.start.at,
+          ),
+        );
   return {
     path: step.path,
     startedAt: timestampOf(step.start.at),
@@ -350,7 +452,19 @@ function entryOf({ line, late, skew }: DraftLine): ChapterEntry {
 
 /** The lines of a chapter that was kept, to go on with. */
 export function linesOfChapter(chapter: Pick<Chapter, "book" | "chapter" | "run" | "entries">): readonly JournalLine[] {
-  return chapter.entries.flatMap(({ late, skew: _skew, ...entry }) => (late === undefined ? [{ v: 1, book: chapter.book, chapter: chapter.chapter, ...(chapter.run === "" ? {} : { run: chapter.run }), ...entry }] : []));
+  return chapter.entries.flatMap(({ late, skew: _skew, ...entry }) =>
+    late === undefined
+      ? [
+          {
+            v: 1,
+            book: chapter.book,
+            chapter: chapter.chapter,
+            ...(chapter.run === "" ? {} : { run: chapter.run }),
+            ...entry,
+          },
+        ]
+      : [],
+  );
 }
 
 /**
@@ -370,7 +484,12 @@ function fitted(record: ChapterRecord): ChapterRecord {
   for (const entry of entries) byPath.set(groupOf(entry.path), [...(byPath.get(groupOf(entry.path)) ?? []), entry]);
   const gone = new Set<ChapterEntry>();
   for (const keepEnds of [1, 0]) {
-    const groups = [...byPath].map(([path, all]) => ({ path, middle: all.slice(keepEnds, all.length - keepEnds).filter((entry) => foldable(entry) && !gone.has(entry)) })).sort((a, b) => b.middle.length - a.middle.length);
+    const groups = [...byPath]
+      .map(([path, all]) => ({
+        path,
+        middle: all.slice(keepEnds, all.length - keepEnds).filter((entry) => foldable(entry) && !gone.has(entry)),
+      }))
+      .sort((a, b) => b.middle.length - a.middle.length);
     for (const { path, middle } of groups) {
       if (!tooMuch()) break;
       for (const entry of middle) {
@@ -378,7 +497,12 @@ function fitted(record: ChapterRecord): ChapterRecord {
         bytes -= jsonBytes(entry) + 1;
         const fold = folded.get(path) ?? { count: 0, first: entry.at, last: entry.at, lastMessage: "" };
         if (fold.count === 0) bytes += 200 + path.length;
-        folded.set(path, { count: fold.count + 1, first: Math.min(fold.first, entry.at), last: Math.max(fold.last, entry.at), lastMessage: entry.msg.slice(0, 160) });
+        folded.set(path, {
+          count: fold.count + 1,
+          first: Math.min(fold.first, entry.at),
+          last: Math.max(fold.last, entry.at),
+          lastMessage: entry.msg.slice(0, 160),
+        });
       }
       entries = record.entries.filter((entry) => !gone.has(entry));
     }
@@ -390,21 +514,35 @@ function fitted(record: ChapterRecord): ChapterRecord {
       gone.add(entry);
       bytes -= jsonBytes(entry) + 1;
       const fold = folded.get(entry.path) ?? { count: 0, first: entry.at, last: entry.at, lastMessage: "" };
-      folded.set(entry.path, { count: fold.count + 1, first: Math.min(fold.first, entry.at), last: Math.max(fold.last, entry.at), lastMessage: entry.msg.slice(0, 160) });
+      folded.set(entry.path, {
+        count: fold.count + 1,
+        first: Math.min(fold.first, entry.at),
+        last: Math.max(fold.last, entry.at),
+        lastMessage: entry.msg.slice(0, 160),
+      });
     }
     entries = record.entries.filter((entry) => !gone.has(entry));
   }
   const short: ChapterRecord = {
     ...record,
     entries,
-    folded: [...folded].slice(0, 64).map(([path, { count, first, last, lastMessage }]) => ({ path, count, first: timestampOf(first), last: timestampOf(last), lastMessage })),
+    folded: [...folded].slice(0, 64).map(([path, { count, first, last, lastMessage }]) => ({
+      path,
+      count,
+      first: timestampOf(first),
+      last: timestampOf(last),
+      lastMessage,
+    })),
     dropped: record.dropped + gone.size,
   };
-  return jsonBytes(short) <= chapterBytes ? short : { ...short, sections: lean(short.sections, jsonBytes(short) - chapterBytes) };
+  return jsonBytes(short) <= chapterBytes
+    ? short
+    : { ...short, sections: lean(short.sections, jsonBytes(short) - chapterBytes) };
 }
 
 /** `Node/worker-0` and `Node/worker-1` are of one kind. */
-const groupOf = (path: string) => (/^(Node|Pool|Sync|Child|Served|Attempt|Blocked|Gone)\//.test(path) ? path.slice(0, path.indexOf("/")) : path);
+const groupOf = (path: string) =>
+  /^(Node|Pool|Sync|Child|Served|Attempt|Blocked|Gone)\//.test(path) ? path.slice(0, path.indexOf("/")) : path;
 
 /** Sections of which there are very many keep their names, times and outcomes; their texts go first. */
 function lean(sections: readonly ChapterSection[], tooMany: number): ChapterSection[] {

@@ -3,9 +3,27 @@ import { clipWarning, forecastSummary, mostWarnings, warningLimit } from "./fore
 import type { NodeForecast, PoolForecast } from "./plan-cluster.ts";
 
 const reboots: NodeForecast = { node: "w", drains: true, reboots: true, actions: [], disruption: "reboot" };
-const reloads: NodeForecast = { node: "w", drains: false, reboots: false, actions: ["reload crio.service"], disruption: "services" };
+const reloads: NodeForecast = {
+  node: "w",
+  drains: false,
+  reboots: false,
+  actions: ["reload crio.service"],
+  disruption: "services",
+};
 const nothing: NodeForecast = { node: "w", drains: false, reboots: false, actions: [], disruption: "nothing" };
-const pool = (name: string, more: Partial<Extract<PoolForecast, { verdict: "changes" }>> = {}): PoolForecast => ({ pool: name, verdict: "changes", from: "a", to: `rendered-${name}-1`, paused: false, changes: [], because: [], irreconcilable: [], warnings: [], nodes: [], ...more });
+const pool = (name: string, more: Partial<Extract<PoolForecast, { verdict: "changes" }>> = {}): PoolForecast => ({
+  pool: name,
+  verdict: "changes",
+  from: "a",
+  to: `rendered-${name}-1`,
+  paused: false,
+  changes: [],
+  because: [],
+  irreconcilable: [],
+  warnings: [],
+  nodes: [],
+  ...more,
+});
 const summary = (...pools: PoolForecast[]) => forecastSummary({ pools }, "99-x");
 
 describe("forecastSummary", () => {
@@ -21,20 +39,39 @@ describe("forecastSummary", () => {
   });
 
   test("paused pools and pools without machines say so", () => {
-    expect(summary(pool("a", { paused: true, nodes: [nothing] }), pool("b"))).toEqual(["pool a gets rendered-a-1, paused: its machines keep what they have until it is not; 1 machine: only take the change", "pool b gets rendered-b-1; no machine is in it"]);
+    expect(summary(pool("a", { paused: true, nodes: [nothing] }), pool("b"))).toEqual([
+      "pool a gets rendered-a-1, paused: its machines keep what they have until it is not; 1 machine: only take the change",
+      "pool b gets rendered-b-1; no machine is in it",
+    ]);
   });
 
   test("conflicts with others are told, those that were there before are not", () => {
-    const warnings = [{ code: "Conflict", member: "99-x", reason: "99-x replaces the contents that 00-worker gives /etc/a" }, { code: "Conflict", member: "50-b", reason: "50-b replaces the contents that 00-worker gives /etc/b" }] as const;
-    expect(summary(pool("worker", { warnings })).slice(1)).toEqual(["conflict in pool worker: 99-x replaces the contents that 00-worker gives /etc/a"]);
+    const warnings = [
+      { code: "Conflict", member: "99-x", reason: "99-x replaces the contents that 00-worker gives /etc/a" },
+      { code: "Conflict", member: "50-b", reason: "50-b replaces the contents that 00-worker gives /etc/b" },
+    ] as const;
+    expect(summary(pool("worker", { warnings })).slice(1)).toEqual([
+      "conflict in pool worker: 99-x replaces the contents that 00-worker gives /etc/a",
+    ]);
   });
 
   test("what machines would refuse is told in place of what they would go through", () => {
-    expect(summary(pool("worker", { irreconcilable: [{ field: "spec.fips", reason: "no", remedy: "leave it", rule: "ours" }], nodes: [reboots] }))).toEqual(["machines of pool worker would refuse it: spec.fips: no"]);
+    expect(
+      summary(
+        pool("worker", {
+          irreconcilable: [{ field: "spec.fips", reason: "no", remedy: "leave it", rule: "ours" }],
+          nodes: [reboots],
+        }),
+      ),
+    ).toEqual(["machines of pool worker would refuse it: spec.fips: no"]);
   });
 
   test("what cannot be rendered comes first, and no more is said than people read", () => {
-    const refused: PoolForecast = { pool: "z", verdict: "refused", refusals: [{ code: "Irreconcilable", reason: "99-x: the section disks changes", remedy: "leave it" }] };
+    const refused: PoolForecast = {
+      pool: "z",
+      verdict: "refused",
+      refusals: [{ code: "Irreconcilable", reason: "99-x: the section disks changes", remedy: "leave it" }],
+    };
     const lines = summary(...Array.from({ length: 9 }, (_, i) => pool(`p${i}`)), refused);
     expect(lines).toHaveLength(mostWarnings);
     expect(lines[0]).toBe("pool z would not render: 99-x: the section disks changes (leave it)");

@@ -22,7 +22,13 @@ function fates(nodes: readonly NodeForecast[]): string {
   const byFate = new Map<string, number>();
   const worst = [...nodes].toSorted((a, b) => rank[b.disruption] - rank[a.disruption]);
   for (const { actions, drains, reboots } of worst) {
-    const fate = [reboots ? (drains ? "drain and reboot" : "reboot without a drain") : drains ? "drain" : "", ...(reboots ? [] : actions)].filter((part) => part !== "").join(", ") || "only take the change";
+    const fate =
+      [
+        reboots ? (drains ? "drain and reboot" : "reboot without a drain") : drains ? "drain" : "",
+        ...(reboots ? [] : actions),
+      ]
+        .filter((part) => part !== "")
+        .join(", ") || "only take the change";
     byFate.set(fate, (byFate.get(fate) ?? 0) + 1);
   }
   return [...byFate].map(([fate, number]) => `${count(number, "machine")}: ${fate}`).join("; ");
@@ -40,12 +46,36 @@ function ofPool(pool: Extract<PoolForecast, { verdict: "changes" }>): string {
  * What a change would do, in at most `mostWarnings` sentences: for the `Warning:` lines that kubectl prints. Pools that
  * would not render come first, then pools that change, then conflicts that `changed` brings or meets.
  */
-export function forecastSummary(forecast: Pick<ClusterForecast, "pools">, changed: string | undefined): readonly string[] {
-  const refused = forecast.pools.flatMap((pool) => (pool.verdict === "refused" ? [`pool ${pool.pool} would not render: ${pool.refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ")}`] : []));
+export function forecastSummary(
+  forecast: Pick<ClusterForecast, "pools">,
+  changed: string | undefined,
+): readonly string[] {
+  const refused = forecast.pools.flatMap((pool) =>
+    pool.verdict === "refused"
+      ? [
+          `pool ${pool.pool} would not render: ${pool.refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ")}`,
+        ]
+      : [],
+  );
   const changing = forecast.pools.filter((pool) => pool.verdict === "changes");
-  const unreachable = changing.flatMap((pool) => pool.irreconcilable.map(({ field, reason }) => `machines of pool ${pool.pool} would refuse it: ${field}: ${reason}`));
-  const conflicts = changing.flatMap((pool) => pool.warnings.flatMap(({ code, member, reason }) => (code === "Conflict" && changed !== undefined && (member === changed || reason.split(" ").includes(changed)) ? [`conflict in pool ${pool.pool}: ${reason}`] : [])));
-  const all = [...refused, ...unreachable, ...changing.filter(({ irreconcilable }) => irreconcilable.length === 0).map(ofPool), ...conflicts].map((text) => clipWarning(maskText(text)));
+  const unreachable = changing.flatMap((pool) =>
+    pool.irreconcilable.map(
+      ({ field, reason }) => `machines of pool ${pool.pool} would refuse it: ${field}: ${reason}`,
+    ),
+  );
+  const conflicts = changing.flatMap((pool) =>
+    pool.warnings.flatMap(({ code, member, reason }) =>
+      code === "Conflict" && changed !== undefined && (member === changed || reason.split(" ").includes(changed))
+        ? [`conflict in pool ${pool.pool}: ${reason}`]
+        : [],
+    ),
+  );
+  const all = [
+    ...refused,
+    ...unreachable,
+    ...changing.filter(({ irreconcilable }) => irreconcilable.length === 0).map(ofPool),
+    ...conflicts,
+  ].map((text) => clipWarning(maskText(text)));
   if (all.length <= mostWarnings) return all;
   return [...all.slice(0, mostWarnings - 1), `and ${all.length - mostWarnings + 1} more; mco plan says everything`];
 }

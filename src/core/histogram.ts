@@ -12,7 +12,10 @@ export class Histogram {
   readonly #help: string;
   readonly #labels: readonly string[];
   readonly #bounds: readonly number[];
-  readonly #series = new Map<string, { readonly labels: Sample["labels"]; readonly counts: number[]; count: number; sum: number }>();
+  readonly #series = new Map<
+    string,
+    { readonly labels: Sample["labels"]; readonly counts: number[]; count: number; sum: number }
+  >();
 
   /** @param bounds in seconds, rising; for what takes between a moment and an hour when absent. */
   constructor(name: string, help: string, labels: readonly string[], bounds = longBounds) {
@@ -27,11 +30,17 @@ export class Histogram {
     let series = this.#series.get(key);
     if (series === undefined) {
       if (this.#series.size >= mostSeries) return;
-      series = { labels: Object.fromEntries(this.#labels.map((label) => [label, labels[label] ?? ""])), counts: this.#bounds.map(() => 0), count: 0, sum: 0 };
+      series = {
+        labels: Object.fromEntries(this.#labels.map((label) => [label, labels[label] ?? ""])),
+        counts: this.#bounds.map(() => 0),
+        count: 0,
+        sum: 0,
+      };
       this.#series.set(key, series);
     }
     const least = Math.max(0, seconds);
-    for (const [index, bound] of this.#bounds.entries()) if (least <= bound) series.counts[index] = (series.counts[index] ?? 0) + 1;
+    for (const [index, bound] of this.#bounds.entries())
+      if (least <= bound) series.counts[index] = (series.counts[index] ?? 0) + 1;
     series.count += 1;
     series.sum += least;
   }
@@ -43,7 +52,11 @@ export class Histogram {
       type: "histogram",
       labels: this.#labels,
       samples: [...this.#series.values()].flatMap(({ labels, counts, count, sum }): readonly Sample[] => [
-        ...this.#bounds.map((bound, index) => ({ suffix: "_bucket", labels: { ...labels, le: String(bound) }, value: counts[index] ?? 0 })),
+        ...this.#bounds.map((bound, index) => ({
+          suffix: "_bucket",
+          labels: { ...labels, le: String(bound) },
+          value: counts[index] ?? 0,
+        })),
         { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count },
         { suffix: "_sum", labels, value: sum },
         { suffix: "_count", labels, value: count },

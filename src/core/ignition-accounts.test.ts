@@ -19,21 +19,31 @@ const applied = (passwd: Passwd) => {
 
 describe("applyAccounts", () => {
   test("a password and keys for a user that is there change nothing else", () => {
-    const { files: after, homes } = applied({ users: [{ name: "core", passwordHash: "$y$hash", sshAuthorizedKeys: ["k1", "k2"] }] });
+    const { files: after, homes } = applied({
+      users: [{ name: "core", passwordHash: "$y$hash", sshAuthorizedKeys: ["k1", "k2"] }],
+    });
     expect(after.shadow).toBe("root:!::0:99999:7:::\ncore:$y$hash:20000:0:99999:7:::\n");
     expect([after.passwd, after.group, after.gshadow]).toEqual([files.passwd, files.group, files.gshadow]);
-    expect(homes).toEqual([{ name: "core", home: "/home/core", uid: 1000, gid: 1000, makeMode: undefined, keys: ["k1", "k2"] }]);
+    expect(homes).toEqual([
+      { name: "core", home: "/home/core", uid: 1000, gid: 1000, makeMode: undefined, keys: ["k1", "k2"] },
+    ]);
   });
 
   test("an empty hash locks the password", () => {
-    expect(lineOf(applied({ users: [{ name: "core", passwordHash: "" }] }).files.shadow, "core")).toBe("core:*:20000:0:99999:7:::");
+    expect(lineOf(applied({ users: [{ name: "core", passwordHash: "" }] }).files.shadow, "core")).toBe(
+      "core:*:20000:0:99999:7:::",
+    );
   });
 
   test("a new user gets the next number, a group and a home of its own", () => {
     const { files: after, homes } = applied({ users: [{ name: "dev", groups: ["wheel"] }] });
     expect(lineOf(after.passwd, "dev")).toBe("dev:x:1001:1001::/home/dev:/bin/bash");
     expect(lineOf(after.shadow, "dev")).toBe("dev:*:20000::99999::::");
-    expect([lineOf(after.group, "dev"), lineOf(after.group, "wheel"), lineOf(after.gshadow, "wheel")]).toEqual(["dev:x:1001:", "wheel:x:10:core,dev", "wheel:::core,dev"]);
+    expect([lineOf(after.group, "dev"), lineOf(after.group, "wheel"), lineOf(after.gshadow, "wheel")]).toEqual([
+      "dev:x:1001:",
+      "wheel:x:10:core,dev",
+      "wheel:::core,dev",
+    ]);
     expect(homes[0]).toMatchObject({ home: "/home/dev", makeMode: 0o755 });
   });
 
@@ -44,7 +54,9 @@ describe("applyAccounts", () => {
 
   test("a group that is not to be goes, unless somebody lives by it", () => {
     expect(lineOf(applied({ groups: [{ name: "wheel", shouldExist: false }] }).files.group, "wheel")).toBeUndefined();
-    expect(applyAccounts(files, { groups: [{ name: "core", shouldExist: false }] }, today)).toMatchObject({ verdict: "refused" });
+    expect(applyAccounts(files, { groups: [{ name: "core", shouldExist: false }] }, today)).toMatchObject({
+      verdict: "refused",
+    });
   });
 
   test.for([

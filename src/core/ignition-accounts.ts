@@ -20,10 +20,20 @@ export interface AccountHome {
   readonly keys: readonly string[];
 }
 
-export type AppliedAccounts = { readonly verdict: "applied"; readonly files: Omit<AccountFiles, "loginDefs">; readonly homes: readonly AccountHome[] } | { readonly verdict: "refused"; readonly reason: string };
+export type AppliedAccounts =
+  | {
+      readonly verdict: "applied";
+      readonly files: Omit<AccountFiles, "loginDefs">;
+      readonly homes: readonly AccountHome[];
+    }
+  | { readonly verdict: "refused"; readonly reason: string };
 
 type Rows = string[][];
-const rowsOf = (text: string): Rows => text.split("\n").filter((line) => line !== "").map((line) => line.split(":"));
+const rowsOf = (text: string): Rows =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => line.split(":"));
 const textOfRows = (rows: Rows): string => rows.map((row) => `${row.join(":")}\n`).join("");
 const rowOf = (rows: Rows, name: string) => rows.find(([first]) => first === name);
 
@@ -35,8 +45,20 @@ class Refused extends Error {}
  *
  * @param today days since the epoch: what shadow(5) dates passwords by.
  */
-export function applyAccounts(before: AccountFiles, { groups = [], users = [] }: Passwd, today: number): AppliedAccounts {
-  const tables: Tables = { passwd: rowsOf(before.passwd), shadow: rowsOf(before.shadow), group: rowsOf(before.group), gshadow: rowsOf(before.gshadow), hasGroupShadow: before.gshadow !== "", setting: settingsOf(before.loginDefs), today };
+export function applyAccounts(
+  before: AccountFiles,
+  { groups = [], users = [] }: Passwd,
+  today: number,
+): AppliedAccounts {
+  const tables: Tables = {
+    passwd: rowsOf(before.passwd),
+    shadow: rowsOf(before.shadow),
+    group: rowsOf(before.group),
+    gshadow: rowsOf(before.gshadow),
+    hasGroupShadow: before.gshadow !== "",
+    setting: settingsOf(before.loginDefs),
+    today,
+  };
   const homes: AccountHome[] = [];
   try {
     for (const group of groups) ensureGroup(tables, group);
@@ -46,7 +68,16 @@ export function applyAccounts(before: AccountFiles, { groups = [], users = [] }:
     throw error;
   }
   const { passwd, shadow, group, gshadow } = tables;
-  return { verdict: "applied", files: { passwd: textOfRows(passwd), shadow: textOfRows(shadow), group: textOfRows(group), gshadow: textOfRows(gshadow) }, homes };
+  return {
+    verdict: "applied",
+    files: {
+      passwd: textOfRows(passwd),
+      shadow: textOfRows(shadow),
+      group: textOfRows(group),
+      gshadow: textOfRows(gshadow),
+    },
+    homes,
+  };
 }
 
 interface Tables {
@@ -60,18 +91,28 @@ interface Tables {
 }
 
 function settingsOf(text: string): Tables["setting"] {
-  const settings = new Map(text.split("\n").flatMap((line) => {
-    const [name = "", value] = line.trim().split(/\s+/);
-    return name === "" || name.startsWith("#") || value === undefined ? [] : [[name, value] as const];
-  }));
+  const settings = new Map(
+    text.split("\n").flatMap((line) => {
+      const [name = "", value] = line.trim().split(/\s+/);
+      return name === "" || name.startsWith("#") || value === undefined ? [] : [[name, value] as const];
+    }),
+  );
   return (name) => settings.get(name);
 }
 
 const numbersIn = (rows: Rows) => new Set(rows.map((row) => Number(row[2])));
 
 /** The next number behind the highest in use; for system accounts the highest that is free, as shadow-utils choose. */
-function freeNumber({ setting }: Tables, used: ReadonlySet<number>, kind: "UID" | "GID", system: boolean, preferred?: number): number {
-  const [low, high] = system ? [Number(setting(`SYS_${kind}_MIN`) ?? 101), Number(setting(`SYS_${kind}_MAX`) ?? 999)] : [Number(setting(`${kind}_MIN`) ?? 1000), Number(setting(`${kind}_MAX`) ?? 60_000)];
+function freeNumber(
+  { setting }: Tables,
+  used: ReadonlySet<number>,
+  kind: "UID" | "GID",
+  system: boolean,
+  preferred?: number,
+): number {
+  const [low, high] = system
+    ? [Number(setting(`SYS_${kind}_MIN`) ?? 101), Number(setting(`SYS_${kind}_MAX`) ?? 999)]
+    : [Number(setting(`${kind}_MIN`) ?? 1000), Number(setting(`${kind}_MAX`) ?? 60_000)];
   if (preferred !== undefined && !used.has(preferred) && preferred >= low && preferred <= high) return preferred;
   if (system) for (let number = high; number >= low; number -= 1) if (!used.has(number)) return number;
   const highest = Math.max(low - 1, ...[...used].filter((number) => number >= low && number <= high));
@@ -82,12 +123,15 @@ function freeNumber({ setting }: Tables, used: ReadonlySet<number>, kind: "UID" 
 function ensureGroup(tables: Tables, { name, gid, passwordHash, shouldExist, system = false }: PasswdGroup): void {
   const there = rowOf(tables.group, name);
   if (shouldExist === false) {
-    if (there !== undefined && tables.passwd.some((row) => row[3] === there[2])) throw new Refused(`the group ${name} is some user's own and cannot be removed`);
-    for (const table of [tables.group, tables.gshadow]) table.splice(0, table.length, ...table.filter(([first]) => first !== name));
+    if (there !== undefined && tables.passwd.some((row) => row[3] === there[2]))
+      throw new Refused(`the group ${name} is some user's own and cannot be removed`);
+    for (const table of [tables.group, tables.gshadow])
+      table.splice(0, table.length, ...table.filter(([first]) => first !== name));
     return;
   }
   const hash = passwordHash === undefined ? undefined : passwordHash === "" ? "*" : passwordHash;
-  if (there === undefined) addGroup(tables, name, gid ?? freeNumber(tables, numbersIn(tables.group), "GID", system), hash ?? "*");
+  if (there === undefined)
+    addGroup(tables, name, gid ?? freeNumber(tables, numbersIn(tables.group), "GID", system), hash ?? "*");
   else {
     if (gid !== undefined) there[2] = String(gid);
     const shadow = rowOf(tables.gshadow, name);
@@ -107,12 +151,15 @@ function ensureUser(tables: Tables, user: PasswdUser): readonly AccountHome[] {
   const { name, shouldExist, passwordHash, uid, gecos, primaryGroup, groups = [], shell, homeDir } = user;
   const there = rowOf(tables.passwd, name);
   if (shouldExist === false) {
-    if (there !== undefined) throw new Refused(`the user ${name} is there, and a machine in a folder takes no users away`);
+    if (there !== undefined)
+      throw new Refused(`the user ${name} is there, and a machine in a folder takes no users away`);
     return [];
   }
-  const hash = passwordHash === undefined ? (there === undefined ? "*" : undefined) : passwordHash === "" ? "*" : passwordHash;
+  const hash =
+    passwordHash === undefined ? (there === undefined ? "*" : undefined) : passwordHash === "" ? "*" : passwordHash;
   const row = there ?? addUser(tables, user);
-  if (there !== undefined && homeDir !== undefined && homeDir !== "" && homeDir !== there[5]) throw new Refused(`the user ${name} is there, and its home cannot be moved`);
+  if (there !== undefined && homeDir !== undefined && homeDir !== "" && homeDir !== there[5])
+    throw new Refused(`the user ${name} is there, and its home cannot be moved`);
   if (uid !== undefined) row[2] = String(uid);
   if (primaryGroup !== undefined && primaryGroup !== "") row[3] = groupNumber(tables, primaryGroup);
   if (gecos !== undefined && gecos !== "") row[4] = gecos;
@@ -120,20 +167,50 @@ function ensureUser(tables: Tables, user: PasswdUser): readonly AccountHome[] {
   if (groups.length > 0) joinGroups(tables, name, groups);
   if (hash !== undefined) setPassword(tables, name, hash);
   const makeMode = there === undefined && user.noCreateHome !== true ? homeMode(tables) : undefined;
-  return [{ name, home: row[5] ?? "/", uid: Number(row[2]), gid: Number(row[3]), makeMode, keys: user.sshAuthorizedKeys ?? [] }];
+  return [
+    {
+      name,
+      home: row[5] ?? "/",
+      uid: Number(row[2]),
+      gid: Number(row[3]),
+      makeMode,
+      keys: user.sshAuthorizedKeys ?? [],
+    },
+  ];
 }
 
-function addUser(tables: Tables, { name, uid, system = false, noUserGroup, primaryGroup, homeDir }: PasswdUser): string[] {
+function addUser(
+  tables: Tables,
+  { name, uid, system = false, noUserGroup, primaryGroup, homeDir }: PasswdUser,
+): string[] {
   const number = uid ?? freeNumber(tables, numbersIn(tables.passwd), "UID", system);
   if (numbersIn(tables.passwd).has(number)) throw new Refused(`the user number ${number} of ${name} is taken`);
-  const ownGroup = noUserGroup !== true && (primaryGroup ?? "") === "" && (tables.setting("USERGROUPS_ENAB") ?? "yes") === "yes";
-  if (ownGroup && rowOf(tables.group, name) !== undefined) throw new Refused(`the group ${name} is there: the user ${name} needs a primary group`);
+  const ownGroup =
+    noUserGroup !== true && (primaryGroup ?? "") === "" && (tables.setting("USERGROUPS_ENAB") ?? "yes") === "yes";
+  if (ownGroup && rowOf(tables.group, name) !== undefined)
+    throw new Refused(`the group ${name} is there: the user ${name} needs a primary group`);
   const gid = ownGroup ? freeNumber(tables, numbersIn(tables.group), "GID", system, number) : 100;
   if (ownGroup) addGroup(tables, name, gid, "!");
-  const row = [name, "x", String(number), String(gid), "", homeDir === undefined || homeDir === "" ? `/home/${name}` : homeDir, "/bin/bash"];
+  const row = [
+    name,
+    "x",
+    String(number),
+    String(gid),
+    "",
+    homeDir === undefined || homeDir === "" ? `/home/${name}` : homeDir,
+    "/bin/bash",
+  ];
   tables.passwd.push(row);
   const days = (key: string) => tables.setting(key) ?? "";
-  tables.shadow.push([name, "!", String(tables.today), ...(system ? ["", "", ""] : [days("PASS_MIN_DAYS"), days("PASS_MAX_DAYS"), days("PASS_WARN_AGE")]), "", "", ""]);
+  tables.shadow.push([
+    name,
+    "!",
+    String(tables.today),
+    ...(system ? ["", "", ""] : [days("PASS_MIN_DAYS"), days("PASS_MAX_DAYS"), days("PASS_WARN_AGE")]),
+    "",
+    "",
+    "",
+  ]);
   return row;
 }
 
@@ -145,12 +222,14 @@ function groupNumber(tables: Tables, name: string): string {
 
 /** The groups that are named are all that the user is in beside its own (usermod(8), --groups). */
 function joinGroups(tables: Tables, name: string, groups: readonly string[]): void {
-  for (const group of groups) if (rowOf(tables.group, group) === undefined) throw new Refused(`there is no group ${group}`);
+  for (const group of groups)
+    if (rowOf(tables.group, group) === undefined) throw new Refused(`there is no group ${group}`);
   for (const rows of [tables.group, tables.gshadow]) {
     for (const row of rows) {
       const members = (row[3] ?? "").split(",").filter((member) => member !== "");
       const wanted = groups.includes(row[0] ?? "");
-      if (members.includes(name) !== wanted) row[3] = (wanted ? [...members, name] : members.filter((member) => member !== name)).join(",");
+      if (members.includes(name) !== wanted)
+        row[3] = (wanted ? [...members, name] : members.filter((member) => member !== name)).join(",");
     }
   }
 }

@@ -29,9 +29,20 @@ const unitFolder = "/etc/systemd/system";
  * @param resolve where a path leads to when the links above it are followed.
  */
 export function ignitionSteps(config: IgnitionConfig, resolve: (path: string) => string): IgnitionSteps {
-  const { disks = [], raid = [], luks = [], filesystems = [], directories = [], files = [], links = [] } = config.storage ?? {};
-  const partitioning = Object.entries({ disks, raid, luks, filesystems }).filter(([, list]) => list.length > 0).map(([name]) => `storage.${name}`);
-  if (partitioning.length > 0) return refused(`this machine is a folder and has no disks: ${partitioning.join(", ")} cannot be carried out`);
+  const {
+    disks = [],
+    raid = [],
+    luks = [],
+    filesystems = [],
+    directories = [],
+    files = [],
+    links = [],
+  } = config.storage ?? {};
+  const partitioning = Object.entries({ disks, raid, luks, filesystems })
+    .filter(([, list]) => list.length > 0)
+    .map(([name]) => `storage.${name}`);
+  if (partitioning.length > 0)
+    return refused(`this machine is a folder and has no disks: ${partitioning.join(", ")} cannot be carried out`);
 
   const taken = new Map<string, string>();
   const entries: (IgnitionStep & { readonly path: string; readonly last: boolean })[] = [];
@@ -54,7 +65,9 @@ export function ignitionSteps(config: IgnitionConfig, resolve: (path: string) =>
     verdict: "steps",
     steps: [
       ...(config.passwd === undefined ? [] : [{ do: "accounts", passwd: config.passwd } as const]),
-      ...entries.toSorted((a, b) => Number(a.last) - Number(b.last) || (a.last ? 0 : depth(a.path) - depth(b.path))).map(({ last: _, ...step }) => step as IgnitionStep),
+      ...entries
+        .toSorted((a, b) => Number(a.last) - Number(b.last) || (a.last ? 0 : depth(a.path) - depth(b.path)))
+        .map(({ last: _, ...step }) => step as IgnitionStep),
       ...units.flatMap((unit) => unitSteps(unit, resolve)),
       ...presets(units),
     ],
@@ -63,10 +76,17 @@ export function ignitionSteps(config: IgnitionConfig, resolve: (path: string) =>
 
 const depth = (path: string) => path.split("/").filter((part) => part !== "").length;
 
-function unitSteps({ name, contents, dropins = [], mask }: Unit, resolve: (path: string) => string): readonly IgnitionStep[] {
+function unitSteps(
+  { name, contents, dropins = [], mask }: Unit,
+  resolve: (path: string) => string,
+): readonly IgnitionStep[] {
   const path = resolve(`${unitFolder}/${name}`);
   return [
-    ...dropins.flatMap((dropin): readonly IgnitionStep[] => (dropin.contents === undefined ? [] : [{ do: "unitFile", path: resolve(`${unitFolder}/${name}.d/${dropin.name}`), contents: dropin.contents }])),
+    ...dropins.flatMap((dropin): readonly IgnitionStep[] =>
+      dropin.contents === undefined
+        ? []
+        : [{ do: "unitFile", path: resolve(`${unitFolder}/${name}.d/${dropin.name}`), contents: dropin.contents }],
+    ),
     ...(contents === undefined || contents === "" ? [] : [{ do: "unitFile", path, contents } as const]),
     ...(mask === undefined ? [] : [{ do: mask ? "mask" : "unmask", path } as const]),
   ];
@@ -84,15 +104,23 @@ function presets(units: readonly Unit[]): readonly IgnitionStep[] {
     if (before !== "") line.instances.push(instance);
     lines.set(key, line);
   }
-  return [...lines].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, { verb, unit, instances }]) => {
-    const words = [unit, ...instances].join(" ");
-    // As Ignition asks for it: several words are no unit that could be enabled.
-    return { do: "preset", line: `${verb} ${words}`, disables: verb === "enable" ? undefined : words };
-  });
+  return [...lines]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { verb, unit, instances }]) => {
+      const words = [unit, ...instances].join(" ");
+      // As Ignition asks for it: several words are no unit that could be enabled.
+      return { do: "preset", line: `${verb} ${words}`, disables: verb === "enable" ? undefined : words };
+    });
 }
 
 /** Names of users and groups by which a step says whose something is. */
-export const ownersNamed = ({ user, group }: { readonly user?: Owner; readonly group?: Owner }): { readonly user: string | undefined; readonly group: string | undefined } => ({
+export const ownersNamed = ({
+  user,
+  group,
+}: {
+  readonly user?: Owner;
+  readonly group?: Owner;
+}): { readonly user: string | undefined; readonly group: string | undefined } => ({
   user: user?.id === undefined && user?.name !== "" ? user?.name : undefined,
   group: group?.id === undefined && group?.name !== "" ? group?.name : undefined,
 });

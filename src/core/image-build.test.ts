@@ -1,8 +1,32 @@
 import { describe, expect, test } from "vitest";
 import { failureClasses } from "./build-failures.ts";
-import { pieceName, printBuildFile, printOutcome, readBuildFile, readOutcome, readStepMarker, stepMarker } from "./image-build.ts";
+import {
+  pieceName,
+  printBuildFile,
+  printOutcome,
+  readBuildFile,
+  readOutcome,
+  readStepMarker,
+  stepMarker,
+} from "./image-build.ts";
 
-const file = { v: 1, id: "worker-1-1", attempt: 1, mode: "full", architecture: "amd64", base: `r/os@sha256:${"1".repeat(64)}`, pieces: { configLayer: 1, buildVisible: 0 }, files: [], mounts: [], certificates: {}, target: { repository: "r/os", tag: "t" }, epoch: 0, noCache: false, pushSeconds: 600, labels: {} } as const;
+const file = {
+  v: 1,
+  id: "worker-1-1",
+  attempt: 1,
+  mode: "full",
+  architecture: "amd64",
+  base: `r/os@sha256:${"1".repeat(64)}`,
+  pieces: { configLayer: 1, buildVisible: 0 },
+  files: [],
+  mounts: [],
+  certificates: {},
+  target: { repository: "r/os", tag: "t" },
+  epoch: 0,
+  noCache: false,
+  pushSeconds: 600,
+  labels: {},
+} as const;
 
 test("what a build is told is read as it was written", () => {
   expect(readBuildFile(printBuildFile(file))).toEqual(file);
@@ -31,19 +55,31 @@ describe("the last words of a build", () => {
   });
 
   test("fit what Kubernetes keeps of them, in whatever script", () => {
-    const text = printOutcome({ failure: { class: "UserStepFailed", step: "user:1", exitCode: 1, cause: "ü".repeat(300), excerpt: `${"€😀\n\"".repeat(2000)}the end` } });
+    const text = printOutcome({
+      failure: {
+        class: "UserStepFailed",
+        step: "user:1",
+        exitCode: 1,
+        cause: "ü".repeat(300),
+        excerpt: `${'€😀\n"'.repeat(2000)}the end`,
+      },
+    });
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4096);
     expect(readOutcome(text)).toMatchObject({ failure: { excerpt: expect.stringMatching(/the end$/) as string } });
   });
 
-  test.for(["", "no JSON", "[]", '{"rc":0,"digest":"latest"}', '{"rc":1,"step":"push","class":"Unheard"}'])("of another program are none: %s", (text) => {
-    expect(readOutcome(text)).toBeUndefined();
-  });
+  test.for(["", "no JSON", "[]", '{"rc":0,"digest":"latest"}', '{"rc":1,"step":"push","class":"Unheard"}'])(
+    "of another program are none: %s",
+    (text) => {
+      expect(readOutcome(text)).toBeUndefined();
+    },
+  );
 });
 
 test("a marker of a step is read as it was written, and other lines are none", () => {
   expect(readStepMarker(stepMarker("user:2", "end", 7))).toEqual({ step: "user:2", state: "end", rc: 7 });
-  for (const line of ["::mco step=push", "x ::mco step=push state=start rc=0", ""]) expect(readStepMarker(line)).toBeUndefined();
+  for (const line of ["::mco step=push", "x ::mco step=push state=start rc=0", ""])
+    expect(readStepMarker(line)).toBeUndefined();
 });
 
 test("pieces of a file sort as they are to be joined", () => {

@@ -35,7 +35,11 @@ export const buildFiles = {
 } as const;
 
 /** Where steps of a Containerfile see what a cluster gives them. Source: openshift/machine-config-operator pkg/controller/build/buildrequest/assets/buildah-build.sh (main). */
-export const mountTargets = { entitlement: "/etc/pki/entitlement", rpmGpg: "/etc/pki/rpm-gpg", yumRepos: "/etc/yum.repos.d" } as const;
+export const mountTargets = {
+  entitlement: "/etc/pki/entitlement",
+  rpmGpg: "/etc/pki/rpm-gpg",
+  yumRepos: "/etc/yum.repos.d",
+} as const;
 
 export type MountKind = keyof typeof mountTargets;
 
@@ -86,12 +90,21 @@ export function readBuildFile(text: string): BuildFile | { readonly problem: str
 }
 
 /** Labels of an image: what the caller wants, and what the image is. */
-export function labelsOfImage({ labels, mode, base }: { readonly labels: Readonly<Record<string, string>>; readonly mode: ContentMode; readonly base: string }): Readonly<Record<string, string>> {
+export function labelsOfImage({
+  labels,
+  mode,
+  base,
+}: {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly mode: ContentMode;
+  readonly base: string;
+}): Readonly<Record<string, string>> {
   return { ...labels, [imageLabels.content]: mode, [imageLabels.baseDigest]: base.slice(base.indexOf("@") + 1) };
 }
 
 /** Name of the n-th piece of a file that was cut, from 0; the file's own where it is whole. */
-export const pieceName = (file: string, piece: number, pieces: number): string => (pieces === 1 ? file : `${file}.${String(piece).padStart(3, "0")}`);
+export const pieceName = (file: string, piece: number, pieces: number): string =>
+  pieces === 1 ? file : `${file}.${String(piece).padStart(3, "0")}`;
 
 /** What came of an attempt, as the container's last words. */
 export type BuildOutcome = { readonly digest: string } | { readonly failure: BuildFailure };
@@ -125,15 +138,26 @@ export function readOutcome(text: string): BuildOutcome | undefined {
   const { step, rc, digest, class: failureClass, cause, excerpt } = read;
   if (rc === 0 && typeof digest === "string" && /^sha256:[0-9a-f]{64}$/.test(digest)) return { digest };
   if (typeof step !== "string" || typeof failureClass !== "string" || !isFailureClass(failureClass)) return undefined;
-  return { failure: { class: failureClass, step, ...(typeof rc === "number" ? { exitCode: rc } : {}), cause: typeof cause === "string" ? cause : "", excerpt: typeof excerpt === "string" ? excerpt : "" } };
+  return {
+    failure: {
+      class: failureClass,
+      step,
+      ...(typeof rc === "number" ? { exitCode: rc } : {}),
+      cause: typeof cause === "string" ? cause : "",
+      excerpt: typeof excerpt === "string" ? excerpt : "",
+    },
+  };
 }
 
 /** A line of the log that says where a build is. */
-export const stepMarker = (step: string, state: "start" | "end", rc = 0): string => `::mco step=${step} state=${state} rc=${rc}`;
+export const stepMarker = (step: string, state: "start" | "end", rc = 0): string =>
+  `::mco step=${step} state=${state} rc=${rc}`;
 
 const markerPattern = /^::mco step=(\S{1,64}) state=(start|end) rc=(-?\d{1,10})$/;
 
-export function readStepMarker(line: string): { readonly step: string; readonly state: "start" | "end"; readonly rc: number } | undefined {
+export function readStepMarker(
+  line: string,
+): { readonly step: string; readonly state: "start" | "end"; readonly rc: number } | undefined {
   const [, step, state, rc] = markerPattern.exec(line.trimEnd()) ?? [];
   return step === undefined ? undefined : { step, state: state === "start" ? "start" : "end", rc: Number(rc) };
 }

@@ -41,14 +41,35 @@ describe("parseImageReference", () => {
     ["user:word@quay.io/a", "not a sha256 digest"],
     [`quay.io/${"a".repeat(250)}`, "longer than 255"],
   ] as const)("%s is refused: %s", ([text, problem]) => {
-    expect(parseImageReference(text)).toMatchObject({ verdict: "refused", problem: expect.stringContaining(problem) as string });
+    expect(parseImageReference(text)).toMatchObject({
+      verdict: "refused",
+      problem: expect.stringContaining(problem) as string,
+    });
   });
 
   test("what is printed reads as the same reference", () => {
     const word = fc.stringMatching(/^[a-z0-9]{1,8}$/);
-    const path = fc.array(fc.tuple(word, fc.constantFrom("", ".", "_", "__", "-", "---"), word).map((parts) => parts.join("")), { minLength: 1, maxLength: 5 }).map((parts) => parts.join("/"));
-    const host = fc.oneof(fc.constantFrom("localhost", "127.0.0.1", "[::1]", "docker.io", "quay.io"), fc.tuple(word, word).map((parts) => parts.join("."))).chain((name) => fc.option(fc.integer({ min: 1, max: 65_535 }), { nil: undefined }).map((port) => (port === undefined ? name : `${name}:${port}`)));
-    const end = fc.oneof(fc.constant(""), fc.stringMatching(/^\w[\w.-]{0,20}$/).map((tag) => `:${tag}`), fc.stringMatching(/^[0-9a-f]{64}$/).map((digits) => `@sha256:${digits}`));
+    const path = fc
+      .array(
+        fc.tuple(word, fc.constantFrom("", ".", "_", "__", "-", "---"), word).map((parts) => parts.join("")),
+        { minLength: 1, maxLength: 5 },
+      )
+      .map((parts) => parts.join("/"));
+    const host = fc
+      .oneof(
+        fc.constantFrom("localhost", "127.0.0.1", "[::1]", "docker.io", "quay.io"),
+        fc.tuple(word, word).map((parts) => parts.join(".")),
+      )
+      .chain((name) =>
+        fc
+          .option(fc.integer({ min: 1, max: 65_535 }), { nil: undefined })
+          .map((port) => (port === undefined ? name : `${name}:${port}`)),
+      );
+    const end = fc.oneof(
+      fc.constant(""),
+      fc.stringMatching(/^\w[\w.-]{0,20}$/).map((tag) => `:${tag}`),
+      fc.stringMatching(/^[0-9a-f]{64}$/).map((digits) => `@sha256:${digits}`),
+    );
     fc.assert(
       fc.property(fc.option(host, { nil: undefined }), path, end, (where, name, rest) => {
         const full = printed(`${where === undefined ? "" : `${where}/`}${name}${rest}`);
@@ -59,11 +80,19 @@ describe("parseImageReference", () => {
   });
 
   test("no text at all makes it throw", () => {
-    fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => { expect(["reference", "refused"]).toContain(parseImageReference(text).verdict); }));
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        expect(["reference", "refused"]).toContain(parseImageReference(text).verdict);
+      }),
+    );
   });
 });
 
 test("only names that say so are this machine", () => {
-  expect(["localhost", "localhost:5000", "127.0.0.1", "127.9.8.7:1", "[::1]:80"].filter((host) => !isLoopbackHost(host))).toEqual([]);
-  expect(["localhost.example.com", "127.0.0.1.example.com", "quay.io", "10.0.0.1", "mylocalhost"].filter(isLoopbackHost)).toEqual([]);
+  expect(
+    ["localhost", "localhost:5000", "127.0.0.1", "127.9.8.7:1", "[::1]:80"].filter((host) => !isLoopbackHost(host)),
+  ).toEqual([]);
+  expect(
+    ["localhost.example.com", "127.0.0.1.example.com", "quay.io", "10.0.0.1", "mylocalhost"].filter(isLoopbackHost),
+  ).toEqual([]);
 });

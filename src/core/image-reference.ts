@@ -34,12 +34,18 @@ export function parseImageReference(text: string): ReferenceReading {
   if (text === "") return refused("it is empty");
   const at = text.indexOf("@");
   const digest = at < 0 ? undefined : text.slice(at + 1);
-  if (digest !== undefined && !digestPattern.test(digest)) return refused(digest.startsWith("sha256:") ? "its digest is not 64 hexadecimal digits in lower case" : "its digest is not a sha256 digest");
+  if (digest !== undefined && !digestPattern.test(digest))
+    return refused(
+      digest.startsWith("sha256:")
+        ? "its digest is not 64 hexadecimal digits in lower case"
+        : "its digest is not a sha256 digest",
+    );
   const named = at < 0 ? text : text.slice(0, at);
   const colon = named.lastIndexOf(":");
   const hasTag = colon > named.lastIndexOf("/");
   const tag = hasTag ? named.slice(colon + 1) : undefined;
-  if (tag !== undefined && !tagPattern.test(tag)) return refused("its tag is not made of letters, digits, '_', '.' and '-'");
+  if (tag !== undefined && !tagPattern.test(tag))
+    return refused("its tag is not made of letters, digits, '_', '.' and '-'");
   const name = hasTag ? named.slice(0, colon) : named;
   const [first = "", ...others] = name.split("/");
   const hasHost = others.length > 0 && (/[.:]/.test(first) || first === "localhost" || first.toLowerCase() !== first);
@@ -47,10 +53,20 @@ export function parseImageReference(text: string): ReferenceReading {
   const host = !hasHost || first === "index.docker.io" ? "docker.io" : first;
   const segments = hasHost ? others : [first, ...others];
   const wrong = segments.find((segment) => !segmentPattern.test(segment));
-  if (wrong !== undefined) return refused(wrong === "" ? "a part of its path is empty" : `"${wrong}" in its path is not made of lower case letters and digits with single '.', '_' or '-' between them`);
+  if (wrong !== undefined)
+    return refused(
+      wrong === ""
+        ? "a part of its path is empty"
+        : `"${wrong}" in its path is not made of lower case letters and digits with single '.', '_' or '-' between them`,
+    );
   const path = host === "docker.io" && segments.length === 1 ? `library/${segments[0]}` : segments.join("/");
-  if (host.length + 1 + path.length > maxNameLength) return refused(`its name is longer than ${maxNameLength} characters`);
-  return { verdict: "reference", reference: { host, path, tag: digest === undefined ? (tag ?? "latest") : undefined, digest }, exact: hasTag || digest !== undefined };
+  if (host.length + 1 + path.length > maxNameLength)
+    return refused(`its name is longer than ${maxNameLength} characters`);
+  return {
+    verdict: "reference",
+    reference: { host, path, tag: digest === undefined ? (tag ?? "latest") : undefined, digest },
+    exact: hasTag || digest !== undefined,
+  };
 }
 
 /** Host and path: what tags and digests are of. */
@@ -62,4 +78,5 @@ export function printImageReference(reference: ImageReference): string {
 }
 
 /** Whether the host is this machine and says so. */
-export const isLoopbackHost = (host: string): boolean => /^(localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|\[::1\])(:[0-9]+)?$/.test(host);
+export const isLoopbackHost = (host: string): boolean =>
+  /^(localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|\[::1\])(:[0-9]+)?$/.test(host);

@@ -14,7 +14,15 @@ export { type EffectivePolicies, consequencesOf, defaultPolicies, mergePolicies 
 export { forecastSummary } from "./forecast-summary.ts";
 export { type FieldOrigin, inMergeOrder } from "./merge-fields.ts";
 export { type NodeConfig, compareNodeConfigs, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
-export { type ClusterForecast, type ClusterObjects, type NodeForecast, type PoolForecast, observedAs, planCluster, renderInputsOf } from "./plan-cluster.ts";
+export {
+  type ClusterForecast,
+  type ClusterObjects,
+  type NodeForecast,
+  type PoolForecast,
+  observedAs,
+  planCluster,
+  renderInputsOf,
+} from "./plan-cluster.ts";
 export { type NodePlan, type ObservedNode, type Step, planNode } from "./plan-node.ts";
 export { type AfterDeadline, type PoolPolicy, type Protection, defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 export { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
@@ -22,7 +30,21 @@ export { type Irreconcilable, reconcile } from "./reconcilable.ts";
 export { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
 export { type Refusal, type RenderInputs, type RenderResult, type RenderWarning, renderPool } from "./render-pool.ts";
 export { renderedName } from "./rendered-name.ts";
-export { type Answer, type Facts, type MayOrNot, type NodePosition, clusterMayUpgrade, factsOf, nodePair, nodePosition, nodeWait, poolIsAt, poolMayBuild, poolMayRollOut, poolProgressOf } from "./answers.ts";
+export {
+  type Answer,
+  type Facts,
+  type MayOrNot,
+  type NodePosition,
+  clusterMayUpgrade,
+  factsOf,
+  nodePair,
+  nodePosition,
+  nodeWait,
+  poolIsAt,
+  poolMayBuild,
+  poolMayRollOut,
+  poolProgressOf,
+} from "./answers.ts";
 export { type ReadBook, type ReadChapter, bookText, lineText } from "./book-text.ts";
 export { type ChapterRecord, foldBook } from "./fold-book.ts";
 export { type Estimate, type Past, estimateMachine, estimateRollOut, noPast, pastOf, spreads } from "./past.ts";
@@ -33,6 +55,20 @@ export { type Phase, phaseOf } from "./phase.ts";
 export { PoolMembers } from "./pool-members.ts";
 export { type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
 export { type PoolStatusFields, poolStatus } from "./pool-status.ts";
-export { type NodeSelection, type RolloutPolicy, type RolloutPool, type Wait, budgetOf, selectNodes } from "./select-nodes.ts";
+export {
+  type NodeSelection,
+  type RolloutPolicy,
+  type RolloutPool,
+  type Wait,
+  budgetOf,
+  selectNodes,
+} from "./select-nodes.ts";
 export { ignitionOf, supportedExtensions, validateMachineConfig } from "./validate-machine-config.ts";
-export { type Problem, convertIgnition, decodeContents, encodeDataUrl, mergeIgnition, parseIgnition } from "../ignition/index.ts";
+export {
+  type Problem,
+  convertIgnition,
+  decodeContents,
+  encodeDataUrl,
+  mergeIgnition,
+  parseIgnition,
+} from "../ignition/index.ts";

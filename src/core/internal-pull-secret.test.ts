@@ -3,14 +3,21 @@ import { mergedPullSecret } from "./internal-pull-secret.ts";
 
 const internal = "image-registry.openshift-image-registry.svc:5000";
 const ofAccount = [JSON.stringify({ [internal]: { auth: "YTpi" }, "z.example.com": { auth: "account" } })];
-const ofCluster = JSON.stringify({ auths: { "z.example.com": { auth: "cluster" }, "a.example.com": { auth: "YTpi" } } });
+const ofCluster = JSON.stringify({
+  auths: { "z.example.com": { auth: "cluster" }, "a.example.com": { auth: "YTpi" } },
+});
 
 test("the puller's and the cluster's credentials are one, the internal registry's under its public name as well, in an order of their own", () => {
   const merged = mergedPullSecret({ ofAccount, ofCluster, baseDomain: "example.com" });
   expect(merged).toEqual({
     verdict: "merged",
     json: JSON.stringify({
-      auths: { "a.example.com": { auth: "YTpi" }, "default-route-openshift-image-registry.apps.example.com": { auth: "YTpi" }, [internal]: { auth: "YTpi" }, "z.example.com": { auth: "cluster" } },
+      auths: {
+        "a.example.com": { auth: "YTpi" },
+        "default-route-openshift-image-registry.apps.example.com": { auth: "YTpi" },
+        [internal]: { auth: "YTpi" },
+        "z.example.com": { auth: "cluster" },
+      },
     }),
   });
 });
@@ -20,7 +27,10 @@ test.for([
   { title: "none", ofCluster: undefined },
   { title: "an empty text", ofCluster: "  " },
 ])("$title of the cluster adds nothing, and without any there is no secret", ({ ofCluster: given }) => {
-  expect(mergedPullSecret({ ofAccount: [], ofCluster: given, baseDomain: undefined })).toEqual({ verdict: "merged", json: undefined });
+  expect(mergedPullSecret({ ofAccount: [], ofCluster: given, baseDomain: undefined })).toEqual({
+    verdict: "merged",
+    json: undefined,
+  });
 });
 
 test.for([

@@ -10,14 +10,17 @@ export interface PullSecretSources {
   readonly baseDomain: string | undefined;
 }
 
-export type MergedPullSecret = { readonly verdict: "merged"; readonly json: string | undefined } | { readonly verdict: "refused"; readonly problem: string };
+export type MergedPullSecret =
+  | { readonly verdict: "merged"; readonly json: string | undefined }
+  | { readonly verdict: "refused"; readonly problem: string };
 
 type Entries = Readonly<Record<string, unknown>>;
 
 function entriesOf(json: string, under: "auths" | undefined): Entries | undefined {
   try {
     const whole = JSON.parse(json) as unknown;
-    const found = under === undefined || typeof whole !== "object" || whole === null ? whole : ((whole as Entries)[under] ?? {});
+    const found =
+      under === undefined || typeof whole !== "object" || whole === null ? whole : ((whole as Entries)[under] ?? {});
     return typeof found === "object" && found !== null && !Array.isArray(found) ? (found as Entries) : undefined;
   } catch {
     return undefined;
@@ -33,12 +36,14 @@ export function mergedPullSecret({ ofAccount, ofCluster, baseDomain }: PullSecre
   const parts: Entries[] = [];
   for (const json of ofAccount) {
     const entries = entriesOf(json, undefined);
-    if (entries === undefined) return { verdict: "refused", problem: "a pull secret of the account machine-os-puller is no JSON object" };
+    if (entries === undefined)
+      return { verdict: "refused", problem: "a pull secret of the account machine-os-puller is no JSON object" };
     parts.push(entries);
   }
   if (ofCluster !== undefined && ofCluster.trim() !== "") {
     const entries = entriesOf(ofCluster, "auths");
-    if (entries === undefined) return { verdict: "refused", problem: "the Secret openshift-config/pull-secret is no docker configuration" };
+    if (entries === undefined)
+      return { verdict: "refused", problem: "the Secret openshift-config/pull-secret is no docker configuration" };
     parts.push(entries);
   }
   const all: Record<string, unknown> = Object.assign({}, ...parts) as Record<string, unknown>;

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { irreconcilableChanges } from "./irreconcilable-changes.ts";
 
-const config = (storage: object) => ({ metadata: { name: "rendered" }, spec: { config: { ignition: { version: "3.5.0" }, storage } } });
+const config = (storage: object) => ({
+  metadata: { name: "rendered" },
+  spec: { config: { ignition: { version: "3.5.0" }, storage } },
+});
 
 describe("irreconcilableChanges", () => {
   test("none where the disks are as served, whatever else differs", () => {
@@ -11,14 +14,28 @@ describe("irreconcilableChanges", () => {
   });
 
   test("each section that differs, with the lines that do", () => {
-    const found = irreconcilableChanges(config({ disks: [{ device: "/dev/sda" }], filesystems: [{ device: "/dev/sda1", format: "xfs" }] }), config({ disks: [{ device: "/dev/sdb" }], filesystems: [{ device: "/dev/sda1", format: "ext4" }], raid: [{ name: "md0", level: "raid1", devices: ["/dev/sda", "/dev/sdb"] }] }));
-    expect(found.map(({ fieldPath }) => fieldPath)).toEqual(["spec.config.storage.disks", "spec.config.storage.raid", "spec.config.storage.filesystems"]);
-    expect(found[0]?.diff.split("\n")).toEqual(expect.arrayContaining(['-    "device": "/dev/sda"', '+    "device": "/dev/sdb"']));
+    const found = irreconcilableChanges(
+      config({ disks: [{ device: "/dev/sda" }], filesystems: [{ device: "/dev/sda1", format: "xfs" }] }),
+      config({
+        disks: [{ device: "/dev/sdb" }],
+        filesystems: [{ device: "/dev/sda1", format: "ext4" }],
+        raid: [{ name: "md0", level: "raid1", devices: ["/dev/sda", "/dev/sdb"] }],
+      }),
+    );
+    expect(found.map(({ fieldPath }) => fieldPath)).toEqual([
+      "spec.config.storage.disks",
+      "spec.config.storage.raid",
+      "spec.config.storage.filesystems",
+    ]);
+    expect(found[0]?.diff.split("\n")).toEqual(
+      expect.arrayContaining(['-    "device": "/dev/sda"', '+    "device": "/dev/sdb"']),
+    );
     expect(found[2]?.diff).toContain('+    "format": "ext4"');
   });
 
   test("keys of encrypted disks are not shown, and that they differ is", () => {
-    const luks = (key: string) => config({ luks: [{ name: "data", device: "/dev/sdb", keyFile: { source: `data:,${key}` } }] });
+    const luks = (key: string) =>
+      config({ luks: [{ name: "data", device: "/dev/sdb", keyFile: { source: `data:,${key}` } }] });
     const [found] = irreconcilableChanges(luks("canary-1"), luks("canary-2"));
     expect(found?.fieldPath).toBe("spec.config.storage.luks");
     expect(found?.diff).not.toContain("canary");

@@ -31,7 +31,9 @@ export function irreconcilableChanges(served: Config, target: Config): readonly 
   });
 }
 
-function storageOf({ spec }: Config): Readonly<Partial<Record<(typeof sections)[number], readonly unknown[]>>> | undefined {
+function storageOf({
+  spec,
+}: Config): Readonly<Partial<Record<(typeof sections)[number], readonly unknown[]>>> | undefined {
   const raw = spec?.config;
   if (raw === undefined || raw === null) return {};
   const read = readIgnition(raw);
@@ -39,13 +41,16 @@ function storageOf({ spec }: Config): Readonly<Partial<Record<(typeof sections)[
 }
 
 /** One value to a line, so that a changed field is one line. */
-const textOf = (items: readonly unknown[]): readonly string[] => JSON.stringify(items, (key, value: unknown) => (isKey(key, value) ? masked : value), 2).split("\n");
+const textOf = (items: readonly unknown[]): readonly string[] =>
+  JSON.stringify(items, (key, value: unknown) => (isKey(key, value) ? masked : value), 2).split("\n");
 
 /** What opens an encrypted disk, or says how. */
 const isKey = (key: string, value: unknown) => (key === "keyFile" || key === "clevis") && value !== undefined;
 
 function difference(before: readonly string[], after: readonly string[]): string {
-  const lines = hunksBetween(before, after).flatMap((hunk) => hunk.lines.map(({ sign, index }) => `${sign}${(sign === "+" ? after : before)[index] ?? ""}`));
+  const lines = hunksBetween(before, after).flatMap((hunk) =>
+    hunk.lines.map(({ sign, index }) => `${sign}${(sign === "+" ? after : before)[index] ?? ""}`),
+  );
   // Both sides look the same where only what must not be shown differs.
   return lines.length === 0 ? `a part that is not shown differs (${masked})` : maskLines(lines).join("\n");
 }

@@ -40,7 +40,8 @@ const rememberedWriters = 32;
 
 /** UTF-8 bytes of a value as JSON. */
 export const jsonBytes = (value: unknown): number => utf8ToBytes(JSON.stringify(value)).length;
-const clip = (text: string, length: number) => (text.length <= length ? text : `${text.slice(0, Math.max(0, length - 1))}…`);
+const clip = (text: string, length: number) =>
+  text.length <= length ? text : `${text.slice(0, Math.max(0, length - 1))}…`;
 
 /** A line as it is kept, texts shortened until it is short enough. Secrets have been taken out of it before. */
 export function lineOf(line: StoryLine, { writer, boot, number, at, mono }: LineStamp): JournalLine {
@@ -63,7 +64,9 @@ export function lineOf(line: StoryLine, { writer, boot, number, at, mono }: Line
     msg: clip(line.message, 1024),
     ...(line.next === undefined ? {} : { next: { ...line.next, action: clip(line.next.action, 512) } }),
     ...(data.length === 0 ? {} : { data: Object.fromEntries(data) }),
-    ...(line.refs === undefined || line.refs.length === 0 ? {} : { refs: line.refs.slice(0, 16).map((reference) => ({ ...reference })) }),
+    ...(line.refs === undefined || line.refs.length === 0
+      ? {}
+      : { refs: line.refs.slice(0, 16).map((reference) => ({ ...reference })) }),
     via: "told",
   };
   return shortened(whole, diskLineBytes);
@@ -72,14 +75,23 @@ export function lineOf(line: StoryLine, { writer, boot, number, at, mono }: Line
 /** The same line in at most so many bytes: details go first, then the message is cut. */
 export function shortened(line: JournalLine, limit: number): JournalLine {
   if (jsonBytes(line) <= limit) return line;
-  let short: JournalLine = { ...line, ...(line.data === undefined ? {} : { data: Object.fromEntries(Object.entries(line.data).map(([key, value]) => [key, clip(value, 120)])) }) };
+  let short: JournalLine = {
+    ...line,
+    ...(line.data === undefined
+      ? {}
+      : { data: Object.fromEntries(Object.entries(line.data).map(([key, value]) => [key, clip(value, 120)])) }),
+  };
   if (jsonBytes(short) > limit) {
     const { refs: _refs, ...rest } = short;
     short = rest;
   }
   for (const length of [512, 256, 128, 64]) {
     if (jsonBytes(short) <= limit) return short;
-    short = { ...short, msg: clip(short.msg, length), ...(short.next === undefined ? {} : { next: { ...short.next, action: clip(short.next.action, length) } }) };
+    short = {
+      ...short,
+      msg: clip(short.msg, length),
+      ...(short.next === undefined ? {} : { next: { ...short.next, action: clip(short.next.action, length) } }),
+    };
   }
   if (jsonBytes(short) <= limit) return short;
   const { data: _data, next: _next, ...bare } = short;
@@ -90,18 +102,35 @@ export function shortened(line: JournalLine, limit: number): JournalLine {
 export function journalLineIn(text: string): JournalLine | undefined {
   try {
     const line = JSON.parse(text) as Partial<JournalLine> | null;
-    const isWhole = line?.v === 1 && typeof line.boot === "string" && typeof line.book === "string" && typeof line.seq === "number" && typeof line.at === "number" && typeof line.writer?.component === "string";
+    const isWhole =
+      line?.v === 1 &&
+      typeof line.boot === "string" &&
+      typeof line.book === "string" &&
+      typeof line.seq === "number" &&
+      typeof line.at === "number" &&
+      typeof line.writer?.component === "string";
     return isWhole ? (line as JournalLine) : undefined;
   } catch {
     return undefined;
   }
 }
 
-const isSame = (a: Pick<JournalMark, "component" | "instance" | "boot">, b: Pick<JournalMark, "component" | "instance" | "boot">) => a.component === b.component && a.instance === b.instance && a.boot === b.boot;
-export const markOf = ({ writer, boot, seq }: Pick<JournalLine, "writer" | "boot" | "seq">): JournalMark => ({ component: writer.component, instance: writer.instance, boot, seq });
+const isSame = (
+  a: Pick<JournalMark, "component" | "instance" | "boot">,
+  b: Pick<JournalMark, "component" | "instance" | "boot">,
+) => a.component === b.component && a.instance === b.instance && a.boot === b.boot;
+export const markOf = ({ writer, boot, seq }: Pick<JournalLine, "writer" | "boot" | "seq">): JournalMark => ({
+  component: writer.component,
+  instance: writer.instance,
+  boot,
+  seq,
+});
 
 /** Up to where the lines of each writer and boot go, the newest writer last. */
-export function marksOf(lines: Iterable<Pick<JournalLine, "writer" | "boot" | "seq">>, before: readonly JournalMark[] = []): readonly JournalMark[] {
+export function marksOf(
+  lines: Iterable<Pick<JournalLine, "writer" | "boot" | "seq">>,
+  before: readonly JournalMark[] = [],
+): readonly JournalMark[] {
   const marks = [...before];
   for (const line of lines) {
     const mark = markOf(line);
@@ -115,13 +144,18 @@ export function marksOf(lines: Iterable<Pick<JournalLine, "writer" | "boot" | "s
 }
 
 /** Whether a line is at or before what is known of its writer. */
-export const isKnown = (marks: readonly JournalMark[], line: Pick<JournalLine, "writer" | "boot" | "seq">): boolean => marks.some((mark) => isSame(mark, markOf(line)) && mark.seq >= line.seq);
+export const isKnown = (marks: readonly JournalMark[], line: Pick<JournalLine, "writer" | "boot" | "seq">): boolean =>
+  marks.some((mark) => isSame(mark, markOf(line)) && mark.seq >= line.seq);
 
 export interface Append {
   /** The journal afterwards. */
   readonly spec: MachineStateJournal["spec"];
   /** The same as a JSON patch; whoever sends it adds the resourceVersion that was read. */
-  readonly operations: readonly { readonly op: "add" | "remove" | "replace"; readonly path: string; readonly value?: unknown }[];
+  readonly operations: readonly {
+    readonly op: "add" | "remove" | "replace";
+    readonly path: string;
+    readonly value?: unknown;
+  }[];
   /** How many lines are new in it. */
   readonly added: number;
 }
@@ -133,7 +167,10 @@ export interface Append {
  * @param lines in the order in which each of their writers wrote them.
  * @returns `undefined`: the journal has them all.
  */
-export function appendLines(before: MachineStateJournal["spec"] | undefined, lines: readonly JournalLine[]): Append | undefined {
+export function appendLines(
+  before: MachineStateJournal["spec"] | undefined,
+  lines: readonly JournalLine[],
+): Append | undefined {
   let marks: readonly JournalMark[] = before?.last ?? [];
   const added: JournalLine[] = [];
   for (const line of lines) {
@@ -171,10 +208,14 @@ export function appendLines(before: MachineStateJournal["spec"] | undefined, lin
 export const journalOfNode = (name: string): string => `${journals.nodePrefix}${name}`;
 
 /** The only book that a journal may have lines of, where there is one: a machine tells of itself. */
-export const bookOfJournal = (journal: string): string | undefined => (journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined);
+export const bookOfJournal = (journal: string): string | undefined =>
+  journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined;
 
 /** Lines of journals that count, and how many do not: a node's journal that tells of another book. */
-export function admittedLines(journal: Pick<MachineStateJournal, "metadata" | "spec">): { readonly lines: readonly JournalLine[]; readonly foreign: number } {
+export function admittedLines(journal: Pick<MachineStateJournal, "metadata" | "spec">): {
+  readonly lines: readonly JournalLine[];
+  readonly foreign: number;
+} {
   const own = bookOfJournal(journal.metadata.name);
   const all = journal.spec.lines;
   const lines = own === undefined ? all : all.filter(({ book }) => book === own);
@@ -182,4 +223,8 @@ export function admittedLines(journal: Pick<MachineStateJournal, "metadata" | "s
 }
 
 /** Lines of one book in all journals. */
-export const linesForBook = (all: readonly Pick<MachineStateJournal, "metadata" | "spec">[], book: string): readonly JournalLine[] => all.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));
+export const linesForBook = (
+  all: readonly Pick<MachineStateJournal, "metadata" | "spec">[],
+  book: string,
+): readonly JournalLine[] =>
+  all.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));

@@ -33,7 +33,17 @@ export type CsrVerdict =
   | { readonly verdict: "leave" }
   | { readonly verdict: "approve" | "deny" | "wait"; readonly reason: CsrReason; readonly message: string };
 
-export type CsrReason = "NodeJoins" | "NodeServes" | "NodeRenews" | "Malformed" | "NotItsOwn" | "NodeInService" | "NodeOfOtherPool" | "PoolUnknown" | "AddressUnknown" | "TooManyUnderWay";
+export type CsrReason =
+  | "NodeJoins"
+  | "NodeServes"
+  | "NodeRenews"
+  | "Malformed"
+  | "NotItsOwn"
+  | "NodeInService"
+  | "NodeOfOtherPool"
+  | "PoolUnknown"
+  | "AddressUnknown"
+  | "TooManyUnderWay";
 
 /** More machines of a pool at once than this wait until others have come. */
 export const mostUnderWay = 100;
@@ -48,9 +58,15 @@ export function judgeCsr(facts: CsrFacts): CsrVerdict {
   const { requester, namespace, request } = facts;
   const accounts = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}`;
   if (requester.username.startsWith(accounts)) return judgeFirst(facts, requester.username.slice(accounts.length));
-  const isNode = requester.username.startsWith(nodeIdentity.userPrefix) && requester.groups.includes(nodeIdentity.group);
+  const isNode =
+    requester.username.startsWith(nodeIdentity.userPrefix) && requester.groups.includes(nodeIdentity.group);
   // Nodes that others let in are theirs to look after.
-  if (!isNode || facts.node?.joinedPool === undefined || (request !== undefined && !(kubeletSigners as readonly string[]).includes(request.signer))) return { verdict: "leave" };
+  if (
+    !isNode ||
+    facts.node?.joinedPool === undefined ||
+    (request !== undefined && !(kubeletSigners as readonly string[]).includes(request.signer))
+  )
+    return { verdict: "leave" };
   return judgeOwn(facts, facts.node);
 }
 
@@ -61,7 +77,8 @@ const wait = (reason: CsrReason, message: string): CsrVerdict => ({ verdict: "wa
 /** The first certificate of a machine. */
 function judgeFirst({ request, pools, node, underWay }: CsrFacts, pool: string): CsrVerdict {
   if (request === undefined) return deny("Malformed", "what is asked for cannot be read");
-  if (request.signer !== signers.kubeletClient) return deny("NotItsOwn", `an account that machines join with gets certificates of ${signers.kubeletClient} alone`);
+  if (request.signer !== signers.kubeletClient)
+    return deny("NotItsOwn", `an account that machines join with gets certificates of ${signers.kubeletClient} alone`);
   const problem = kubeletRequestProblem(request);
   if (problem !== undefined) return deny("Malformed", problem);
   const name = nodeNameIn(request);
@@ -69,11 +86,24 @@ function judgeFirst({ request, pools, node, underWay }: CsrFacts, pool: string):
   if (!pools.includes(pool)) return wait("PoolUnknown", `there is no pool ${pool}`);
   if (node !== undefined) {
     const of = node.joinedPool ?? node.pool;
-    if (of !== undefined && of !== pool) return wait("NodeOfOtherPool", `the node ${name} is there and belongs to pool ${of}, and the machine asks as one of pool ${pool}; delete the Node if its machine is gone`);
-    if (node.inService) return wait("NodeInService", `the node ${name} is there and has been in service; delete the Node if its machine is gone`);
-    return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}: its node has not been in service yet` };
+    if (of !== undefined && of !== pool)
+      return wait(
+        "NodeOfOtherPool",
+        `the node ${name} is there and belongs to pool ${of}, and the machine asks as one of pool ${pool}; delete the Node if its machine is gone`,
+      );
+    if (node.inService)
+      return wait(
+        "NodeInService",
+        `the node ${name} is there and has been in service; delete the Node if its machine is gone`,
+      );
+    return {
+      verdict: "approve",
+      reason: "NodeJoins",
+      message: `${name} joins pool ${pool}: its node has not been in service yet`,
+    };
   }
-  if (underWay >= mostUnderWay) return wait("TooManyUnderWay", `${underWay} machines of pool ${pool} were let in and have not come yet`);
+  if (underWay >= mostUnderWay)
+    return wait("TooManyUnderWay", `${underWay} machines of pool ${pool} were let in and have not come yet`);
   return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}` };
 }
 
@@ -82,13 +112,20 @@ function judgeOwn({ requester, request }: CsrFacts, node: NodeOfName): CsrVerdic
   if (request === undefined) return deny("Malformed", "what is asked for cannot be read");
   const problem = kubeletRequestProblem(request);
   if (problem !== undefined) return deny("Malformed", problem);
-  if (request.asked.commonNames[0] !== requester.username) return deny("NotItsOwn", `${requester.username} asks for a certificate of ${request.asked.commonNames[0]}`);
+  if (request.asked.commonNames[0] !== requester.username)
+    return deny("NotItsOwn", `${requester.username} asks for a certificate of ${request.asked.commonNames[0]}`);
   const name = nodeNameIn(request);
-  if (request.signer === signers.kubeletClient) return { verdict: "approve", reason: "NodeRenews", message: `${name} renews its certificate` };
-  const strange = [...request.asked.dnsNames.filter((dns) => dns !== name && !node.names.includes(dns)), ...request.asked.ipAddresses.filter((address) => !node.addresses.includes(address))];
-  if (strange.length > 0) return wait("AddressUnknown", `the node ${name} does not report ${strange.join(", ")} as its own`);
+  if (request.signer === signers.kubeletClient)
+    return { verdict: "approve", reason: "NodeRenews", message: `${name} renews its certificate` };
+  const strange = [
+    ...request.asked.dnsNames.filter((dns) => dns !== name && !node.names.includes(dns)),
+    ...request.asked.ipAddresses.filter((address) => !node.addresses.includes(address)),
+  ];
+  if (strange.length > 0)
+    return wait("AddressUnknown", `the node ${name} does not report ${strange.join(", ")} as its own`);
   return { verdict: "approve", reason: "NodeServes", message: `${name} serves under its own names and addresses` };
 }
 
 /** The node that a readable request is about. */
-export const nodeNameIn = (request: Pick<KubeletRequest, "asked">): string => (request.asked.commonNames[0] ?? "").slice(nodeIdentity.userPrefix.length);
+export const nodeNameIn = (request: Pick<KubeletRequest, "asked">): string =>
+  (request.asked.commonNames[0] ?? "").slice(nodeIdentity.userPrefix.length);

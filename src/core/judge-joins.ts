@@ -38,7 +38,8 @@ const forgottenMs = 7 * 24 * 3_600_000;
 const sameBootMs = 2 * joinOverdueMs;
 
 /** What an address is called where addresses are not shown: the first bytes of its SHA-256. */
-export const addressDigest = (address: string): string => `sha256:${bytesToHex(sha256(utf8ToBytes(address))).slice(0, 16)}`;
+export const addressDigest = (address: string): string =>
+  `sha256:${bytesToHex(sha256(utf8ToBytes(address))).slice(0, 16)}`;
 
 /** Machines that were served, from the lines of the config server: one for each machine and boot, oldest first. */
 export function servedMachines(lines: readonly JournalLine[]): readonly ServedMachine[] {
@@ -60,7 +61,12 @@ export function servedMachines(lines: readonly JournalLine[]): readonly ServedMa
 }
 
 export function joinedNode(node: Node, pool: string): JoinedNode {
-  return { name: node.metadata.name, pool, createdAt: Date.parse(node.metadata.creationTimestamp ?? ""), addresses: (node.status?.addresses ?? []).map(({ address }) => address) };
+  return {
+    name: node.metadata.name,
+    pool,
+    createdAt: Date.parse(node.metadata.creationTimestamp ?? ""),
+    addresses: (node.status?.addresses ?? []).map(({ address }) => address),
+  };
 }
 
 /**
@@ -69,8 +75,22 @@ export function joinedNode(node: Node, pool: string): JoinedNode {
  *
  * @param now milliseconds since the epoch.
  */
-export function judgeJoins(served: readonly ServedMachine[], nodes: readonly JoinedNode[], now: number): readonly Join[] {
-  const byAddress = new Map(nodes.flatMap((node) => node.addresses.flatMap((address) => [[address, node], [addressDigest(address), node]] as const)));
+export function judgeJoins(
+  served: readonly ServedMachine[],
+  nodes: readonly JoinedNode[],
+  now: number,
+): readonly Join[] {
+  const byAddress = new Map(
+    nodes.flatMap((node) =>
+      node.addresses.flatMap(
+        (address) =>
+          [
+            [address, node],
+            [addressDigest(address), node],
+          ] as const,
+      ),
+    ),
+  );
   const taken = new Set(served.flatMap(({ requester }) => byAddress.get(requester)?.name ?? []));
   const young = nodes.filter(({ name }) => !taken.has(name)).sort((a, b) => a.createdAt - b.createdAt);
   return served
@@ -79,7 +99,10 @@ export function judgeJoins(served: readonly ServedMachine[], nodes: readonly Joi
       const known = byAddress.get(machine.requester);
       if (known !== undefined) return { ...machine, is: "joined", node: known.name };
       // Times of objects are whole seconds.
-      const index = young.findIndex(({ pool, createdAt }) => pool === machine.pool && createdAt + 999 >= machine.servedAt && createdAt - machine.servedAt < joinOverdueMs);
+      const index = young.findIndex(
+        ({ pool, createdAt }) =>
+          pool === machine.pool && createdAt + 999 >= machine.servedAt && createdAt - machine.servedAt < joinOverdueMs,
+      );
       const [node] = index < 0 ? [] : young.splice(index, 1);
       if (node !== undefined) return { ...machine, is: "probable", node: node.name };
       return { ...machine, is: now - machine.servedAt < joinOverdueMs ? "waiting" : "overdue" };
@@ -93,13 +116,23 @@ export function nextOverdueMs(joins: readonly Join[], now: number): number | und
 }
 
 /** In a sentence, for people. */
-export const overdueText = ({ requester, config, servedAt }: ServedMachine): string => `the machine ${requester} was given ${config === "" ? "its configuration" : config} at ${timestampOf(servedAt)} and has not joined since`;
+export const overdueText = ({ requester, config, servedAt }: ServedMachine): string =>
+  `the machine ${requester} was given ${config === "" ? "its configuration" : config} at ${timestampOf(servedAt)} and has not joined since`;
 
 /** What the book of its pool says of it: the same line whoever looks, and however often. */
 export function overdueLine(join: ServedMachine): { readonly line: StoryLineIn<"pool">; readonly at: number } {
   const { requester, config, servedAt, pool } = join;
   return {
     at: servedAt + joinOverdueMs,
-    line: { chapter: "Join", run: `${requester} ${timestampOf(servedAt)}`, path: "Overdue", mark: "fail", level: "boundary", reason: "JoinOverdue", message: overdueText(join), data: { requester, config, pool } },
+    line: {
+      chapter: "Join",
+      run: `${requester} ${timestampOf(servedAt)}`,
+      path: "Overdue",
+      mark: "fail",
+      level: "boundary",
+      reason: "JoinOverdue",
+      message: overdueText(join),
+      data: { requester, config, pool },
+    },
   };
 }

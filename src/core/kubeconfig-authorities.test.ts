@@ -18,13 +18,21 @@ users:
   user:
     token: canary
 `;
-const authorities = (text: string | undefined) => (parse(text ?? "") as { clusters: { cluster: { "certificate-authority-data": string } }[] }).clusters.map(({ cluster }) => textOfBase64(cluster["certificate-authority-data"]));
+const authorities = (text: string | undefined) =>
+  (parse(text ?? "") as { clusters: { cluster: { "certificate-authority-data": string } }[] }).clusters.map(
+    ({ cluster }) => textOfBase64(cluster["certificate-authority-data"]),
+  );
 
 test("a kubeconfig believes the new authorities, and is otherwise what it was", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
-  const after = withAuthorities(kubeconfig(one), `${one}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n${two}`);
+  const after = withAuthorities(
+    kubeconfig(one),
+    `${one}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n${two}`,
+  );
   expect(authorities(after)).toEqual([`${one}${two}`]);
-  expect(after?.replace(/certificate-authority-data: .*/, "")).toBe(kubeconfig(one).replace(/certificate-authority-data: .*/, ""));
+  expect(after?.replace(/certificate-authority-data: .*/, "")).toBe(
+    kubeconfig(one).replace(/certificate-authority-data: .*/, ""),
+  );
 });
 
 test("one that believes them all already is left alone, in whatever order it has them", async () => {
@@ -37,7 +45,11 @@ test.for([
   { title: "no certificates", text: kubeconfig("x"), bundle: "none" },
   { title: "no YAML", text: "a: [", bundle: undefined },
   { title: "no clusters", text: "apiVersion: v1\n", bundle: undefined },
-  { title: "an authority in a file of its own", text: "clusters:\n- cluster:\n    certificate-authority: /etc/ca.crt\n", bundle: undefined },
+  {
+    title: "an authority in a file of its own",
+    text: "clusters:\n- cluster:\n    certificate-authority: /etc/ca.crt\n",
+    bundle: undefined,
+  },
 ])("nothing is made of $title", async ({ text, bundle }) => {
   expect(withAuthorities(text, bundle ?? (await selfSigned("CN=a")))).toBeUndefined();
 });

@@ -8,7 +8,10 @@ export interface KubeletRequest {
   readonly asked: Omit<CertificateRequestFacts, "publicKey" | "signature">;
 }
 
-const purposes: Readonly<Record<string, string>> = { [signers.kubeletClient]: "client auth", [signers.kubeletServing]: "server auth" };
+const purposes: Readonly<Record<string, string>> = {
+  [signers.kubeletClient]: "client auth",
+  [signers.kubeletServing]: "server auth",
+};
 
 /**
  * What a request for a kubelet's certificate has that its signer does not sign; `undefined`: nothing. The rules of
@@ -17,12 +20,15 @@ const purposes: Readonly<Record<string, string>> = { [signers.kubeletClient]: "c
 export function kubeletRequestProblem({ signer, usages, asked }: KubeletRequest): string | undefined {
   const purpose = purposes[signer];
   if (purpose === undefined) return `the signer ${signer} signs no certificates of kubelets`;
-  if (asked.organizations.length !== 1 || asked.organizations[0] !== nodeIdentity.group) return `the organization of the subject is not ${nodeIdentity.group} alone`;
+  if (asked.organizations.length !== 1 || asked.organizations[0] !== nodeIdentity.group)
+    return `the organization of the subject is not ${nodeIdentity.group} alone`;
   if (asked.commonNames.length !== 1) return "the subject has not one common name";
-  if (asked.commonNames[0]?.startsWith(nodeIdentity.userPrefix) !== true) return `the common name does not begin with ${nodeIdentity.userPrefix}`;
+  if (asked.commonNames[0]?.startsWith(nodeIdentity.userPrefix) !== true)
+    return `the common name does not begin with ${nodeIdentity.userPrefix}`;
   const wanted = new Set(["digital signature", purpose]);
   const others = usages.filter((usage) => !wanted.has(usage) && usage !== "key encipherment");
-  if (others.length > 0 || [...wanted].some((usage) => !usages.includes(usage))) return `the usages are not "digital signature", "${purpose}" and at most "key encipherment"`;
+  if (others.length > 0 || [...wanted].some((usage) => !usages.includes(usage)))
+    return `the usages are not "digital signature", "${purpose}" and at most "key encipherment"`;
   if (asked.emailAddresses.length > 0) return "e-mail addresses are not allowed";
   if (asked.uris.length > 0) return "URIs are not allowed";
   if (asked.otherNames > 0) return "names other than DNS names and addresses are not allowed";

@@ -5,7 +5,8 @@ import { machineCertificates } from "./machine-certificates.ts";
 
 const base64 = (text: string) => encodeBase64(new TextEncoder().encode(text));
 const nothing = { kubeAPIServerServingCAData: "", cloudProviderCAData: null };
-const filesOf = (given: ReturnType<typeof machineCertificates>) => Object.fromEntries(given.files.map(({ path, contents, mode }) => [path, [new TextDecoder().decode(contents), mode]]));
+const filesOf = (given: ReturnType<typeof machineCertificates>) =>
+  Object.fromEntries(given.files.map(({ path, contents, mode }) => [path, [new TextDecoder().decode(contents), mode]]));
 
 describe("what a machine has from ControllerConfig itself", () => {
   test("has the reference's paths, a line feed at its end, and modes that credentials deserve", async () => {
@@ -33,20 +34,42 @@ describe("what a machine has from ControllerConfig itself", () => {
 
   test("the user's certificate of a registry comes before the cluster's", async () => {
     const [cluster, user] = [await selfSigned("CN=cluster"), await selfSigned("CN=user")];
-    const made = machineCertificates({ ...nothing, imageRegistryBundleData: [{ file: "r..1", data: base64(cluster) }], imageRegistryBundleUserData: [{ file: "r..1", data: base64(user) }] });
+    const made = machineCertificates({
+      ...nothing,
+      imageRegistryBundleData: [{ file: "r..1", data: base64(cluster) }],
+      imageRegistryBundleUserData: [{ file: "r..1", data: base64(user) }],
+    });
     expect(filesOf(made)).toEqual({ "/etc/docker/certs.d/r:1/ca.crt": [user, 0o644] });
   });
 
-  test.for(["..", "a..b..c", "a/b", "", ".", "-a", "a\nb"])("no file outside of its folder comes from a registry called %j", async (file) => {
-    const made = machineCertificates({ ...nothing, imageRegistryBundleData: [{ file, data: base64(await selfSigned("CN=a")) }] });
-    expect(made.files).toEqual([]);
-    expect(made.problems).toHaveLength(1);
-  });
+  test.for(["..", "a..b..c", "a/b", "", ".", "-a", "a\nb"])(
+    "no file outside of its folder comes from a registry called %j",
+    async (file) => {
+      const made = machineCertificates({
+        ...nothing,
+        imageRegistryBundleData: [{ file, data: base64(await selfSigned("CN=a")) }],
+      });
+      expect(made.files).toEqual([]);
+      expect(made.problems).toHaveLength(1);
+    },
+  );
 
   test.for([
-    { title: "a kubelet's authorities that are none", spec: { ...nothing, kubeAPIServerServingCAData: base64("canary") }, path: "/etc/kubernetes/kubelet-ca.crt" },
-    { title: "what is no base64", spec: { ...nothing, kubeAPIServerServingCAData: "canary!" }, path: "/etc/kubernetes/kubelet-ca.crt" },
-    { title: "credentials that are no JSON", spec: { ...nothing, internalRegistryPullSecret: base64("canary") }, path: "/etc/mco/internal-registry-pull-secret.json" },
+    {
+      title: "a kubelet's authorities that are none",
+      spec: { ...nothing, kubeAPIServerServingCAData: base64("canary") },
+      path: "/etc/kubernetes/kubelet-ca.crt",
+    },
+    {
+      title: "what is no base64",
+      spec: { ...nothing, kubeAPIServerServingCAData: "canary!" },
+      path: "/etc/kubernetes/kubelet-ca.crt",
+    },
+    {
+      title: "credentials that are no JSON",
+      spec: { ...nothing, internalRegistryPullSecret: base64("canary") },
+      path: "/etc/mco/internal-registry-pull-secret.json",
+    },
   ])("$title are not written, and nothing of them is told", ({ spec, path }) => {
     const made = machineCertificates(spec);
     expect(made.files).toEqual([]);

@@ -5,7 +5,10 @@ import { conditionOf } from "../api/object.ts";
 import { machineConfigurationStatus } from "./machine-configuration-status.ts";
 
 const now = Date.UTC(2030, 0, 1);
-const settings = (spec: Partial<MachineConfiguration["spec"]> = {}, more: Partial<MachineConfiguration> = {}): MachineConfiguration => ({
+const settings = (
+  spec: Partial<MachineConfiguration["spec"]> = {},
+  more: Partial<MachineConfiguration> = {},
+): MachineConfiguration => ({
   apiVersion: "operator.openshift.io/v1",
   kind: "MachineConfiguration",
   metadata: { name: "cluster", generation: 3 },
@@ -18,42 +21,98 @@ describe("the settings in force", () => {
     const status = machineConfigurationStatus(settings(), now);
     expect(status).toMatchObject({
       observedGeneration: 3,
-      managedBootImagesStatus: { machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }] },
+      managedBootImagesStatus: {
+        machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }],
+      },
       bootImageSkewEnforcementStatus: { mode: "None" },
     });
     expect(status.nodeDisruptionPolicyStatus?.clusterPolicies?.sshkey).toEqual({ actions: [{ type: "None" }] });
     expect(status.conditions).toEqual([
-      { type: "BootImageUpdateProgressing", status: "False", reason: "NA", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
-      { type: "BootImageUpdateDegraded", status: "False", reason: "NA", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
-      { type: "ConfigServerInsecure", status: "False", reason: "CredentialsRequired", message: "", lastTransitionTime: "2030-01-01T00:00:00Z" },
+      {
+        type: "BootImageUpdateProgressing",
+        status: "False",
+        reason: "NA",
+        message: "",
+        lastTransitionTime: "2030-01-01T00:00:00Z",
+      },
+      {
+        type: "BootImageUpdateDegraded",
+        status: "False",
+        reason: "NA",
+        message: "",
+        lastTransitionTime: "2030-01-01T00:00:00Z",
+      },
+      {
+        type: "ConfigServerInsecure",
+        status: "False",
+        reason: "CredentialsRequired",
+        message: "",
+        lastTransitionTime: "2030-01-01T00:00:00Z",
+      },
     ]);
   });
 
   test("a skew that the administrator states by hand is the one in force", () => {
     const manual = { mode: "OCPVersion", ocpVersion: "4.18.0" };
-    expect(machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "Manual", manual } }), now).bootImageSkewEnforcementStatus).toEqual({ mode: "Manual", manual });
-    expect(machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "None" } }), now).bootImageSkewEnforcementStatus).toEqual({ mode: "None" });
+    expect(
+      machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "Manual", manual } }), now)
+        .bootImageSkewEnforcementStatus,
+    ).toEqual({ mode: "Manual", manual });
+    expect(
+      machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "None" } }), now)
+        .bootImageSkewEnforcementStatus,
+    ).toEqual({ mode: "None" });
   });
 
   test.for([
-    { title: "all", machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "All" } }], degraded: "True" },
-    { title: "none", machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }], degraded: "False" },
+    {
+      title: "all",
+      machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "All" } }],
+      degraded: "True",
+    },
+    {
+      title: "none",
+      machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }],
+      degraded: "False",
+    },
     { title: "an empty list", machineManagers: [], degraded: "False" },
   ])("boot images: who asks for $title is told whether that is done", ({ machineManagers, degraded }) => {
     const status = machineConfigurationStatus(settings({ managedBootImages: { machineManagers } }), now);
     const told = conditionOf(status.conditions, "BootImageUpdateDegraded");
     expect(told?.status).toBe(degraded);
-    expect(told?.message).toBe(degraded === "True" ? "boot images of machinesets.machine.openshift.io are not managed on this cluster; set their selection mode to None" : "");
-    expect(status.managedBootImagesStatus).toEqual({ machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }] });
+    expect(told?.message).toBe(
+      degraded === "True"
+        ? "boot images of machinesets.machine.openshift.io are not managed on this cluster; set their selection mode to None"
+        : "",
+    );
+    expect(status.managedBootImagesStatus).toEqual({
+      machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }],
+    });
   });
 
   test.for([
     { title: "nothing that is said", annotation: undefined, status: "False", reason: "CredentialsRequired", says: [] },
     { title: "required", annotation: "required", status: "False", reason: "CredentialsRequired", says: [] },
-    { title: "insecure", annotation: "insecure", status: "True", reason: "CompatibilityMode", says: ["secrets", "mco token create", annotations.configServerAccess] },
-    { title: "a word that nobody knows", annotation: "open", status: "False", reason: "NotUnderstood", says: ['"open"', "write required or insecure", "has to show a credential"] },
+    {
+      title: "insecure",
+      annotation: "insecure",
+      status: "True",
+      reason: "CompatibilityMode",
+      says: ["secrets", "mco token create", annotations.configServerAccess],
+    },
+    {
+      title: "a word that nobody knows",
+      annotation: "open",
+      status: "False",
+      reason: "NotUnderstood",
+      says: ['"open"', "write required or insecure", "has to show a credential"],
+    },
   ])("whom the config server answers: $title", ({ annotation, status, reason, says }) => {
-    const metadata = { name: "cluster", generation: 3, ...(annotation === undefined ? {} : { annotations: { [annotations.configServerAccess]: annotation } }) };
+    const metadata = {
+      name: "cluster",
+      generation: 3,
+      ...(annotation === undefined ? {} : { annotations: { [annotations.configServerAccess]: annotation } }),
+    };
     const first = machineConfigurationStatus(settings({}, { metadata }), now);
     const told = conditionOf(first.conditions, "ConfigServerInsecure");
     expect(told).toMatchObject({ status, reason });
@@ -63,7 +122,13 @@ describe("the settings in force", () => {
   });
 
   test("leave conditions of others alone, wherever they stand in the list", () => {
-    const health = { type: "DaemonsHealthy", status: "True" as const, reason: "AsExpected", message: "3 of 3", lastTransitionTime: "2029-01-01T00:00:00Z" };
+    const health = {
+      type: "DaemonsHealthy",
+      status: "True" as const,
+      reason: "AsExpected",
+      message: "3 of 3",
+      lastTransitionTime: "2029-01-01T00:00:00Z",
+    };
     const [progressing, degraded] = machineConfigurationStatus(settings(), now).conditions ?? [];
     if (progressing === undefined || degraded === undefined) throw new Error("there are two");
     for (const conditions of [[health], [progressing, health, degraded], [degraded, health]]) {

@@ -35,19 +35,57 @@ test.for([
   expect(maskText(line)).not.toContain(secret);
 });
 
-test.for(["driftfile /var/lib/chrony/drift", "authentication: {anonymous: true}", "tokenTTL: 5m", "see https://example.com/a:b@c", "net.core.somaxconn = 4096"])("%s is shown", (line) => {
+test.for([
+  "driftfile /var/lib/chrony/drift",
+  "authentication: {anonymous: true}",
+  "tokenTTL: 5m",
+  "see https://example.com/a:b@c",
+  "net.core.somaxconn = 4096",
+])("%s is shown", (line) => {
   expect(maskText(line)).toBe(line);
 });
 
 test("what goes over several lines stays hidden to its end, and no longer", () => {
-  const lines = ["a", "-----BEGIN RSA PRIVATE KEY-----", "MIIE", "-----END RSA PRIVATE KEY-----", "b", "token: |", "  abc", "", "  def", "c: d"];
-  expect(maskLines(lines)).toEqual(["a", "(masked)", "(masked)", "(masked)", "b", "token: |", "  (masked)", "", "  (masked)", "c: d"]);
+  const lines = [
+    "a",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "MIIE",
+    "-----END RSA PRIVATE KEY-----",
+    "b",
+    "token: |",
+    "  abc",
+    "",
+    "  def",
+    "c: d",
+  ];
+  expect(maskLines(lines)).toEqual([
+    "a",
+    "(masked)",
+    "(masked)",
+    "(masked)",
+    "b",
+    "token: |",
+    "  (masked)",
+    "",
+    "  (masked)",
+    "c: d",
+  ]);
 });
 
-test.for(["a.".repeat(9900), "http://".repeat(2800), "password".repeat(2400), `password="${"\\a".repeat(9000)}`, "eyJ".repeat(6600), "$6$".repeat(6600), "x".repeat(1_000_000)])("a hostile line costs no more than its length", { timeout: 2000 }, (line) => {
+test.for([
+  "a.".repeat(9900),
+  "http://".repeat(2800),
+  "password".repeat(2400),
+  `password="${"\\a".repeat(9000)}`,
+  "eyJ".repeat(6600),
+  "$6$".repeat(6600),
+  "x".repeat(1_000_000),
+])("a hostile line costs no more than its length", { timeout: 2000 }, (line) => {
   for (let i = 0; i < 50; i++) maskText(line);
 });
 
 test("a public key is told by its end and its comment", () => {
-  expect(shortKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGmDE0000 admin@example.com")).toBe("ssh-ed25519 …GmDE0000 admin@example.com");
+  expect(shortKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGmDE0000 admin@example.com")).toBe(
+    "ssh-ed25519 …GmDE0000 admin@example.com",
+  );
 });

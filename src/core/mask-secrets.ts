@@ -25,12 +25,18 @@ const openPaths: readonly RegExp[] = [/^\/etc\/passwd-?$/, /\.pub$/, /^\/etc\/co
 export function isSecretFile(path: string, mode: number, text?: string): boolean {
   if ((mode & 0o004) === 0) return true;
   if (openPaths.some((pattern) => pattern.test(path))) return false;
-  return secretPaths.some((pattern) => pattern.test(path)) || (text !== undefined && /^\s*"?kind"?\s*:\s*"?Secret"?\s*,?\s*$/m.test(text));
+  return (
+    secretPaths.some((pattern) => pattern.test(path)) ||
+    (text !== undefined && /^\s*"?kind"?\s*:\s*"?Secret"?\s*,?\s*$/m.test(text))
+  );
 }
 
 /** Names of settings whose value is a secret; a value in quotes ends with them, any other at the end of the line. */
 const secretName = String.raw`[\w.-]*(?:pass(?:word|wd|phrase)?hash|password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|psk|auth)`;
-const assignment = new RegExp(String.raw`((?:^|[^A-Za-z0-9_.-])(?:["']?)${secretName}["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'].*$)`, "gi");
+const assignment = new RegExp(
+  String.raw`((?:^|[^A-Za-z0-9_.-])(?:["']?)${secretName}["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'].*$)`,
+  "gi",
+);
 const blockAssignment = new RegExp(String.raw`^(\s*)(?:- )?["']?${secretName}["']?\s*:\s*[|>][-+0-9]*\s*$`, "i");
 const patterns: readonly (readonly [RegExp, string])[] = [
   [/\$(?:1|2[abxy]?|5|6|7|y|gy|sha1|argon2\w*)\$[./A-Za-z0-9$=,+-]{8,}/g, masked],
@@ -63,7 +69,8 @@ export function maskLines(lines: readonly string[]): readonly string[] {
     }
     if (blockIndent !== undefined) {
       const indent = /^\s*/.exec(line)?.[0].length ?? 0;
-      if (line.trim() === "" || indent > blockIndent) return line.trim() === "" ? line : `${line.slice(0, indent)}${masked}`;
+      if (line.trim() === "" || indent > blockIndent)
+        return line.trim() === "" ? line : `${line.slice(0, indent)}${masked}`;
       blockIndent = undefined;
     }
     const block = blockAssignment.exec(line);

@@ -49,7 +49,9 @@ export interface MemberFacts {
   readonly daemonAwaySince: string;
 }
 
-export const isControlPlane = (node: Pick<Node, "metadata">): boolean => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
+export const isControlPlane = (node: Pick<Node, "metadata">): boolean =>
+  node.metadata.labels?.[labels.masterRole] !== undefined ||
+  node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
 
 /** What else is known of a node than the node itself. */
 export interface Companions {
@@ -77,7 +79,8 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     reason: has[annotations.reason] ?? "",
     kubeletReady,
     kubeletReason,
-    cordoned: node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
+    cordoned:
+      node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
     drainPending: request !== "" && has[annotations.lastAppliedDrain] !== request,
     phase,
     says: skipped?.why ?? message,
@@ -93,7 +96,11 @@ function toldBy(machineConfigNode: MachineConfigNode | undefined): MemberFacts["
   const { conditions = [], configVersion, configImage } = machineConfigNode?.status ?? {};
   if (conditions.length === 0) return undefined;
   const { updated, nodeDegraded } = machineConfigNodeConditions;
-  return { updatedTo: conditionOf(conditions, updated)?.status === "True" ? (configVersion?.current ?? "") : "", image: configImage?.currentImage ?? "", degraded: conditionOf(conditions, nodeDegraded)?.status === "True" };
+  return {
+    updatedTo: conditionOf(conditions, updated)?.status === "True" ? (configVersion?.current ?? "") : "",
+    image: configImage?.currentImage ?? "",
+    degraded: conditionOf(conditions, nodeDegraded)?.status === "True",
+  };
 }
 
 function awaySince(pod: Pod | undefined): string {
@@ -106,11 +113,19 @@ function awaySince(pod: Pod | undefined): string {
 const mustBe: Readonly<Record<string, string>> = { Ready: "True", DiskPressure: "False", NetworkUnavailable: "False" };
 
 /** Everything that a node controller reads of the kubelet's report, as one value: equal texts need no new look. */
-export function kubeletVerdict(node: Pick<Node, "status">): { readonly kubeletReady: boolean; readonly kubeletReason: string } {
+export function kubeletVerdict(node: Pick<Node, "status">): {
+  readonly kubeletReady: boolean;
+  readonly kubeletReason: string;
+} {
   const conditions = node.status?.conditions ?? [];
-  if (!conditions.some(({ type }) => type === "Ready")) return { kubeletReady: false, kubeletReason: "its kubelet has not reported yet" };
+  if (!conditions.some(({ type }) => type === "Ready"))
+    return { kubeletReady: false, kubeletReason: "its kubelet has not reported yet" };
   for (const { type, status, reason } of conditions) {
-    if (mustBe[type] !== undefined && mustBe[type] !== status) return { kubeletReady: false, kubeletReason: `${type} is ${status}${reason === undefined || reason === "" ? "" : ` (${reason})`}` };
+    if (mustBe[type] !== undefined && mustBe[type] !== status)
+      return {
+        kubeletReady: false,
+        kubeletReason: `${type} is ${status}${reason === undefined || reason === "" ? "" : ` (${reason})`}`,
+      };
   }
   return { kubeletReady: true, kubeletReason: "" };
 }
@@ -119,16 +134,20 @@ export function kubeletVerdict(node: Pick<Node, "status">): { readonly kubeletRe
 export const silentAfterMs = 5 * 60_000;
 
 /** Nobody looks after the machine any more, though it works. */
-export const isSilent = ({ daemonAwaySince }: MemberFacts, now: number): boolean => daemonAwaySince !== "" && now - Date.parse(daemonAwaySince) > silentAfterMs;
+export const isSilent = ({ daemonAwaySince }: MemberFacts, now: number): boolean =>
+  daemonAwaySince !== "" && now - Date.parse(daemonAwaySince) > silentAfterMs;
 
 /** The machine has what it was told to have. */
-export const isDone = (member: MemberFacts): boolean => member.current !== "" && !isAway(member) && member.state === nodeStates.done;
+export const isDone = (member: MemberFacts): boolean =>
+  member.current !== "" && !isAway(member) && member.state === nodeStates.done;
 
 /** What it has is not what it was told to have. */
-const isAway = ({ current, desired, currentImage, desiredImage }: MemberFacts): boolean => current !== desired || currentImage !== desiredImage;
+const isAway = ({ current, desired, currentImage, desiredImage }: MemberFacts): boolean =>
+  current !== desired || currentImage !== desiredImage;
 
 /** The daemon reports that it cannot go on. */
-export const isDegraded = ({ state }: MemberFacts): boolean => state === nodeStates.degraded || state === nodeStates.unreconcilable;
+export const isDegraded = ({ state }: MemberFacts): boolean =>
+  state === nodeStates.degraded || state === nodeStates.unreconcilable;
 
 /** Annotations or MachineConfigNode say so: a person has to see it. */
 export const looksDegraded = (member: MemberFacts): boolean => isDegraded(member) || member.told?.degraded === true;
@@ -140,20 +159,27 @@ export const isFailing = (member: MemberFacts): boolean => isDegraded(member) &&
 export const isJoining = ({ current }: MemberFacts): boolean => current === "";
 
 /** Out of service for whatever cause, ours or not: what the budget counts, besides daemons that fell silent. */
-export const isOutOfService = (member: MemberFacts): boolean => !member.kubeletReady || member.cordoned !== "no" || (!isDone(member) && !isSkipped(member));
+export const isOutOfService = (member: MemberFacts): boolean =>
+  !member.kubeletReady || member.cordoned !== "no" || (!isDone(member) && !isSkipped(member));
 
 /** Its drain was given up for now: it serves with what it has, though its daemon waits with a target. */
-export const isSkipped = (member: MemberFacts): boolean => member.skippedUntil !== "" && member.current !== "" && !isDegraded(member);
+export const isSkipped = (member: MemberFacts): boolean =>
+  member.skippedUntil !== "" && member.current !== "" && !isDegraded(member);
 
 /** Out of service because of what we do: a target under way, a drain, our cordon. */
 export const isInOurHands = (member: MemberFacts): boolean =>
-  (member.desired !== "" && isAway(member)) || member.state === nodeStates.working || member.cordoned === "byUs" || member.drainPending;
+  (member.desired !== "" && isAway(member)) ||
+  member.state === nodeStates.working ||
+  member.cordoned === "byUs" ||
+  member.drainPending;
 
 /** What annotations and MachineConfigNode say that cannot both be true; empty when they agree. */
 export function contradiction(member: MemberFacts): string {
   if (member.told === undefined) return "";
-  if (isDegraded(member) !== member.told.degraded) return `annotations say ${member.state === "" ? "nothing" : member.state}, the MachineConfigNode says ${member.told.degraded ? "degraded" : "not degraded"}`;
-  if (isDone(member) && member.told.updatedTo !== member.current) return `annotations say that ${member.current} is applied, the MachineConfigNode says ${member.told.updatedTo === "" ? "that an update is under way" : member.told.updatedTo}`;
+  if (isDegraded(member) !== member.told.degraded)
+    return `annotations say ${member.state === "" ? "nothing" : member.state}, the MachineConfigNode says ${member.told.degraded ? "degraded" : "not degraded"}`;
+  if (isDone(member) && member.told.updatedTo !== member.current)
+    return `annotations say that ${member.current} is applied, the MachineConfigNode says ${member.told.updatedTo === "" ? "that an update is under way" : member.told.updatedTo}`;
   return "";
 }
 

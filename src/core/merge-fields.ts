@@ -12,7 +12,13 @@ export interface FieldOrigin {
   readonly overrode: readonly { readonly member: string; readonly value: string }[];
 }
 
-export type MergedFieldName = "osImageURL" | "baseOSExtensionsContainerImage" | "kernelArguments" | "extensions" | "fips" | "kernelType";
+export type MergedFieldName =
+  | "osImageURL"
+  | "baseOSExtensionsContainerImage"
+  | "kernelArguments"
+  | "extensions"
+  | "fips"
+  | "kernelType";
 
 /** What the cluster says where no member does. */
 export interface ClusterValues {
@@ -32,9 +38,18 @@ interface FieldRule<T> {
 }
 
 /** The order in which members merge: what later ones say wins. Groups follow one another; in each, names are in byte order. */
-export const mergeOrder: readonly { readonly who: string; has(member: Pick<MachineConfigInput, "metadata">): boolean }[] = [
-  { who: `members labelled \`${labels.role}: worker\``, has: ({ metadata }) => metadata.labels?.[labels.role] === "worker" },
-  { who: "all others, so that a custom pool's own configs override every worker config whatever their names are", has: ({ metadata }) => metadata.labels?.[labels.role] !== "worker" },
+export const mergeOrder: readonly {
+  readonly who: string;
+  has(member: Pick<MachineConfigInput, "metadata">): boolean;
+}[] = [
+  {
+    who: `members labelled \`${labels.role}: worker\``,
+    has: ({ metadata }) => metadata.labels?.[labels.role] === "worker",
+  },
+  {
+    who: "all others, so that a custom pool's own configs override every worker config whatever their names are",
+    has: ({ metadata }) => metadata.labels?.[labels.role] !== "worker",
+  },
 ];
 
 /** Order of UTF-8 bytes, which is the order of code points. */
@@ -50,13 +65,17 @@ function compareBytes(a: string, b: string): number {
 
 /** Members in the order in which they merge. */
 export function inMergeOrder<T extends Pick<MachineConfigInput, "metadata">>(members: readonly T[]): readonly T[] {
-  return mergeOrder.flatMap(({ has }) => members.filter(has).toSorted((a, b) => compareBytes(a.metadata.name, b.metadata.name)));
+  return mergeOrder.flatMap(({ has }) =>
+    members.filter(has).toSorted((a, b) => compareBytes(a.metadata.name, b.metadata.name)),
+  );
 }
 
-const isGenerated = ({ metadata }: MachineConfigInput) => (metadata.annotations?.[annotations.generatedByController] ?? "") !== "";
+const isGenerated = ({ metadata }: MachineConfigInput) =>
+  (metadata.annotations?.[annotations.generatedByController] ?? "") !== "";
 
 const image = (field: "osImageURL" | "baseOSExtensionsContainerImage", stands: string): FieldRule<string> => {
-  const said = (member: MachineConfigInput) => (isGenerated(member) || (member.spec?.[field] ?? "") === "" ? [] : [member.spec?.[field] ?? ""]);
+  const said = (member: MachineConfigInput) =>
+    isGenerated(member) || (member.spec?.[field] ?? "") === "" ? [] : [member.spec?.[field] ?? ""];
   return {
     rule: `the last member that names one, generated members left aside; else ${stands}`,
     merge(members, cluster) {
@@ -80,7 +99,10 @@ const list = (field: "kernelArguments" | "extensions", more = ""): FieldRule<str
  */
 export const fieldRules = {
   osImageURL: image("osImageURL", "the image of the pool's OS stream or of the cluster"),
-  baseOSExtensionsContainerImage: image("baseOSExtensionsContainerImage", "the extensions image of the pool's OS stream or of the cluster"),
+  baseOSExtensionsContainerImage: image(
+    "baseOSExtensionsContainerImage",
+    "the extensions image of the pool's OS stream or of the cluster",
+  ),
   kernelArguments: list("kernelArguments"),
   extensions: list("extensions", "; `kernel-devel` beside a kernel type other than `default` is refused"),
   fips: {
@@ -106,8 +128,17 @@ export function originsOfFields(members: Members, cluster: ClusterValues): reado
   return (Object.keys(fieldRules) as MergedFieldName[]).flatMap((field): readonly FieldOrigin[] => {
     const rule: FieldRule<unknown> = fieldRules[field];
     const { value, by } = rule.merge(members, cluster);
-    if (Array.isArray(value)) return members.flatMap((member) => rule.said(member).map((item) => ({ field, value: item, from: member.metadata.name, overrode: [] })));
-    const overrode = members.flatMap((member) => (member === by ? [] : rule.said(member).flatMap((said) => (said === String(value) ? [] : [{ member: member.metadata.name, value: said }]))));
+    if (Array.isArray(value))
+      return members.flatMap((member) =>
+        rule.said(member).map((item) => ({ field, value: item, from: member.metadata.name, overrode: [] })),
+      );
+    const overrode = members.flatMap((member) =>
+      member === by
+        ? []
+        : rule
+            .said(member)
+            .flatMap((said) => (said === String(value) ? [] : [{ member: member.metadata.name, value: said }])),
+    );
     return [{ field, value: String(value), from: by?.metadata.name ?? "cluster", overrode }];
   });
 }

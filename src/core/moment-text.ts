@@ -2,7 +2,9 @@
 export function clockText(at: number, beside?: number): string {
   const text = new Date(at).toISOString();
   const day = beside === undefined ? undefined : new Date(beside).toISOString().slice(0, 10);
-  return day === undefined || day === text.slice(0, 10) ? text.slice(11, 19) : `${text.slice(5, 10)} ${text.slice(11, 19)}`;
+  return day === undefined || day === text.slice(0, 10)
+    ? text.slice(11, 19)
+    : `${text.slice(5, 10)} ${text.slice(11, 19)}`;
 }
 
 /** Day and time in UTC, to the second: `2030-01-01 11:40:05Z`. */

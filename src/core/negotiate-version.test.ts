@@ -52,15 +52,28 @@ describe("negotiateVersion", () => {
     { accept: `${ign};version=3.0.0`, reference: "500", ours: "refused 3.0.0", why: "there is no conversion to it" },
     { accept: `${ign};version=3.2.0;q=0`, reference: "3.2.0", ours: "2.2.0", why: "q=0 is never" },
     { accept: `${ign};version=2.2.0;q=0`, reference: "2.2.0", ours: "refused anything but 2.2.0", why: "q=0 is never" },
-    { accept: "text/vnd.coreos.ignition+json;version=3.2.0", reference: "3.2.0", ours: "2.2.0", why: "it is another type, as text/html" },
+    {
+      accept: "text/vnd.coreos.ignition+json;version=3.2.0",
+      reference: "3.2.0",
+      ours: "2.2.0",
+      why: "it is another type, as text/html",
+    },
   ])("$accept gets $ours where the reference gives $reference: $why", ({ accept, ours }) => {
     expect(answer(accept)).toBe(ours);
   });
 
   test.for([
-    ["spaces and capitals of the type are nobody's business", `  APPLICATION/vnd.coreos.ignition+json ; version=3.3.0 ; q=1`, "3.3.0"],
+    [
+      "spaces and capitals of the type are nobody's business",
+      `  APPLICATION/vnd.coreos.ignition+json ; version=3.3.0 ; q=1`,
+      "3.3.0",
+    ],
     ["the first version that can be read counts", `${ign};version=x;version=3.3.0;version=3.4.0`, "3.3.0"],
-    ["the first weight that can be read counts", `${ign};version=3.3.0;q=x;q=0.1;q=1, ${ign};version=3.4.0;q=0.2`, "3.4.0"],
+    [
+      "the first weight that can be read counts",
+      `${ign};version=3.3.0;q=x;q=0.1;q=1, ${ign};version=3.4.0;q=0.2`,
+      "3.4.0",
+    ],
     ["a weight above 1 is none", `${ign};version=3.3.0;q=5, ${ign};version=3.4.0`, "3.3.0"],
     ["what never counts leaves room for another", `${ign};version=3.4.0;q=0, ${ign};version=3.2.0;q=0.1`, "3.2.0"],
     ["of equal ones the first", `${ign};version=3.3.0;q=0.5, ${ign};version=3.4.0;q=0.5`, "3.3.0"],
@@ -71,11 +84,18 @@ describe("negotiateVersion", () => {
   });
 
   test("a refusal says what was asked for and what there is", () => {
-    expect(negotiateVersion(`${ign};version=3.0.0`)).toEqual({ verdict: "refused", asked: "3.0.0", offered: ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] });
+    expect(negotiateVersion(`${ign};version=3.0.0`)).toEqual({
+      verdict: "refused",
+      asked: "3.0.0",
+      offered: ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"],
+    });
   });
 
   test("whatever is sent is answered with a version that is served, or refused in few words", () => {
-    const part = fc.oneof(fc.string(), fc.constantFrom(ign, ";", ",", "version=", "q=", "3.2.0", "3.0.0", "0", "-", "*/*"));
+    const part = fc.oneof(
+      fc.string(),
+      fc.constantFrom(ign, ";", ",", "version=", "q=", "3.2.0", "3.0.0", "0", "-", "*/*"),
+    );
     fc.assert(
       fc.property(fc.array(part, { maxLength: 2000 }), (parts) => {
         const result = negotiateVersion(parts.join(""));

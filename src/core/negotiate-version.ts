@@ -31,7 +31,9 @@ interface Entry {
 export function negotiateVersion(accept: string | undefined): Negotiated {
   const refused = (asked: string): Negotiated => ({ verdict: "refused", asked, offered: servedVersions });
   if ((accept?.length ?? 0) > maxLength) return refused(`${accept?.slice(0, 40)}… (${accept?.length} characters)`);
-  const asking = entriesOf(accept ?? "").flatMap(({ type, version, q }) => (type === ignitionType && version !== undefined ? [{ version, q }] : []));
+  const asking = entriesOf(accept ?? "").flatMap(({ type, version, q }) =>
+    type === ignitionType && version !== undefined ? [{ version, q }] : [],
+  );
   const first = asking.filter(({ q }) => q > 0).toSorted((a, b) => b.q - a.q)[0];
   if (first !== undefined) {
     const version = servedFor(first.version);
@@ -45,8 +47,18 @@ function entriesOf(header: string): readonly Entry[] {
   return header.split(",").flatMap((text): Entry[] => {
     const [type = "", ...parameters] = text.split(";").map((part) => part.trim());
     if (!type.includes("/")) return [];
-    const valuesOf = (name: string) => parameters.flatMap((parameter) => (parameter.startsWith(`${name}=`) ? [parameter.slice(name.length + 1)] : []));
-    return [{ type: type.toLowerCase(), version: valuesOf("version").find((value) => semantic.test(value)), q: valuesOf("q").map(weightOf).find((q) => q !== undefined) ?? 1 }];
+    const valuesOf = (name: string) =>
+      parameters.flatMap((parameter) => (parameter.startsWith(`${name}=`) ? [parameter.slice(name.length + 1)] : []));
+    return [
+      {
+        type: type.toLowerCase(),
+        version: valuesOf("version").find((value) => semantic.test(value)),
+        q:
+          valuesOf("q")
+            .map(weightOf)
+            .find((q) => q !== undefined) ?? 1,
+      },
+    ];
   });
 }
 

@@ -56,7 +56,16 @@ export interface Appended {
 }
 
 export type WantedEntry = { readonly origin: Origin } & (
-  | { readonly kind: "file"; readonly contents: Uint8Array; readonly digest: string; readonly mode: number; readonly user: Owner; readonly group: Owner; readonly folder?: FolderOwner; /** Content with whatever is there. */ readonly ifAbsent?: true }
+  | {
+      readonly kind: "file";
+      readonly contents: Uint8Array;
+      readonly digest: string;
+      readonly mode: number;
+      readonly user: Owner;
+      readonly group: Owner;
+      readonly folder?: FolderOwner;
+      /** Content with whatever is there. */ readonly ifAbsent?: true;
+    }
   | { readonly kind: "link"; readonly target: string }
   /** Nothing may be there: an emptied drop-in, or a unit that may not be masked. */
   | { readonly kind: "absent" }
@@ -104,10 +113,27 @@ export function splitKernelArguments(entry: string): readonly string[] {
   return words;
 }
 
-export const hasInstallSection = (text: string) => /^\[Install\]\s*$/m.test(text) && /^\s*(WantedBy|RequiredBy|Alias|Also)\s*=/m.test(text);
+export const hasInstallSection = (text: string) =>
+  /^\[Install\]\s*$/m.test(text) && /^\s*(WantedBy|RequiredBy|Alias|Also)\s*=/m.test(text);
 
-function file(origin: Origin, contents: Uint8Array, mode: number, user: Owner = rootOwner, group: Owner = rootOwner, folder?: FolderOwner): WantedEntry {
-  return { origin, kind: "file", contents, digest: bytesToHex(sha256(contents)), mode, user, group, ...(folder === undefined ? {} : { folder }) };
+function file(
+  origin: Origin,
+  contents: Uint8Array,
+  mode: number,
+  user: Owner = rootOwner,
+  group: Owner = rootOwner,
+  folder?: FolderOwner,
+): WantedEntry {
+  return {
+    origin,
+    kind: "file",
+    contents,
+    digest: bytesToHex(sha256(contents)),
+    mode,
+    user,
+    group,
+    ...(folder === undefined ? {} : { folder }),
+  };
 }
 
 function unitEntries(unit: Unit): readonly (readonly [string, WantedEntry])[] {
@@ -116,11 +142,13 @@ function unitEntries(unit: Unit): readonly (readonly [string, WantedEntry])[] {
   const path = `${unitFolder}/${name}`;
   const origin = (part: string): Origin => ({ kind: "unit", name, part });
   if (unit.mask === true) entries.push([path, { origin: origin("mask"), kind: "link", target: "/dev/null" }]);
-  else if (unit.contents !== undefined && unit.contents !== "") entries.push([path, file(origin("contents"), utf8ToBytes(unit.contents), 0o644)]);
+  else if (unit.contents !== undefined && unit.contents !== "")
+    entries.push([path, file(origin("contents"), utf8ToBytes(unit.contents), 0o644)]);
   else if (unit.mask === false) entries.push([path, { origin: origin("mask"), kind: "absent" }]);
   for (const dropin of unit.dropins ?? []) {
     const at = `${path}.d/${dropin.name}`;
-    if (dropin.contents === undefined || dropin.contents === "") entries.push([at, { origin: origin(dropin.name), kind: "absent" }]);
+    if (dropin.contents === undefined || dropin.contents === "")
+      entries.push([at, { origin: origin(dropin.name), kind: "absent" }]);
     else entries.push([at, file(origin(dropin.name), utf8ToBytes(dropin.contents), 0o644)]);
   }
   return entries;
@@ -141,24 +169,45 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
   const read = contentsReader();
   for (const [index, wanted] of (ignition?.storage?.files ?? []).entries()) {
     const contents = read(wanted.contents);
-    if (contents.verdict === "refused") return { verdict: "refused", path: `spec.config.storage.files[${index}].contents`, reason: `${wanted.path}: ${contents.reason}` };
+    if (contents.verdict === "refused")
+      return {
+        verdict: "refused",
+        path: `spec.config.storage.files[${index}].contents`,
+        reason: `${wanted.path}: ${contents.reason}`,
+      };
     if ((wanted.append ?? []).length > 0) {
       const parts = [contents.bytes];
       for (const [k, part] of (wanted.append ?? []).entries()) {
         const more = read(part);
-        if (more.verdict === "refused") return { verdict: "refused", path: `spec.config.storage.files[${index}].append[${k}]`, reason: `${wanted.path}: ${more.reason}` };
+        if (more.verdict === "refused")
+          return {
+            verdict: "refused",
+            path: `spec.config.storage.files[${index}].append[${k}]`,
+            reason: `${wanted.path}: ${more.reason}`,
+          };
         parts.push(more.bytes);
       }
-      appends.set(wanted.path, { contents: joined(parts), mode: wanted.mode, user: wanted.user ?? rootOwner, group: wanted.group ?? rootOwner });
+      appends.set(wanted.path, {
+        contents: joined(parts),
+        mode: wanted.mode,
+        user: wanted.user ?? rootOwner,
+        group: wanted.group ?? rootOwner,
+      });
       continue;
     }
-    entries.set(wanted.path, file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, wanted.user ?? rootOwner, wanted.group ?? rootOwner));
+    entries.set(
+      wanted.path,
+      file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, wanted.user ?? rootOwner, wanted.group ?? rootOwner),
+    );
   }
   for (const unit of ignition?.systemd?.units ?? []) {
     for (const [path, entry] of unitEntries(unit)) entries.set(path, entry);
     const hasContents = unit.contents !== undefined && unit.contents !== "";
     if (unit.mask !== true && (unit.enabled !== undefined || hasContents)) {
-      enablement.set(unit.name, { enabled: unit.enabled, installable: !hasContents || hasInstallSection(unit.contents ?? "") });
+      enablement.set(unit.name, {
+        enabled: unit.enabled,
+        installable: !hasContents || hasInstallSection(unit.contents ?? ""),
+      });
     }
   }
   const keys: string[] = [];
@@ -169,7 +218,14 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
   if (keys.length > 0) {
     // The keys of all listed users go to core: openshift/machine-config-operator pkg/daemon/update.go (main).
     const core: Owner = { name: "core" };
-    entries.set(hostPaths.sshKeys, file({ kind: "sshKeys", user: "core" }, utf8ToBytes(`${keys.join("\n")}\n`), 0o600, core, core, { mode: 0o700, user: core, group: core }));
+    entries.set(
+      hostPaths.sshKeys,
+      file({ kind: "sshKeys", user: "core" }, utf8ToBytes(`${keys.join("\n")}\n`), 0o600, core, core, {
+        mode: 0o700,
+        user: core,
+        group: core,
+      }),
+    );
   }
   const spec = machineConfig.spec ?? {};
   return {
@@ -186,8 +242,17 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
       kernelType: spec.kernelType === "realtime" || spec.kernelType === "64k-pages" ? spec.kernelType : "default",
       fips: spec.fips === true,
       atBirth: {
-        folders: new Map((ignition?.storage?.directories ?? []).map(({ path, mode, user, group }) => [path, { mode: mode ?? 0o755, user: user ?? rootOwner, group: group ?? rootOwner }])),
-        links: new Map((ignition?.storage?.links ?? []).flatMap(({ path, target, hard }) => (hard === true ? [] : [[path, target ?? ""]]))),
+        folders: new Map(
+          (ignition?.storage?.directories ?? []).map(({ path, mode, user, group }) => [
+            path,
+            { mode: mode ?? 0o755, user: user ?? rootOwner, group: group ?? rootOwner },
+          ]),
+        ),
+        links: new Map(
+          (ignition?.storage?.links ?? []).flatMap(({ path, target, hard }) =>
+            hard === true ? [] : [[path, target ?? ""]],
+          ),
+        ),
         appends,
         ignored: ignoredParts(ignition),
       },
@@ -209,7 +274,9 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
 function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
   const { storage, passwd } = ignition ?? {};
   return [
-    ...(["disks", "filesystems", "raid", "luks"] as const).flatMap((section) => ((storage?.[section] ?? []).length > 0 ? [`storage.${section}`] : [])),
+    ...(["disks", "filesystems", "raid", "luks"] as const).flatMap((section) =>
+      (storage?.[section] ?? []).length > 0 ? [`storage.${section}`] : [],
+    ),
     ...(storage?.links ?? []).flatMap(({ path, hard }) => (hard === true ? [`the hard link ${path}`] : [])),
     ...(passwd?.users ?? []).flatMap(({ name }) => (name === "core" ? [] : [`the user ${name}`])),
     ...((passwd?.groups ?? []).length > 0 ? ["passwd.groups"] : []),
@@ -233,17 +300,22 @@ export const emptyNodeConfig: NodeConfig = {
 
 export function sameWanted(a: WantedEntry | undefined, b: WantedEntry | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  if (a.kind === "file" && b.kind === "file") return a.digest === b.digest && a.mode === b.mode && sameOwner(a.user, b.user) && sameOwner(a.group, b.group);
+  if (a.kind === "file" && b.kind === "file")
+    return a.digest === b.digest && a.mode === b.mode && sameOwner(a.user, b.user) && sameOwner(a.group, b.group);
   if (a.kind === "link" && b.kind === "link") return a.target === b.target;
   return a.kind === b.kind;
 }
 
 const sameOwner = (a: Owner, b: Owner) => a.id === b.id && a.name === b.name;
-const sameList = (a: readonly string[], b: readonly string[]) => a.length === b.length && a.every((value, index) => value === b[index]);
+const sameList = (a: readonly string[], b: readonly string[]) =>
+  a.length === b.length && a.every((value, index) => value === b[index]);
 const opOf = (before: boolean, after: boolean): Op => (before ? (after ? "update" : "delete") : "create");
 
 /** Turns differing paths and units into changes: all that differs about one unit is one change. Sorted: files, units, accounts. */
-export function changesOf(paths: readonly { readonly path: string; readonly origin: Origin; readonly op: Op }[], enablement: readonly { readonly name: string; readonly op: Op }[]): readonly Change[] {
+export function changesOf(
+  paths: readonly { readonly path: string; readonly origin: Origin; readonly op: Op }[],
+  enablement: readonly { readonly name: string; readonly op: Op }[],
+): readonly Change[] {
   const files: Change[] = [];
   const accounts: Change[] = [];
   const units = new Map<string, { op: Op; parts: Set<string> }>();
@@ -261,7 +333,9 @@ export function changesOf(paths: readonly { readonly path: string; readonly orig
   for (const { name, op } of enablement) touch(name, op, "enablement");
   const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   files.sort((a, b) => byText(a.kind === "file" ? a.path : "", b.kind === "file" ? b.path : ""));
-  const unitChanges = [...units].sort(([a], [b]) => byText(a, b)).map(([name, { op, parts }]): Change => ({ kind: "unit", name, op, parts: [...parts].sort() }));
+  const unitChanges = [...units]
+    .sort(([a], [b]) => byText(a, b))
+    .map(([name, { op, parts }]): Change => ({ kind: "unit", name, op, parts: [...parts].sort() }));
   return [...files, ...unitChanges, ...accounts];
 }
 
@@ -271,28 +345,44 @@ export function compareNodeConfigs(from: NodeConfig, to: NodeConfig): readonly C
   for (const path of new Set([...from.entries.keys(), ...to.entries.keys()])) {
     const [before, after] = [from.entries.get(path), to.entries.get(path)];
     const origin = (after ?? before)?.origin;
-    if (origin !== undefined && !sameWanted(before, after)) paths.push({ path, origin, op: opOf(before !== undefined, after !== undefined) });
+    if (origin !== undefined && !sameWanted(before, after))
+      paths.push({ path, origin, op: opOf(before !== undefined, after !== undefined) });
   }
   const enablement = [];
   for (const name of new Set([...from.enablement.keys(), ...to.enablement.keys()])) {
     const [before, after] = [from.enablement.get(name), to.enablement.get(name)];
-    if (before?.enabled !== after?.enabled) enablement.push({ name, op: opOf(before !== undefined, after !== undefined) });
+    if (before?.enabled !== after?.enabled)
+      enablement.push({ name, op: opOf(before !== undefined, after !== undefined) });
   }
-  return [...changesOf(paths, enablement), ...passwordChanges(from.passwords, to.passwords), ...systemChanges(from, to)];
+  return [
+    ...changesOf(paths, enablement),
+    ...passwordChanges(from.passwords, to.passwords),
+    ...systemChanges(from, to),
+  ];
 }
 
 function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<string, string>): readonly Change[] {
   const users = [...new Set([...from.keys(), ...to.keys()])].sort();
-  return users.flatMap((user): Change[] => (from.get(user) === to.get(user) ? [] : [{ kind: "password", user, op: opOf(from.has(user), to.has(user)) }]));
+  return users.flatMap((user): Change[] =>
+    from.get(user) === to.get(user) ? [] : [{ kind: "password", user, op: opOf(from.has(user), to.has(user)) }],
+  );
 }
 
 /** Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another order of the same kernel arguments, which no deployment would follow. */
 export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
   return [
-    ...(sameBag(from.kernelArguments, to.kernelArguments) ? [] : [{ kind: "kernelArguments", from: from.kernelArguments, to: to.kernelArguments } as const]),
-    ...(from.osImage === to.osImage || to.osImage === "" ? [] : [{ kind: "osImage", from: from.osImage, to: to.osImage } as const]),
-    ...(sameList(from.extensions, to.extensions) ? [] : [{ kind: "extensions", from: from.extensions, to: to.extensions } as const]),
-    ...(from.kernelType === to.kernelType ? [] : [{ kind: "kernelType", from: from.kernelType, to: to.kernelType } as const]),
+    ...(sameBag(from.kernelArguments, to.kernelArguments)
+      ? []
+      : [{ kind: "kernelArguments", from: from.kernelArguments, to: to.kernelArguments } as const]),
+    ...(from.osImage === to.osImage || to.osImage === ""
+      ? []
+      : [{ kind: "osImage", from: from.osImage, to: to.osImage } as const]),
+    ...(sameList(from.extensions, to.extensions)
+      ? []
+      : [{ kind: "extensions", from: from.extensions, to: to.extensions } as const]),
+    ...(from.kernelType === to.kernelType
+      ? []
+      : [{ kind: "kernelType", from: from.kernelType, to: to.kernelType } as const]),
     ...(from.fips === to.fips ? [] : [{ kind: "fips", from: from.fips, to: to.fips } as const]),
   ];
 }

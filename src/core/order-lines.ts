@@ -14,7 +14,8 @@ const toleranceMs = 1000;
 
 export const writerKey = ({ writer }: Pick<JournalLine, "writer">): string => `${writer.component}/${writer.instance}`;
 /** A line's own name: a line that is there twice is one. */
-export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub">): string => `${writerKey(line)}/${line.boot}/${line.seq}/${line.sub ?? 0}`;
+export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub">): string =>
+  `${writerKey(line)}/${line.boot}/${line.seq}/${line.sub ?? 0}`;
 
 /**
  * The order of what several writers told. Of one writer by boot and number; boots in the order in which they are given,
@@ -42,7 +43,8 @@ export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[]
       let previous: JournalLine | undefined;
       for (const line of boot) {
         // A clock that jumped back within a boot: the other one tells how long it was.
-        const least = previous === undefined ? latest : latest + Math.max(0, line.at < previous.at ? line.mono - previous.mono : 0);
+        const least =
+          previous === undefined ? latest : latest + Math.max(0, line.at < previous.at ? line.mono - previous.mono : 0);
         const jumped = line.at < latest - toleranceMs;
         latest = Math.max(line.at, least);
         placed.push({ line, at: latest, skew: jumped });

@@ -42,10 +42,21 @@ export const noPast: Past = { updates: [], story: [] };
 export function pastOf(pool: string, updates: Iterable<Chapter>, story: readonly Chapter[] = []): Past {
   const past: PastUpdate[] = [];
   for (const chapter of updates) {
-    if (chapter.chapter !== "Update" || chapter.state !== "Closed" || chapter.outcome !== "Succeeded" || chapter.endedAt === undefined || (chapter.pool !== undefined && chapter.pool !== pool)) continue;
+    if (
+      chapter.chapter !== "Update" ||
+      chapter.state !== "Closed" ||
+      chapter.outcome !== "Succeeded" ||
+      chapter.endedAt === undefined ||
+      (chapter.pool !== undefined && chapter.pool !== pool)
+    )
+      continue;
     const began = Date.parse(chapter.startedAt);
     const sections = new Map(
-      chapter.sections.flatMap(({ path, startedAt, endedAt, outcome }) => (endedAt === undefined || outcome === "NotRequired" || outcome === "Skipped" ? [] : [[path, { beganMs: Date.parse(startedAt) - began, endedMs: Date.parse(endedAt) - began }] as const])),
+      chapter.sections.flatMap(({ path, startedAt, endedAt, outcome }) =>
+        endedAt === undefined || outcome === "NotRequired" || outcome === "Skipped"
+          ? []
+          : [[path, { beganMs: Date.parse(startedAt) - began, endedMs: Date.parse(endedAt) - began }] as const],
+      ),
     );
     past.push({ wholeMs: Math.max(0, Date.parse(chapter.endedAt) - began), sections });
   }
@@ -65,13 +76,27 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
 }
 
 /** What each section took, and the whole. */
-export function spreads({ updates }: Past): { readonly whole: Spread | undefined; readonly sections: ReadonlyMap<string, Spread> } {
+export function spreads({ updates }: Past): {
+  readonly whole: Spread | undefined;
+  readonly sections: ReadonlyMap<string, Spread>;
+} {
   const paths = [...new Set(updates.flatMap(({ sections }) => [...sections.keys()]))];
-  const of = (path: string) => spreadOf(updates.flatMap(({ sections }) => {
-    const section = sections.get(path);
-    return section === undefined ? [] : [Math.max(0, section.endedMs - section.beganMs)];
-  }));
-  return { whole: spreadOf(updates.map(({ wholeMs }) => wholeMs)), sections: new Map(paths.flatMap((path) => { const spread = of(path); return spread === undefined ? [] : [[path, spread] as const]; })) };
+  const of = (path: string) =>
+    spreadOf(
+      updates.flatMap(({ sections }) => {
+        const section = sections.get(path);
+        return section === undefined ? [] : [Math.max(0, section.endedMs - section.beganMs)];
+      }),
+    );
+  return {
+    whole: spreadOf(updates.map(({ wholeMs }) => wholeMs)),
+    sections: new Map(
+      paths.flatMap((path) => {
+        const spread = of(path);
+        return spread === undefined ? [] : [[path, spread] as const];
+      }),
+    ),
+  };
 }
 
 /** When something is likely to end. Milliseconds since the epoch. */
@@ -106,18 +131,33 @@ const sectionOfPhase: Partial<Record<Phase, readonly string[]>> = {
  *
  * @param since milliseconds since the epoch of when the phase began; `undefined`: not known
  */
-export function estimateMachine({ updates }: Past, phase: Phase, since: number | undefined, now: number): Estimate | undefined {
+export function estimateMachine(
+  { updates }: Past,
+  phase: Phase,
+  since: number | undefined,
+  now: number,
+): Estimate | undefined {
   const paths = sectionOfPhase[phase] ?? [];
   const elapsed = since === undefined ? 0 : Math.max(0, now - since);
   const known = updates.flatMap(({ wholeMs, sections }) => {
     const section = paths.map((path) => sections.get(path)).find((each) => each !== undefined);
-    return section === undefined ? [] : [{ step: section.endedMs - section.beganMs, after: Math.max(0, wholeMs - section.endedMs) }];
+    return section === undefined
+      ? []
+      : [{ step: section.endedMs - section.beganMs, after: Math.max(0, wholeMs - section.endedMs) }];
   });
   const still = known.filter(({ step }) => step > elapsed);
   // Whoever has been longer at it than anybody before may be through at any moment; what comes after is known all the same.
-  const spread = spreadOf(still.length > 0 ? still.map(({ step, after }) => step + after - elapsed) : known.map(({ after }) => after));
+  const spread = spreadOf(
+    still.length > 0 ? still.map(({ step, after }) => step + after - elapsed) : known.map(({ after }) => after),
+  );
   if (spread === undefined) return undefined;
-  return { likely: now + spread.medianMs, earliest: now + spread.p10Ms, latest: now + spread.p90Ms, of: spread.count, late: still.length === 0 };
+  return {
+    likely: now + spread.medianMs,
+    earliest: now + spread.p10Ms,
+    latest: now + spread.p90Ms,
+    of: spread.count,
+    late: still.length === 0,
+  };
 }
 
 /**
@@ -126,7 +166,11 @@ export function estimateMachine({ updates }: Past, phase: Phase, since: number |
  * @param rollOut machines under way with their estimates, how many come after them, and places that are not held by
  *   something that needs help
  */
-export function estimateRollOut(past: Past, rollOut: { readonly working: readonly (Estimate | undefined)[]; readonly waiting: number; readonly places: number }, now: number): Estimate | undefined {
+export function estimateRollOut(
+  past: Past,
+  rollOut: { readonly working: readonly (Estimate | undefined)[]; readonly waiting: number; readonly places: number },
+  now: number,
+): Estimate | undefined {
   const { whole } = spreads(past);
   const { working, waiting, places } = rollOut;
   if (whole === undefined || (working.length === 0 && waiting === 0) || (places <= 0 && waiting > 0)) return undefined;
@@ -135,29 +179,52 @@ export function estimateRollOut(past: Past, rollOut: { readonly working: readonl
   const turns = Math.max(1, Math.ceil(waiting / Math.max(1, places)));
   const towards = (edge: number) => whole.medianMs + (edge - whole.medianMs) / Math.sqrt(turns);
   const endWith = (of: keyof Pick<Estimate, "likely" | "earliest" | "latest">, each: number): number => {
-    const ends = Array.from({ length: slots }, (_, slot) => working[slot]?.[of] ?? (slot < working.length ? now + each : now));
+    const ends = Array.from(
+      { length: slots },
+      (_, slot) => working[slot]?.[of] ?? (slot < working.length ? now + each : now),
+    );
     for (let machine = 0; machine < waiting; machine++) {
       const soonest = ends.indexOf(Math.min(...ends));
       ends[soonest] = (ends[soonest] ?? now) + each;
     }
     return Math.max(...ends);
   };
-  const [likely, earliest, latest] = [endWith("likely", whole.medianMs), endWith("earliest", towards(whole.p10Ms)), endWith("latest", towards(whole.p90Ms))];
-  return { likely, earliest: Math.min(earliest, likely), latest: Math.max(latest, likely), of: whole.count, late: working.some((estimate) => estimate?.late === true) };
+  const [likely, earliest, latest] = [
+    endWith("likely", whole.medianMs),
+    endWith("earliest", towards(whole.p10Ms)),
+    endWith("latest", towards(whole.p90Ms)),
+  ];
+  return {
+    likely,
+    earliest: Math.min(earliest, likely),
+    latest: Math.max(latest, likely),
+    of: whole.count,
+    late: working.some((estimate) => estimate?.late === true),
+  };
 }
 
 /** `between 10:40 and 10:55, most likely 10:47 (of 12 updates of this pool)`, in UTC. */
 export function estimateText({ likely, earliest, latest, of, late }: Estimate, now: number): string {
   const at = (moment: number) => `${clockText(moment, now).slice(0, -3)}`;
   const basis = `${of === 1 ? "one update" : `median of ${of} updates`} of this pool`;
-  const span = at(earliest) === at(latest) ? `about ${at(likely)}Z` : `between ${at(earliest)} and ${at(latest)}Z, most likely ${at(likely)}`;
+  const span =
+    at(earliest) === at(latest)
+      ? `about ${at(likely)}Z`
+      : `between ${at(earliest)} and ${at(latest)}Z, most likely ${at(likely)}`;
   return `${span} (in ${durationText(likely - now)}; ${basis}${late ? "; it has taken longer than any of them so far" : ""})`;
 }
 
 /** Which MachineConfigs make the difference between what a pool had last and what it should have, and who wrote them when. */
-export function whoChanged(pool: MachineConfigPool, machineConfig: (name: string) => MachineConfig | undefined): readonly string[] {
-  return changedSources(pool, machineConfig).map(({ name, what, by, at }) => `${name}: ${what}${by === undefined ? "" : ` by ${by}`}${at === undefined ? "" : ` at ${at}`}`);
+export function whoChanged(
+  pool: MachineConfigPool,
+  machineConfig: (name: string) => MachineConfig | undefined,
+): readonly string[] {
+  return changedSources(pool, machineConfig).map(
+    ({ name, what, by, at }) =>
+      `${name}: ${what}${by === undefined ? "" : ` by ${by}`}${at === undefined ? "" : ` at ${at}`}`,
+  );
 }
 
 /** The newest chapter of a kind in a pool's own book; `undefined`: none is known. */
-export const newestOf = (past: Past, chapter: string): Chapter | undefined => past.story.findLast((each) => each.chapter === chapter);
+export const newestOf = (past: Past, chapter: string): Chapter | undefined =>
+  past.story.findLast((each) => each.chapter === chapter);

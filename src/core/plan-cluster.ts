@@ -65,30 +65,61 @@ export type PoolForecast =
 
 export interface ClusterForecast {
   /** Objects that could never be applied, with field, reason and remedy. */
-  readonly refusals: readonly { readonly object: string; readonly path: string; readonly reason: string; readonly remedy?: string }[];
+  readonly refusals: readonly {
+    readonly object: string;
+    readonly path: string;
+    readonly reason: string;
+    readonly remedy?: string;
+  }[];
   readonly warnings: readonly string[];
   readonly pools: readonly PoolForecast[];
 }
 
 /** The machine that holds exactly a configuration: what a plan starts from where no machine can be asked. */
-export function observedAs(config: NodeConfig, machine: { readonly image: string; readonly onlyControlPlane: boolean }): ObservedNode {
+export function observedAs(
+  config: NodeConfig,
+  machine: { readonly image: string; readonly onlyControlPlane: boolean },
+): ObservedNode {
   const entries = new Map<string, ObservedEntry>();
   for (const [path, wanted] of config.entries) {
-    if (wanted.kind === "file") entries.set(path, { kind: "file", digest: wanted.digest, mode: wanted.mode, uid: wanted.user.id ?? 0, gid: wanted.group.id ?? 0 });
+    if (wanted.kind === "file")
+      entries.set(path, {
+        kind: "file",
+        digest: wanted.digest,
+        mode: wanted.mode,
+        uid: wanted.user.id ?? 0,
+        gid: wanted.group.id ?? 0,
+      });
     else if (wanted.kind === "link") entries.set(path, wanted);
   }
   return {
     bootId: "",
-    booted: { image: machine.image, kernelArguments: config.kernelArguments, packages: packagesOf(config.extensions), kernelType: config.kernelType },
+    booted: {
+      image: machine.image,
+      kernelArguments: config.kernelArguments,
+      packages: packagesOf(config.extensions),
+      kernelType: config.kernelType,
+    },
     staged: undefined,
     can: { images: true, kernelArguments: true, packages: true, kernelTypes: [...kernelTypes] },
     fips: config.fips,
     entries,
-    enablement: new Map([...config.enablement].map(([name, { enabled, installable }]) => [name, !installable ? "static" : enabled === false ? "disabled" : "enabled"])),
+    enablement: new Map(
+      [...config.enablement].map(([name, { enabled, installable }]) => [
+        name,
+        !installable ? "static" : enabled === false ? "disabled" : "enabled",
+      ]),
+    ),
     passwords: config.passwords,
     users: new Map(),
     groups: new Map(),
-    originals: { paths: Object.fromEntries([...config.entries.keys()].map((path) => [path, null])), enablement: Object.fromEntries([...config.enablement.keys()].map((name) => [name, "absent"])), passwords: {}, kernelArguments: [], ownKernelArguments: [...config.kernelArguments] },
+    originals: {
+      paths: Object.fromEntries([...config.entries.keys()].map((path) => [path, null])),
+      enablement: Object.fromEntries([...config.enablement.keys()].map((name) => [name, "absent"])),
+      passwords: {},
+      kernelArguments: [],
+      ownKernelArguments: [...config.kernelArguments],
+    },
     ledger: undefined,
     previous: config,
     inService: true,
@@ -121,19 +152,48 @@ function sharesImage(a: NodeConfig, b: NodeConfig, content: ContentMode): boolea
 }
 
 /** Images of two configurations as far as it matters which of them are the same: what they will be called nobody knows before they are built. */
-const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluster@sha256:${digit.repeat(64)}`) as [string, string];
+const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluster@sha256:${digit.repeat(64)}`) as [
+  string,
+  string,
+];
 
 /** What `renderPool` makes a pool's config from, out of all there is. */
-export function renderInputsOf(pool: MachineConfigPool, objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">): RenderInputs {
-  const members = objects.machineConfigs.filter((config) => !config.metadata.name.startsWith("rendered-") && selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
-  return { pool, members, controllerConfig: { spec: objects.controllerConfig?.spec ?? {}, ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }) } };
+export function renderInputsOf(
+  pool: MachineConfigPool,
+  objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">,
+): RenderInputs {
+  const members = objects.machineConfigs.filter(
+    (config) =>
+      !config.metadata.name.startsWith("rendered-") &&
+      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
+  );
+  return {
+    pool,
+    members,
+    controllerConfig: {
+      spec: objects.controllerConfig?.spec ?? {},
+      ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }),
+    },
+  };
 }
 
 /** What the steps of a plan mean for whoever works on the machine. */
 export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
-  const actions = steps.flatMap((step) => (step.do === "daemonReload" ? [describeConsequence({ kind: "daemonReload" })] : step.do === "reload" || step.do === "restart" ? [`${step.do} ${step.unit}`] : []));
+  const actions = steps.flatMap((step) =>
+    step.do === "daemonReload"
+      ? [describeConsequence({ kind: "daemonReload" })]
+      : step.do === "reload" || step.do === "restart"
+        ? [`${step.do} ${step.unit}`]
+        : [],
+  );
   const reboots = steps.some((step) => step.do === "reboot");
-  return { node, drains: steps.some((step) => step.do === "drain"), reboots, actions, disruption: reboots ? "reboot" : actions.length > 0 ? "services" : "nothing" };
+  return {
+    node,
+    drains: steps.some((step) => step.do === "drain"),
+    reboots,
+    actions,
+    disruption: reboots ? "reboot" : actions.length > 0 ? "services" : "nothing",
+  };
 }
 
 /**
@@ -151,7 +211,8 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
       if (severity === "error") refusals.push({ object, path, reason, ...(remedy === undefined ? {} : { remedy }) });
       else warnings.push(`${object}: ${path}: ${reason}`);
     }
-    if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels))) warnings.push(`MachineConfig/${config.metadata.name}: no pool selects it; give it the label ${labels.role}`);
+    if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)))
+      warnings.push(`MachineConfig/${config.metadata.name}: no pool selects it; give it the label ${labels.role}`);
   }
   const overrides = storageOverridesOf(after.machineConfiguration);
   const policies = mergePolicies(after.machineConfiguration?.spec.nodeDisruptionPolicy);
@@ -162,18 +223,29 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
     const earlierPool = before.pools.find((other) => other.metadata.name === name);
     // A pool that was already refused keeps its current config, and whatever comes next is judged against that one.
     const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
-    const then = earlierPool === undefined ? undefined : renderForPool(renderInputsOf(earlierPool, before), current, storageOverridesOf(before.machineConfiguration));
+    const then =
+      earlierPool === undefined
+        ? undefined
+        : renderForPool(renderInputsOf(earlierPool, before), current, storageOverridesOf(before.machineConfiguration));
     const from = then?.verdict === "rendered" ? then.config : current;
     const content = imageContentOf(pool, after.machineOSConfigs ?? []);
     const had = earlierPool === undefined ? undefined : imageContentOf(earlierPool, before.machineOSConfigs ?? []);
     if (content !== had && earlierPool !== undefined) {
-      const into = content === undefined ? "the stock OS" : content === "full" ? "an image that holds its configuration" : "an image of its own, and files are written as before";
-      warnings.push(`pool ${name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`);
+      const into =
+        content === undefined
+          ? "the stock OS"
+          : content === "full"
+            ? "an image that holds its configuration"
+            : "an image of its own, and files are written as before";
+      warnings.push(
+        `pool ${name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`,
+      );
     }
     const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
     if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
     const to = now.config;
-    if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
+    if (from?.metadata.name === to.metadata.name)
+      return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
 
     const target = decoded(to);
     const members = after.nodes.filter((node) => {
@@ -184,21 +256,34 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
     // Machines with the same config have the same plan: thousands of them cost one.
     const plans = new Map<string, ReturnType<typeof planNode> | undefined>();
     const planFrom = (has: NodeConfig, wanted: NodeConfig, onlyControlPlane: boolean) => {
-      if (content === undefined) return planNode(observedAs(has, { image: has.osImage === "" ? wanted.osImage : has.osImage, onlyControlPlane }), wanted, policies);
+      if (content === undefined)
+        return planNode(
+          observedAs(has, { image: has.osImage === "" ? wanted.osImage : has.osImage, onlyControlPlane }),
+          wanted,
+          policies,
+        );
       const image = sharesImage(has, wanted, content) ? imageNow : imageToBuild;
-      return planNode(observedAs(withImage(has, { image: imageNow, content }), { image: imageNow, onlyControlPlane }), withImage(wanted, { image, content }), policies);
+      return planNode(
+        observedAs(withImage(has, { image: imageNow, content }), { image: imageNow, onlyControlPlane }),
+        withImage(wanted, { image, content }),
+        policies,
+      );
     };
     const planOf = (current: string, onlyControlPlane: boolean) => {
       const id = `${onlyControlPlane ? "only " : ""}${current}`;
       if (!plans.has(id)) {
-        const has = decoded(current === from?.metadata.name ? from : known.get(current)) ?? decoded(from) ?? emptyNodeConfig;
+        const has =
+          decoded(current === from?.metadata.name ? from : known.get(current)) ?? decoded(from) ?? emptyNodeConfig;
         plans.set(id, target === undefined ? undefined : planFrom(has, target, onlyControlPlane));
       }
       return plans.get(id);
     };
     const nodes = members.map((node): NodeForecast => {
       // Each machine starts from what it has, which need not be what the pool had.
-      const plan = planOf(node.metadata.annotations?.[annotations.currentConfig] ?? "", isControlPlane(node) && controlPlaneNodes === 1);
+      const plan = planOf(
+        node.metadata.annotations?.[annotations.currentConfig] ?? "",
+        isControlPlane(node) && controlPlaneNodes === 1,
+      );
       if (plan?.verdict !== "change") return forecastOf(node.metadata.name, []);
       because = plan.because;
       return forecastOf(node.metadata.name, plan.steps);

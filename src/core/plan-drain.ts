@@ -35,7 +35,11 @@ export function drainStep(node: Pick<Node, "metadata" | "spec">): DrainStep {
     const ours = has[annotations.cordonedFor] !== undefined;
     return fulfilled && !ours ? { do: "nothing" } : { do: "uncordon", request, lift: ours && isCordoned };
   }
-  return { do: "refuse", request, reason: `"${request}" is no drain request: it starts with neither drain- nor uncordon-` };
+  return {
+    do: "refuse",
+    request,
+    reason: `"${request}" is no drain request: it starts with neither drain- nor uncordon-`,
+  };
 }
 
 /** The drain under way, as the node itself remembers it: another process goes on where this one stopped. */
@@ -62,14 +66,17 @@ export interface DrainSkipped {
 export function drainBegan({ metadata }: Pick<Node, "metadata">): DrainBegan | undefined {
   const note = noteOf(metadata.annotations?.[annotations.drainBegan]);
   const { request, at, pods } = note;
-  if (typeof request !== "string" || request !== metadata.annotations?.[annotations.desiredDrain] || !isTime(at)) return undefined;
+  if (typeof request !== "string" || request !== metadata.annotations?.[annotations.desiredDrain] || !isTime(at))
+    return undefined;
   return { request, at, pods: typeof pods === "number" && pods >= 0 ? pods : 0 };
 }
 
 /** The drain of a node that was given up for now, if one was. */
 export function drainSkipped({ metadata }: Pick<Node, "metadata">): DrainSkipped | undefined {
   const { request, at, again, why } = noteOf(metadata.annotations?.[annotations.drainSkipped]);
-  return typeof request === "string" && isTime(at) && isTime(again) ? { request, at, again, why: typeof why === "string" ? why : "" } : undefined;
+  return typeof request === "string" && isTime(at) && isTime(again)
+    ? { request, at, again, why: typeof why === "string" ? why : "" }
+    : undefined;
 }
 
 const isTime = (value: unknown): value is string => typeof value === "string" && !Number.isNaN(Date.parse(value));
@@ -88,7 +95,8 @@ function noteOf(text: string | undefined): Readonly<Record<string, unknown>> {
 const leastPauseSeconds = 300;
 
 /** When a node whose drain is given up `now` (milliseconds since the epoch) is tried again: after its deadline once more. */
-export const skippedUntil = (now: number, deadlineSeconds: number): number => now + 1000 * Math.max(leastPauseSeconds, deadlineSeconds);
+export const skippedUntil = (now: number, deadlineSeconds: number): number =>
+  now + 1000 * Math.max(leastPauseSeconds, deadlineSeconds);
 
 export interface DrainPlan {
   /** Pods to ask the eviction API for. */
@@ -135,7 +143,8 @@ export function planDrain(pods: readonly Pod[], holdBuilds = false): DrainPlan {
 }
 
 /** Nobody makes the pod again elsewhere. */
-export const isUnmanaged = ({ metadata }: Pod): boolean => metadata.ownerReferences?.some(({ controller }) => controller === true) !== true;
+export const isUnmanaged = ({ metadata }: Pod): boolean =>
+  metadata.ownerReferences?.some(({ controller }) => controller === true) !== true;
 const keepsData = ({ spec }: Pod): boolean => spec?.volumes?.some(({ emptyDir }) => emptyDir !== undefined) === true;
 
 /** A pod that is not gone this long after its grace period is stuck, in milliseconds. */
@@ -144,7 +153,8 @@ export const stuckAfterMs = 60_000;
 /** Why a pod that leaves does not get away, for people; `undefined` while it has time. `now`: milliseconds since the epoch. */
 export function whyStuck({ metadata }: Pod, now: number): string | undefined {
   // The time of deletion has the grace period in it.
-  if (metadata.deletionTimestamp === undefined || now - Date.parse(metadata.deletionTimestamp) <= stuckAfterMs) return undefined;
+  if (metadata.deletionTimestamp === undefined || now - Date.parse(metadata.deletionTimestamp) <= stuckAfterMs)
+    return undefined;
   const held = metadata.finalizers ?? [];
   return held.length > 0 ? `held by its finalizers ${held.join(", ")}` : "its kubelet does not confirm its end";
 }
@@ -159,12 +169,24 @@ export interface BlockedPod {
 }
 
 /** A pod that is let finish an image. */
-export const heldForBuild = (pod: Pod): BlockedPod => ({ pod, by: "build", why: "it builds an OS image, which is waited for, ten minutes at most" });
+export const heldForBuild = (pod: Pod): BlockedPod => ({
+  pod,
+  by: "build",
+  why: "it builds an OS image, which is waited for, ten minutes at most",
+});
 
 /** Everything that protects a blocked pod from being deleted. Webhooks are asked before budgets: a pod that one of them keeps may have a budget too. */
-export function protectionsOf({ pod, by }: BlockedPod, budgets: readonly PodDisruptionBudget[]): readonly (Protection | "failed")[] {
+export function protectionsOf(
+  { pod, by }: BlockedPod,
+  budgets: readonly PodDisruptionBudget[],
+): readonly (Protection | "failed")[] {
   const covered = by !== "pdb" && budgetsOf(pod, budgets).length > 0;
-  return [by === "build" ? "failed" : by, ...(covered ? (["pdb"] as const) : []), ...(isUnmanaged(pod) ? (["unmanaged"] as const) : []), ...(keepsData(pod) ? (["emptyDir"] as const) : [])];
+  return [
+    by === "build" ? "failed" : by,
+    ...(covered ? (["pdb"] as const) : []),
+    ...(isUnmanaged(pod) ? (["unmanaged"] as const) : []),
+    ...(keepsData(pod) ? (["emptyDir"] as const) : []),
+  ];
 }
 
 /** What a pool's policy makes of a drain: nothing before its deadline. `seconds`: how long it has taken. */
@@ -172,24 +194,47 @@ export type DrainVerdict =
   | { readonly do: "goOn"; readonly late: boolean }
   | { readonly do: "skip" }
   /** Delete `pods`; the others have protections that were not named. */
-  | { readonly do: "force"; readonly pods: readonly BlockedPod[]; readonly kept: readonly (BlockedPod & { readonly unnamed: readonly string[] })[] };
+  | {
+      readonly do: "force";
+      readonly pods: readonly BlockedPod[];
+      readonly kept: readonly (BlockedPod & { readonly unnamed: readonly string[] })[];
+    };
 
-export function judgeDrain({ deadlineSeconds, afterDeadline }: PoolPolicy["drain"], seconds: number, blocked: readonly BlockedPod[], budgets: readonly PodDisruptionBudget[]): DrainVerdict {
+export function judgeDrain(
+  { deadlineSeconds, afterDeadline }: PoolPolicy["drain"],
+  seconds: number,
+  blocked: readonly BlockedPod[],
+  budgets: readonly PodDisruptionBudget[],
+): DrainVerdict {
   const late = deadlineSeconds !== undefined && seconds >= deadlineSeconds;
   if (!late || afterDeadline.do === "wait") return { do: "goOn", late };
   if (afterDeadline.do === "skip") return { do: "skip" };
-  const judged = blocked.map((each) => ({ ...each, unnamed: protectionsOf(each, budgets).filter((protection) => protection === "failed" || !afterDeadline.despite.includes(protection)) }));
-  return { do: "force", pods: judged.filter(({ unnamed }) => unnamed.length === 0), kept: judged.filter(({ unnamed }) => unnamed.length > 0) };
+  const judged = blocked.map((each) => ({
+    ...each,
+    unnamed: protectionsOf(each, budgets).filter(
+      (protection) => protection === "failed" || !afterDeadline.despite.includes(protection),
+    ),
+  }));
+  return {
+    do: "force",
+    pods: judged.filter(({ unnamed }) => unnamed.length === 0),
+    kept: judged.filter(({ unnamed }) => unnamed.length > 0),
+  };
 }
 
 /** The disruption budgets that cover a pod. */
 export const budgetsOf = ({ metadata }: Pod, budgets: readonly PodDisruptionBudget[]): readonly PodDisruptionBudget[] =>
-  budgets.filter((budget) => budget.metadata.namespace === metadata.namespace && selectorMatches(budget.spec?.selector as never, metadata.labels));
+  budgets.filter(
+    (budget) =>
+      budget.metadata.namespace === metadata.namespace &&
+      selectorMatches(budget.spec?.selector as never, metadata.labels),
+  );
 
 /** Why a budget will not allow a disruption, however long one waits; `undefined` when it may. */
 export function neverAllows({ spec, status, metadata }: PodDisruptionBudget): string | undefined {
   const { minAvailable, maxUnavailable } = spec ?? {};
-  if (maxUnavailable !== undefined && /^0+%?$/.test(String(maxUnavailable))) return `its maxUnavailable is ${String(maxUnavailable)}`;
+  if (maxUnavailable !== undefined && /^0+%?$/.test(String(maxUnavailable)))
+    return `its maxUnavailable is ${String(maxUnavailable)}`;
   const percent = /^(\d+)%$/.exec(String(minAvailable ?? ""))?.[1];
   if (percent !== undefined && Number(percent) >= 100) return `its minAvailable is ${String(minAvailable)}`;
   const expected = (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0) ? (status?.expectedPods ?? 0) : 0;
@@ -213,8 +258,10 @@ export function describeBlocked({ pod, by, why }: BlockedPod, budgets: readonly 
 }
 
 const shown = 5;
-const nameOf = ({ metadata }: { readonly metadata: { readonly namespace?: string; readonly name: string } }) => `${metadata.namespace ?? ""}/${metadata.name}`;
-const list = (items: readonly string[]) => (items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`);
+const nameOf = ({ metadata }: { readonly metadata: { readonly namespace?: string; readonly name: string } }) =>
+  `${metadata.namespace ?? ""}/${metadata.name}`;
+const list = (items: readonly string[]) =>
+  items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`;
 
 export interface DrainProgress {
   /** How many pods had to go when it began. */
@@ -233,7 +280,9 @@ export function describeDrain({ pods, blocked, leaving, budgets, now }: DrainPro
   const all = Math.max(pods, left);
   const isLeaving = (pod: Pod) => {
     const stuck = whyStuck(pod, now);
-    return stuck === undefined ? nameOf(pod) : `${nameOf(pod)} (stuck since ${pod.metadata.deletionTimestamp}: ${stuck})`;
+    return stuck === undefined
+      ? nameOf(pod)
+      : `${nameOf(pod)} (stuck since ${pod.metadata.deletionTimestamp}: ${stuck})`;
   };
   const lost = [...blocked.map(({ pod }) => pod), ...leaving].filter(isUnmanaged);
   return [
@@ -246,22 +295,47 @@ export function describeDrain({ pods, blocked, leaving, budgets, now }: DrainPro
 }
 
 /** What a drain will meet, asked before the node is touched. `undefined`: nothing that anybody should know. */
-export function describeForecast(plan: DrainPlan, blocked: readonly BlockedPod[], budgets: readonly PodDisruptionBudget[]): string | undefined {
+export function describeForecast(
+  plan: DrainPlan,
+  blocked: readonly BlockedPod[],
+  budgets: readonly PodDisruptionBudget[],
+): string | undefined {
   const held = [...plan.evict, ...plan.leaving].filter(({ metadata }) => (metadata.finalizers ?? []).length > 0);
   const lost = plan.evict.filter(isUnmanaged);
   const parts = [
-    ...(blocked.length === 0 ? [] : [`cannot be evicted now: ${list(blocked.map((each) => describeBlocked(each, budgets)))}`]),
-    ...(lost.length === 0 ? [] : [`will not be re-created elsewhere, because no controller owns them: ${list(lost.map(nameOf))}`]),
-    ...(held.length === 0 ? [] : [`may be held by finalizers: ${list(held.map((pod) => `${nameOf(pod)} (${(pod.metadata.finalizers ?? []).join(", ")})`))}`]),
+    ...(blocked.length === 0
+      ? []
+      : [`cannot be evicted now: ${list(blocked.map((each) => describeBlocked(each, budgets)))}`]),
+    ...(lost.length === 0
+      ? []
+      : [`will not be re-created elsewhere, because no controller owns them: ${list(lost.map(nameOf))}`]),
+    ...(held.length === 0
+      ? []
+      : [
+          `may be held by finalizers: ${list(held.map((pod) => `${nameOf(pod)} (${(pod.metadata.finalizers ?? []).join(", ")})`))}`,
+        ]),
   ];
   return parts.length === 0 ? undefined : `of ${plan.evict.length + plan.leaving.length} pods: ${parts.join("; ")}`;
 }
 
 /** What a drain needs to know of a pod: the rest is not kept. */
 export function slimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
-  const { name, namespace, uid, resourceVersion, labels, annotations: said, ownerReferences, finalizers, deletionTimestamp } = metadata;
+  const {
+    name,
+    namespace,
+    uid,
+    resourceVersion,
+    labels,
+    annotations: said,
+    ownerReferences,
+    finalizers,
+    deletionTimestamp,
+  } = metadata;
   const mirror = said?.["kubernetes.io/config.mirror"];
-  const volumes = spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined).map(({ name: volume }) => ({ name: volume, emptyDir: {} })) ?? [];
+  const volumes =
+    spec?.volumes
+      ?.filter(({ emptyDir }) => emptyDir !== undefined)
+      .map(({ name: volume }) => ({ name: volume, emptyDir: {} })) ?? [];
   return {
     apiVersion,
     kind,
@@ -284,11 +358,21 @@ export function slimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod 
 /** What a drain needs to know of a disruption budget. */
 export function slimBudget({ apiVersion, kind, metadata, spec, status }: PodDisruptionBudget): PodDisruptionBudget {
   const { name, namespace, uid, resourceVersion, generation } = metadata;
-  const { disruptedPods: _, conditions: __, ...counts } = status ?? { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0 };
+  const {
+    disruptedPods: _,
+    conditions: __,
+    ...counts
+  } = status ?? { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0 };
   return {
     apiVersion,
     kind,
-    metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }), ...(generation === undefined ? {} : { generation }) },
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(generation === undefined ? {} : { generation }),
+    },
     ...(spec === undefined ? {} : { spec }),
     status: counts,
   };

@@ -2,7 +2,13 @@ import type { ClusterPolicies } from "../api/machine-configuration.ts";
 import { textOf } from "../ignition/data-url.ts";
 import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "./change.ts";
 import { type ContentGap, type ContentStep, type ObservedContent, contentGap, isAsWanted } from "./content-gap.ts";
-import { type Deployment, type OsAbilities, deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
+import {
+  type Deployment,
+  type OsAbilities,
+  deploymentChanges,
+  sameDeployment,
+  wantedDeployment,
+} from "./deployment.ts";
 import { type EffectivePolicies, consequencesOf, defaultPolicies, registriesConf } from "./disruption-policy.ts";
 import { type ContentMode, isCredential } from "./image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
@@ -61,7 +67,14 @@ export type Step =
   | { readonly do: "prefetch"; readonly images: readonly string[] }
   | { readonly do: "drain" }
   /** Remembers what is at `paths`, and writes down what the machine will be owed. */
-  | { readonly do: "openLedger"; readonly owes: readonly Consequence[]; readonly paths: readonly string[]; readonly units: readonly string[]; readonly users: readonly string[]; readonly deployment: Deployment | undefined }
+  | {
+      readonly do: "openLedger";
+      readonly owes: readonly Consequence[];
+      readonly paths: readonly string[];
+      readonly units: readonly string[];
+      readonly users: readonly string[];
+      readonly deployment: Deployment | undefined;
+    }
   /** Brings pull secrets and certificates up to date, so that an image can be had. */
   | { readonly do: "refreshCredentials" }
   /** Lays down what a machine with `image` is to have, for a boot of it, as that image does not hold it. */
@@ -84,7 +97,12 @@ export type NodePlan =
   /** The machine was rebooted for its target `tried` times and still boots something else. */
   | { readonly verdict: "bootFails"; readonly tried: number; readonly booted: Deployment; readonly wanted: Deployment }
   /** The machine boots what it should, and is not what that system should have: `cause` is empty where nobody told why. */
-  | { readonly verdict: "unsettled"; readonly changes: readonly Change[]; readonly path: string | undefined; readonly cause: string }
+  | {
+      readonly verdict: "unsettled";
+      readonly changes: readonly Change[];
+      readonly path: string | undefined;
+      readonly cause: string;
+    }
   /** The machine could not be made equal to what it booted for its target, and has booted the system before that again. */
   | { readonly verdict: "settleFailed"; readonly path: string | undefined; readonly cause: string }
   | {
@@ -106,35 +124,64 @@ export type NodePlan =
  * Of a machine whose image holds its configuration only credentials are written here: the rest is in place once it has
  * booted that image and was settled.
  */
-export function planNode(node: ObservedNode, target: NodeConfig, policies: ClusterPolicies | EffectivePolicies | undefined): NodePlan {
+export function planNode(
+  node: ObservedNode,
+  target: NodeConfig,
+  policies: ClusterPolicies | EffectivePolicies | undefined,
+): NodePlan {
   const gap = gapBetween(node, target);
   const asked = askedFor(node, target);
   const changes = mergeChanges(asked, [...gap.changes, ...gap.unsettled]);
   const drift = driftOf(node);
   const debts = unpaid(node);
-  const force: readonly Because[] = node.forced ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }] : [];
+  const force: readonly Because[] = node.forced
+    ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }]
+    : [];
   const because = group([...debts, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]);
 
   const isItsLedger = node.ledger !== undefined && isTargetOf(node.ledger, target);
-  if (isItsLedger && node.ledger.failed !== undefined && !node.forced) return { verdict: "settleFailed", path: node.ledger.failed.path, cause: node.ledger.failed.cause };
+  if (isItsLedger && node.ledger.failed !== undefined && !node.forced)
+    return { verdict: "settleFailed", path: node.ledger.failed.path, cause: node.ledger.failed.cause };
   const tried = (isItsLedger ? (node.ledger.rebootsAsked ?? []) : []).filter((bootId) => bootId !== node.bootId).length;
-  if (gap.deployment !== undefined && tried >= mostReboots && !node.forced) return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
+  if (gap.deployment !== undefined && tried >= mostReboots && !node.forced)
+    return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
   const unsettled = node.forced ? undefined : judgeSettling(node, target, gap);
   if (unsettled === "settle") return { verdict: "change", changes, drift, because: [], steps: [{ do: "settle" }] };
   if (unsettled !== undefined) return unsettled;
-  if (changes.length === 0 && because.length === 0 && node.ledger === undefined && node.staged === undefined && node.previous !== undefined && sameTarget(node.previous, target)) {
+  if (
+    changes.length === 0 &&
+    because.length === 0 &&
+    node.ledger === undefined &&
+    node.staged === undefined &&
+    node.previous !== undefined &&
+    sameTarget(node.previous, target)
+  ) {
     return { verdict: "inSync" };
   }
 
   const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
   const reboots = owes.some(({ kind }) => kind === "reboot");
   // A machine that has just joined has never been in service; the only control-plane machine's pods have nowhere to go.
-  const drains = node.inService && !node.onlyControlPlane && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
+  const drains =
+    node.inService && !node.onlyControlPlane && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
   const steps: Step[] = [
     ...gap.prefetch,
     ...(drains ? [{ do: "drain" } as const] : []),
-    ...(isOpen(node, target, owes, gap) ? [] : [{ do: "openLedger", owes, paths: gap.paths, units: gap.units, users: gap.users, deployment: gap.deployment } as const]),
-    ...(!holdsAll(target) && node.payload === "local" && (gap.deployment !== undefined || gap.steps.length > 0) ? [{ do: "dropPayload" } as const] : []),
+    ...(isOpen(node, target, owes, gap)
+      ? []
+      : [
+          {
+            do: "openLedger",
+            owes,
+            paths: gap.paths,
+            units: gap.units,
+            users: gap.users,
+            deployment: gap.deployment,
+          } as const,
+        ]),
+    ...(!holdsAll(target) && node.payload === "local" && (gap.deployment !== undefined || gap.steps.length > 0)
+      ? [{ do: "dropPayload" } as const]
+      : []),
     ...gap.system,
     ...gap.steps,
     ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
@@ -146,31 +193,57 @@ export function planNode(node: ObservedNode, target: NodeConfig, policies: Clust
 const holdsAll = (config: NodeConfig) => config.imageContent === "full";
 
 /** What the changes ask for. Where an image brings all of them it is its boot; credentials take effect by themselves. */
-function consequencesAsked(node: ObservedNode, target: NodeConfig, changes: readonly Change[], policies: ClusterPolicies | EffectivePolicies): readonly Because[] {
+function consequencesAsked(
+  node: ObservedNode,
+  target: NodeConfig,
+  changes: readonly Change[],
+  policies: ClusterPolicies | EffectivePolicies,
+): readonly Because[] {
   if (!holdsAll(target)) {
     const registries = { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) };
     return consequencesOf(changes, policies, { registries }).because;
   }
   const others = changes.filter(({ kind }) => !isSystem(kind));
-  const system = consequencesOf(changes.filter(({ kind }) => isSystem(kind)), policies).because;
-  return system.length > 0 || others.length === 0 ? system : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect by themselves" }];
+  const system = consequencesOf(
+    changes.filter(({ kind }) => isSystem(kind)),
+    policies,
+  ).because;
+  return system.length > 0 || others.length === 0
+    ? system
+    : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect by themselves" }];
 }
 
 /** Whether a machine that boots what it should is also what that system should have; `undefined`: nothing stands against it. */
-function judgeSettling(node: ObservedNode, target: NodeConfig, gap: Gap): "settle" | (NodePlan & { readonly verdict: "unsettled" }) | undefined {
+function judgeSettling(
+  node: ObservedNode,
+  target: NodeConfig,
+  gap: Gap,
+): "settle" | (NodePlan & { readonly verdict: "unsettled" }) | undefined {
   if (gap.deployment !== undefined || (!holdsAll(target) && node.payload !== "local")) return undefined;
   const record = node.settled?.bootId === node.bootId ? node.settled : undefined;
   const hasRebooted = node.ledger !== undefined && node.ledger.bootId !== node.bootId;
   if (hasRebooted && record?.result !== "settled" && record?.result !== "failed") return "settle";
-  if (record?.result === "failed" && (hasRebooted || holdsAll(target))) return { verdict: "unsettled", changes: gap.unsettled, path: record.path, cause: record.cause ?? "" };
-  return gap.unsettled.length > 0 && holdsAll(target) ? { verdict: "unsettled", changes: gap.unsettled, path: undefined, cause: "" } : undefined;
+  if (record?.result === "failed" && (hasRebooted || holdsAll(target)))
+    return { verdict: "unsettled", changes: gap.unsettled, path: record.path, cause: record.cause ?? "" };
+  return gap.unsettled.length > 0 && holdsAll(target)
+    ? { verdict: "unsettled", changes: gap.unsettled, path: undefined, cause: "" }
+    : undefined;
 }
 
 /** Whether the ledger says already what this plan would write into it. */
 function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: readonly Consequence[], gap: Gap): boolean {
   if (owes.length === 0 && gap.changes.length === 0) return true;
-  if (ledger === undefined || !isTargetOf(ledger, target) || ledger.bootId !== bootId || gap.paths.length + gap.units.length + gap.users.length > 0) return false;
-  return owes.length === ledger.owes.length && owes.every((consequence) => ledger.owes.some((other) => sameConsequence(other, consequence)));
+  if (
+    ledger === undefined ||
+    !isTargetOf(ledger, target) ||
+    ledger.bootId !== bootId ||
+    gap.paths.length + gap.units.length + gap.users.length > 0
+  )
+    return false;
+  return (
+    owes.length === ledger.owes.length &&
+    owes.every((consequence) => ledger.owes.some((other) => sameConsequence(other, consequence)))
+  );
 }
 
 function textAt(config: NodeConfig | undefined, path: string): string | undefined {
@@ -181,7 +254,11 @@ function textAt(config: NodeConfig | undefined, path: string): string | undefine
 /** A reboot pays every debt: services start from the files they find. */
 function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
   if (ledger === undefined || ledger.bootId !== bootId) return [];
-  return ledger.owes.map((consequence) => ({ consequence, changes: [], why: `an update to ${ledger.target} was interrupted before this was done` }));
+  return ledger.owes.map((consequence) => ({
+    consequence,
+    changes: [],
+    why: `an update to ${ledger.target} was interrupted before this was done`,
+  }));
 }
 
 /**
@@ -192,10 +269,13 @@ function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
   if (node.ledger !== undefined && isTargetOf(node.ledger, target)) return [];
   const asked = compareNodeConfigs(node.previous ?? emptyNodeConfig, target);
   // What a machine without a history boots says itself what it has; and one whose OS somebody else keeps is not asked.
-  return asked.filter(({ kind }) => !isSystem(kind) || (node.previous !== undefined && (kind !== "osImage" || node.can.images)));
+  return asked.filter(
+    ({ kind }) => !isSystem(kind) || (node.previous !== undefined && (kind !== "osImage" || node.can.images)),
+  );
 }
 
-const isSystem = (kind: Change["kind"]) => kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType" || kind === "fips";
+const isSystem = (kind: Change["kind"]) =>
+  kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType" || kind === "fips";
 
 interface Gap extends Pick<ContentGap, "changes" | "paths" | "units" | "users"> {
   /** What the next boot should be, where this one is something else. */
@@ -213,20 +293,40 @@ function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
   const isSettled = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
   const content = contentGap(node, target, isSettled ? isCredential : undefined);
   // What is written before such a boot would only hide what that brings.
-  const unsettled = isSettled ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path)) : [];
+  const unsettled = isSettled
+    ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path))
+    : [];
   return { ...content, ...system, changes: [...content.changes, ...system.changes], unsettled };
 }
 
 /** Kernel and OS: what the next boot should be, if it is not what this one is. */
-function systemGap(node: ObservedNode, target: NodeConfig): Pick<Gap, "changes" | "deployment" | "prefetch" | "system"> {
+function systemGap(
+  node: ObservedNode,
+  target: NodeConfig,
+): Pick<Gap, "changes" | "deployment" | "prefetch" | "system"> {
   const wanted = wantedDeployment(node, target);
   const changes = deploymentChanges(node.booted, wanted);
-  if (changes.length === 0) return { changes, deployment: undefined, prefetch: [], system: node.staged === undefined ? [] : [{ do: "discardStaged" }] };
-  if (node.staged !== undefined && sameDeployment(node.staged, wanted)) return { changes, deployment: wanted, prefetch: [], system: [] };
+  if (changes.length === 0)
+    return {
+      changes,
+      deployment: undefined,
+      prefetch: [],
+      system: node.staged === undefined ? [] : [{ do: "discardStaged" }],
+    };
+  if (node.staged !== undefined && sameDeployment(node.staged, wanted))
+    return { changes, deployment: wanted, prefetch: [], system: [] };
   const hasPackages = wanted.packages.length > 0 || wanted.kernelType !== "default";
   const packagesFrom = hasPackages && target.extensionsImage !== "" ? target.extensionsImage : undefined;
-  const images = [...(wanted.image === node.booted.image ? [] : [wanted.image]), ...(packagesFrom === undefined ? [] : [packagesFrom])];
-  return { changes, deployment: wanted, prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }], system: [...beforeStaging(node, target, wanted), { do: "stageOs", deployment: wanted, packagesFrom }] };
+  const images = [
+    ...(wanted.image === node.booted.image ? [] : [wanted.image]),
+    ...(packagesFrom === undefined ? [] : [packagesFrom]),
+  ];
+  return {
+    changes,
+    deployment: wanted,
+    prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }],
+    system: [...beforeStaging(node, target, wanted), { do: "stageOs", deployment: wanted, packagesFrom }],
+  };
 }
 
 /** What must lie on the machine before another system is staged: a crash must not leave that without it. */
@@ -234,9 +334,12 @@ function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: Deploy
   const credentials = target.imageContent === undefined ? [] : [{ do: "refreshCredentials" } as const];
   // So that booting back is right, too.
   const hadSomething = node.previous !== undefined || Object.keys(node.originals.paths).length > 0;
-  if (holdsAll(target) && node.payload !== "image" && hadSomething) return [...credentials, { do: "keepPayload", image: node.booted.image, of: "previous" }];
+  if (holdsAll(target) && node.payload !== "image" && hadSomething)
+    return [...credentials, { do: "keepPayload", image: node.booted.image, of: "previous" }];
   // A file that equals the image's own goes with that image (ostree's 3-way merge of /etc).
-  return !holdsAll(target) && node.payload === "image" ? [...credentials, { do: "keepPayload", image, of: "target" }] : credentials;
+  return !holdsAll(target) && node.payload === "image"
+    ? [...credentials, { do: "keepPayload", image, of: "target" }]
+    : credentials;
 }
 
 /**
@@ -249,28 +352,57 @@ export function driftOf(node: ObservedNode): readonly Change[] {
   const paths = [];
   for (const [path, wanted] of previous.entries) {
     const observed = node.entries.get(path);
-    if (!isAsWanted(observed, wanted, node)) paths.push({ path, origin: wanted.origin, op: observed === undefined ? ("delete" as const) : ("update" as const) });
+    if (!isAsWanted(observed, wanted, node))
+      paths.push({
+        path,
+        origin: wanted.origin,
+        op: observed === undefined ? ("delete" as const) : ("update" as const),
+      });
   }
   const enablement = [];
   for (const [name, { enabled, installable }] of previous.enablement) {
     const is = node.enablement.get(name) ?? "absent";
-    if ((enabled === true && installable && (is === "disabled" || is === "masked")) || (enabled === false && is === "enabled")) enablement.push({ name, op: "update" as const });
+    if (
+      (enabled === true && installable && (is === "disabled" || is === "masked")) ||
+      (enabled === false && is === "enabled")
+    )
+      enablement.push({ name, op: "update" as const });
   }
   return changesOf(paths, enablement);
 }
 
 /** Asked-for and observed differences as one list, each thing once. */
 function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonly Change[] {
-  const idOfChange = (change: Change) => (change.kind === "file" ? `file ${change.path}` : change.kind === "unit" ? `unit ${change.name}` : change.kind === "sshKeys" || change.kind === "password" ? `${change.kind} ${change.user}` : change.kind);
+  const idOfChange = (change: Change) =>
+    change.kind === "file"
+      ? `file ${change.path}`
+      : change.kind === "unit"
+        ? `unit ${change.name}`
+        : change.kind === "sshKeys" || change.kind === "password"
+          ? `${change.kind} ${change.user}`
+          : change.kind;
   const merged = new Map<string, Change>();
   for (const change of [...gap, ...asked]) {
     const id = idOfChange(change);
     const other = merged.get(id);
-    if (other?.kind === "unit" && change.kind === "unit") merged.set(id, { ...other, parts: [...new Set([...other.parts, ...change.parts])].sort() });
+    if (other?.kind === "unit" && change.kind === "unit")
+      merged.set(id, { ...other, parts: [...new Set([...other.parts, ...change.parts])].sort() });
     else merged.set(id, change);
   }
-  const order = ["file", "unit", "sshKeys", "password", "kernelArguments", "osImage", "extensions", "kernelType", "fips"];
-  return [...merged.values()].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (idOfChange(a) < idOfChange(b) ? -1 : 1));
+  const order = [
+    "file",
+    "unit",
+    "sshKeys",
+    "password",
+    "kernelArguments",
+    "osImage",
+    "extensions",
+    "kernelType",
+    "fips",
+  ];
+  return [...merged.values()].sort(
+    (a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (idOfChange(a) < idOfChange(b) ? -1 : 1),
+  );
 }
 
 /** Equal consequences become one, with all the changes that ask for it. */
@@ -290,7 +422,9 @@ function group(reasons: readonly Because[]): readonly Because[] {
 /** What is done in place of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload. */
 function actions(owes: readonly Consequence[]): readonly Step[] {
   const restarts = owes.flatMap((consequence) => (consequence.kind === "restart" ? [consequence.unit] : []));
-  const reloads = owes.flatMap((consequence) => (consequence.kind === "reload" && !restarts.includes(consequence.unit) ? [consequence.unit] : []));
+  const reloads = owes.flatMap((consequence) =>
+    consequence.kind === "reload" && !restarts.includes(consequence.unit) ? [consequence.unit] : [],
+  );
   return [
     ...(owes.some(({ kind }) => kind === "daemonReload") ? [{ do: "daemonReload" } as const] : []),
     ...reloads.map((unit) => ({ do: "reload", unit }) as const),

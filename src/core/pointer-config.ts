@@ -9,21 +9,36 @@ import type { IgnitionConfig } from "../ignition/types.ts";
 export const configServerPort = 22623;
 
 /** Platforms whose machines know no name for the API server: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
-const byAddress: Readonly<Record<string, string>> = { BareMetal: "baremetal", OpenStack: "openstack", Ovirt: "ovirt", VSphere: "vsphere" };
+const byAddress: Readonly<Record<string, string>> = {
+  BareMetal: "baremetal",
+  OpenStack: "openstack",
+  Ovirt: "ovirt",
+  VSphere: "vsphere",
+};
 
 /**
  * `host:port` that machines reach the config server by: what an administrator wrote, else the internal name or address of the
  * API server; `undefined`: nobody says.
  */
-export function configServerAuthority({ controllerConfig, machineConfiguration }: { readonly controllerConfig: Pick<ControllerConfig, "spec"> | undefined; readonly machineConfiguration: Pick<MachineConfiguration, "metadata"> | undefined }): string | undefined {
+export function configServerAuthority({
+  controllerConfig,
+  machineConfiguration,
+}: {
+  readonly controllerConfig: Pick<ControllerConfig, "spec"> | undefined;
+  readonly machineConfiguration: Pick<MachineConfiguration, "metadata"> | undefined;
+}): string | undefined {
   const written = machineConfiguration?.metadata.annotations?.[annotations.configServerAddress];
   if (written !== undefined && written !== "") return withPort(written);
   const infra = controllerConfig?.spec.infra;
   const status = isRecord(infra?.["status"]) ? infra["status"] : {};
   const { platformStatus, apiServerInternalURI: uri } = status;
-  const platform = isRecord(platformStatus) ? platformStatus[byAddress[String(platformStatus["type"])] ?? ""] : undefined;
+  const platform = isRecord(platformStatus)
+    ? platformStatus[byAddress[String(platformStatus["type"])] ?? ""]
+    : undefined;
   if (isRecord(platform)) {
-    const addresses: readonly unknown[] = Array.isArray(platform["apiServerInternalIPs"]) ? platform["apiServerInternalIPs"] : [];
+    const addresses: readonly unknown[] = Array.isArray(platform["apiServerInternalIPs"])
+      ? platform["apiServerInternalIPs"]
+      : [];
     const address = addresses[0] ?? platform["apiServerInternalIP"];
     if (typeof address === "string" && address !== "") return withPort(address);
   }
@@ -42,7 +57,17 @@ export function withPort(host: string): string {
 const pointerVersion = "3.2.0";
 
 /** What a machine is started with: where it gets its configuration, whom it believes that of, and what it shows there. */
-export function pointerConfig({ server, pool, token, authorities }: { readonly server: string; readonly pool: string; readonly token: string | undefined; /** PEM. */ readonly authorities: string }): IgnitionConfig {
+export function pointerConfig({
+  server,
+  pool,
+  token,
+  authorities,
+}: {
+  readonly server: string;
+  readonly pool: string;
+  readonly token: string | undefined;
+  /** PEM. */ readonly authorities: string;
+}): IgnitionConfig {
   const headers = token === undefined ? {} : { httpHeaders: [{ name: "Authorization", value: `Bearer ${token}` }] };
   return {
     ignition: {

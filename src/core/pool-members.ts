@@ -1,5 +1,15 @@
 import { type ImageTarget, sameImageTarget, stockTarget } from "./image-pair.ts";
-import { type MemberFacts, isDone, isFailing, isInOurHands, isJoining, isOutOfService, isSilent, isSkipped, looksDegraded } from "./member-facts.ts";
+import {
+  type MemberFacts,
+  isDone,
+  isFailing,
+  isInOurHands,
+  isJoining,
+  isOutOfService,
+  isSilent,
+  isSkipped,
+  looksDegraded,
+} from "./member-facts.ts";
 import { SortedList } from "./sorted-list.ts";
 
 /** Machines by name. */
@@ -8,7 +18,12 @@ export type Members = ReadonlyMap<string, MemberFacts>;
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 const rank = (member: MemberFacts) => (isFailing(member) ? 0 : 1);
 /** Broken machines first; then zone by zone, the oldest first, machines without a zone last. */
-const inTurn = (a: MemberFacts, b: MemberFacts) => rank(a) - rank(b) || Number(a.zone === "") - Number(b.zone === "") || compare(a.zone, b.zone) || compare(a.createdAt, b.createdAt) || compare(a.name, b.name);
+const inTurn = (a: MemberFacts, b: MemberFacts) =>
+  rank(a) - rank(b) ||
+  Number(a.zone === "") - Number(b.zone === "") ||
+  compare(a.zone, b.zone) ||
+  compare(a.createdAt, b.createdAt) ||
+  compare(a.name, b.name);
 
 /** Where one machine is counted: worked out once when it comes, and undone when it goes. */
 interface Place {
@@ -73,7 +88,10 @@ export class PoolMembers {
   /** @returns whether it is another one. */
   retarget(target: string, now: number, image: ImageTarget = stockTarget): boolean {
     if (target === this.#target && sameImageTarget(image, this.#image)) return false;
-    const isSame = target === this.#target && image.image === this.#image.image && (image.awaits === undefined) === (this.#image.awaits === undefined);
+    const isSame =
+      target === this.#target &&
+      image.image === this.#image.image &&
+      (image.awaits === undefined) === (this.#image.awaits === undefined);
     this.#image = image;
     if (isSame) return true; // Only what is said of it.
     const members = [...this.#places.values()].map(({ member }) => member);
@@ -87,7 +105,12 @@ export class PoolMembers {
     this.drop(member.name);
     const silent = isSilent(member, now);
     const away = silent || isOutOfService(member);
-    const updated = this.#target !== "" && isDone(member) && this.isTargeted(member) && (member.told === undefined || (member.told.updatedTo === this.#target && member.told.image === this.#image.image));
+    const updated =
+      this.#target !== "" &&
+      isDone(member) &&
+      this.isTargeted(member) &&
+      (member.told === undefined ||
+        (member.told.updatedTo === this.#target && member.told.image === this.#image.image));
     const place: Place = {
       member,
       silent,
@@ -95,7 +118,16 @@ export class PoolMembers {
       ready: updated && member.kubeletReady && member.cordoned !== "byUs",
       unavailable: away && !isFailing(member),
       finished: updated && !isInOurHands(member),
-      candidate: this.#target === "" ? undefined : !this.isTargeted(member) ? (away ? "urgent" : "healthy") : isSkipped(member) && !away ? "skipped" : undefined,
+      candidate:
+        this.#target === ""
+          ? undefined
+          : !this.isTargeted(member)
+            ? away
+              ? "urgent"
+              : "healthy"
+            : isSkipped(member) && !away
+              ? "skipped"
+              : undefined,
     };
     this.#places.set(member.name, place);
     const { name } = member;
@@ -115,7 +147,16 @@ export class PoolMembers {
     const place = this.#places.get(name);
     if (place === undefined) return;
     this.#places.delete(name);
-    for (const group of [this.#away, this.#inOurHands, this.#degraded, this.#joining, this.#cordonedByOthers, this.#silent, this.#skipped]) group.delete(name);
+    for (const group of [
+      this.#away,
+      this.#inOurHands,
+      this.#degraded,
+      this.#joining,
+      this.#cordonedByOthers,
+      this.#silent,
+      this.#skipped,
+    ])
+      group.delete(name);
     if (place.candidate === "urgent") this.#urgent.remove(place.member);
     if (place.candidate === "healthy") this.#waiting.remove(place.member);
     this.#count(place, -1);

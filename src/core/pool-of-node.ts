@@ -4,7 +4,11 @@ import { annotations, labels } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/object.ts";
 
 export type PoolOfNode =
-  | { readonly verdict: "member"; readonly pool: string; /** The node is a master and in a custom pool's selection too; master wins. */ readonly masterAndCustom: boolean }
+  | {
+      readonly verdict: "member";
+      readonly pool: string;
+      /** The node is a master and in a custom pool's selection too; master wins. */ readonly masterAndCustom: boolean;
+    }
   /** No pool selects it, or it is not ours to manage. */
   | { readonly verdict: "none"; readonly reason: string }
   /** Several custom pools select it: it belongs to none until its labels say which. */
@@ -17,16 +21,24 @@ const isBuiltIn = (pool: string) => pool === "master" || pool === "worker";
  * (openshift/machine-config-operator pkg/helpers/helpers.go, main).
  */
 export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly MachineConfigPool[]): PoolOfNode {
-  if (node.metadata.labels?.[labels.os] === "windows") return { verdict: "none", reason: "Windows nodes are not managed" };
+  if (node.metadata.labels?.[labels.os] === "windows")
+    return { verdict: "none", reason: "Windows nodes are not managed" };
   const selecting = pools
-    .filter(({ spec }) => spec.nodeSelector !== undefined && !selectorIsEmpty(spec.nodeSelector) && selectorMatches(spec.nodeSelector, node.metadata.labels))
+    .filter(
+      ({ spec }) =>
+        spec.nodeSelector !== undefined &&
+        !selectorIsEmpty(spec.nodeSelector) &&
+        selectorMatches(spec.nodeSelector, node.metadata.labels),
+    )
     .map(({ metadata }) => metadata.name)
     .sort();
   const custom = selecting.filter((pool) => !isBuiltIn(pool));
   if (selecting.includes("master")) return { verdict: "member", pool: "master", masterAndCustom: custom.length > 0 };
   if (custom.length > 1) return { verdict: "ambiguous", pools: custom };
   const [only] = custom.length === 1 ? custom : selecting;
-  return only === undefined ? { verdict: "none", reason: "no pool selects it" } : { verdict: "member", pool: only, masterAndCustom: false };
+  return only === undefined
+    ? { verdict: "none", reason: "no pool selects it" }
+    : { verdict: "member", pool: only, masterAndCustom: false };
 }
 
 /**
@@ -34,12 +46,18 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
  * that pool's configuration, but nobody has labelled it yet. Done once; whoever takes a label away afterwards means it.
  * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
-export function labelsOfFirstPool(node: Pick<Node, "metadata">, pools: readonly MachineConfigPool[]): Readonly<Record<string, string>> | undefined {
+export function labelsOfFirstPool(
+  node: Pick<Node, "metadata">,
+  pools: readonly MachineConfigPool[],
+): Readonly<Record<string, string>> | undefined {
   const has = node.metadata.annotations ?? {};
   const first = /^rendered-(.+)-[0-9a-f]{32}$/.exec(has[annotations.firstPivotConfig] ?? "")?.[1];
-  if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined) return undefined;
+  if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined)
+    return undefined;
   const wanted = labelsSelectedBy(pools.find(({ metadata }) => metadata.name === first));
-  const missing = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value));
+  const missing = Object.fromEntries(
+    Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value),
+  );
   return Object.keys(missing).length === 0 ? undefined : missing;
 }
 
@@ -57,5 +75,8 @@ function labelsSelectedBy(pool: MachineConfigPool | undefined): Readonly<Record<
 
 /** Labels that a node gets that joins a pool: its kubelet may not give them to it. A machine of a custom pool is a worker, too. */
 export function labelsOfJoin(pool: MachineConfigPool): Readonly<Record<string, string>> {
-  return { ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }), ...labelsSelectedBy(pool) };
+  return {
+    ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }),
+    ...labelsSelectedBy(pool),
+  };
 }

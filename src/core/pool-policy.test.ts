@@ -6,8 +6,15 @@ const pool = (has: Readonly<Record<string, string>>) => ({ metadata: { annotatio
 
 describe("poolPolicy", () => {
   test("a pool that says nothing, and no pool at all, have the defaults", () => {
-    for (const said of [undefined, { metadata: {} }, pool({})]) expect(poolPolicy(said)).toEqual({ policy: defaultPoolPolicy, problems: [] });
-    expect(defaultPoolPolicy).toEqual({ canary: { count: undefined, seconds: 300 }, drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } }, oneZoneAtATime: false, retainedConfigs: 5, retentionQuietSeconds: 3600 });
+    for (const said of [undefined, { metadata: {} }, pool({})])
+      expect(poolPolicy(said)).toEqual({ policy: defaultPoolPolicy, problems: [] });
+    expect(defaultPoolPolicy).toEqual({
+      canary: { count: undefined, seconds: 300 },
+      drain: { deadlineSeconds: undefined, afterDeadline: { do: "wait" } },
+      oneZoneAtATime: false,
+      retainedConfigs: 5,
+      retentionQuietSeconds: 3600,
+    });
   });
 
   test.for([
@@ -29,7 +36,9 @@ describe("poolPolicy", () => {
     { text: "force: unmanaged, pdb", read: { do: "force", despite: ["pdb", "unmanaged"] } },
     { text: "force:refused,emptyDir", read: { do: "force", despite: ["refused", "emptyDir"] } },
   ])("after the deadline: $text", ({ text, read }) => {
-    const { policy, problems } = poolPolicy(pool({ [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: text }));
+    const { policy, problems } = poolPolicy(
+      pool({ [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: text }),
+    );
     expect(problems).toEqual([]);
     expect(policy.drain.afterDeadline).toEqual(read);
   });
@@ -50,12 +59,21 @@ describe("poolPolicy", () => {
     [annotations.retainedConfigs, ""],
   ] as const)("%s: %j is told with its place and remedy, and counts as absent", ([key, text]) => {
     const { policy, problems } = poolPolicy(pool({ [annotations.drainDeadlineSeconds]: "60", [key]: text }));
-    expect(problems).toEqual([{ severity: "error", path: `metadata.annotations[${key}]`, reason: `"${text}" is not understood`, remedy: expect.stringMatching(/write/) as string }]);
+    expect(problems).toEqual([
+      {
+        severity: "error",
+        path: `metadata.annotations[${key}]`,
+        reason: `"${text}" is not understood`,
+        remedy: expect.stringMatching(/write/) as string,
+      },
+    ]);
     expect({ ...policy, drain: { ...policy.drain, deadlineSeconds: undefined } }).toEqual(defaultPoolPolicy);
   });
 
   test("what follows a deadline that there is not is warned of", () => {
-    expect(poolPolicy(pool({ [annotations.drainAfterDeadline]: "skip" })).problems).toMatchObject([{ severity: "warning", path: `metadata.annotations[${annotations.drainAfterDeadline}]` }]);
+    expect(poolPolicy(pool({ [annotations.drainAfterDeadline]: "skip" })).problems).toMatchObject([
+      { severity: "warning", path: `metadata.annotations[${annotations.drainAfterDeadline}]` },
+    ]);
   });
 });
 
@@ -68,5 +86,9 @@ test("what a pool had before stands in nobody's way", () => {
 
 test("every annotation that is described is read: what cannot be understood is told at its place", () => {
   const all = Object.fromEntries(poolAnnotations.map(({ key }) => [key, "?"]));
-  expect(poolPolicy(pool(all)).problems.filter(({ severity }) => severity === "error").map(({ path }) => path)).toEqual(poolAnnotations.map(({ key }) => `metadata.annotations[${key}]`));
+  expect(
+    poolPolicy(pool(all))
+      .problems.filter(({ severity }) => severity === "error")
+      .map(({ path }) => path),
+  ).toEqual(poolAnnotations.map(({ key }) => `metadata.annotations[${key}]`));
 });

@@ -78,18 +78,28 @@ export interface RollOutEta {
 /** A machine that applied nothing yet holds its pool back only after this time. */
 export const joiningGraceMs = 30 * 60_000;
 
-const byName = (members: ReadonlyMap<string, MemberFacts>): readonly MemberFacts[] => [...members.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-const moverOf = ({ name, phase, since, says }: MemberFacts, words: string = says): Mover => ({ node: name, phase, since, says: words });
+const byName = (members: ReadonlyMap<string, MemberFacts>): readonly MemberFacts[] =>
+  [...members.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+const moverOf = ({ name, phase, since, says }: MemberFacts, words: string = says): Mover => ({
+  node: name,
+  phase,
+  since,
+  says: words,
+});
 
 /** Something that its drain names keeps the machine from going on. */
-const isBlocked = (member: MemberFacts) => isSkipped(member) || (member.phase === "Draining" && blockedReasons.has(member.saysReason));
+const isBlocked = (member: MemberFacts) =>
+  isSkipped(member) || (member.phase === "Draining" && blockedReasons.has(member.saysReason));
 const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
 
 /** Why nobody goes on before somebody has done something. */
 const stopReasons = new Set<WaitReason>(["TargetQuarantined", "BuildFailed", "BuildInterrupted", "CanaryFailed"]);
 
 /** Where a pool is: the one fold that its status, its metrics and `mco explain` come from. */
-export function poolProgress({ pool, members, selection, irreconcilable, ambiguous, now }: PoolFacts, past?: Past): PoolProgress {
+export function poolProgress(
+  { pool, members, selection, irreconcilable, ambiguous, now }: PoolFacts,
+  past?: Past,
+): PoolProgress {
   const { target } = members;
   const inOurHands = byName(members.inOurHands).filter((member) => !looksDegraded(member));
   const silent = byName(members.silent);
@@ -100,22 +110,46 @@ export function poolProgress({ pool, members, selection, irreconcilable, ambiguo
   // A pool of which no machine has anything yet is at its beginning, not at its end.
   const begun = members.size === 0 || members.updated > 0;
   const allUpdated = target !== "" && begun && members.unfinished === joining.filter(isYoung).length;
-  const stopped = inOurHands.length === 0 && selection.chosen.length === 0 && selection.waits.length > 0 && selection.waits.every(({ reason }) => stopReasons.has(reason));
-  const verdict = target === "" ? "NotRendered" : allUpdated ? "Done" : pool.spec.paused === true ? "Paused" : stopped ? "Blocked" : "RollingOut";
+  const stopped =
+    inOurHands.length === 0 &&
+    selection.chosen.length === 0 &&
+    selection.waits.length > 0 &&
+    selection.waits.every(({ reason }) => stopReasons.has(reason));
+  const verdict =
+    target === ""
+      ? "NotRendered"
+      : allUpdated
+        ? "Done"
+        : pool.spec.paused === true
+          ? "Paused"
+          : stopped
+            ? "Blocked"
+            : "RollingOut";
   const progress: PoolProgress = {
     target,
     image: members.image.image,
     awaits: members.image.awaits?.message ?? "",
-    reverting: members.image.image === "" && members.image.awaits === undefined && [...members.inOurHands.values(), ...members.urgent, ...members.waiting.slice(0, 1)].some(({ currentImage }) => currentImage !== ""),
+    reverting:
+      members.image.image === "" &&
+      members.image.awaits === undefined &&
+      [...members.inOurHands.values(), ...members.urgent, ...members.waiting.slice(0, 1)].some(
+        ({ currentImage }) => currentImage !== "",
+      ),
     paused: pool.spec.paused === true,
     verdict,
     total: members.size,
     done: members.updated,
-    working: inOurHands.filter((member) => member.phase !== "Lost" && !isBlocked(member)).map((member) => moverOf(member)),
+    working: inOurHands
+      .filter((member) => member.phase !== "Lost" && !isBlocked(member))
+      .map((member) => moverOf(member)),
     blocked: inOurHands.filter(isBlocked).map((member) => moverOf(member)),
     failed: failed.map((member) => moverOf(member, member.says === "" ? member.reason : member.says)),
     lost: lost.map((member) => moverOf(member, member.kubeletReason)),
-    silent: silent.map((member) => ({ ...moverOf(member), since: member.daemonAwaySince, says: "its daemon's pod is not ready, so that nobody looks after the machine" })),
+    silent: silent.map((member) => ({
+      ...moverOf(member),
+      since: member.daemonAwaySince,
+      says: "its daemon's pod is not ready, so that nobody looks after the machine",
+    })),
     joining: joining.map(({ name }) => name),
     cordonedByOthers: byName(members.cordonedByOthers).map(({ name }) => name),
     ambiguous,
@@ -128,41 +162,95 @@ export function poolProgress({ pool, members, selection, irreconcilable, ambiguo
 }
 
 function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number): RollOutEta | undefined {
-  if (past.updates.length === 0 || (progress.working.length === 0 && progress.verdict !== "RollingOut")) return undefined;
-  const estimates = progress.working.map(({ node, phase, since }) => [node, estimateMachine(past, phase, since === "" ? undefined : Date.parse(since), now)] as const);
+  if (past.updates.length === 0 || (progress.working.length === 0 && progress.verdict !== "RollingOut"))
+    return undefined;
+  const estimates = progress.working.map(
+    ({ node, phase, since }) =>
+      [node, estimateMachine(past, phase, since === "" ? undefined : Date.parse(since), now)] as const,
+  );
   const { max, unavailable } = progress.budget;
   // Who is away and does not go on holds a place until somebody helps.
   const places = Math.max(0, max - Math.max(0, unavailable - progress.working.length));
-  const waiting = chosen + progress.waiting.reduce((sum, { reason, count }) => sum + (endsByItself(reason) ? count : 0), 0);
-  const mayEnd = progress.verdict === "RollingOut" && progress.irreconcilable.length === 0 && progress.waiting.every(({ reason }) => endsByItself(reason));
+  const waiting =
+    chosen + progress.waiting.reduce((sum, { reason, count }) => sum + (endsByItself(reason) ? count : 0), 0);
+  const mayEnd =
+    progress.verdict === "RollingOut" &&
+    progress.irreconcilable.length === 0 &&
+    progress.waiting.every(({ reason }) => endsByItself(reason));
   return {
-    machines: new Map(estimates.flatMap(([node, estimate]) => (estimate === undefined ? [] : [[node, estimate] as const]))),
-    whole: mayEnd ? estimateRollOut(past, { working: estimates.map(([, estimate]) => estimate), waiting, places }, now) : undefined,
+    machines: new Map(
+      estimates.flatMap(([node, estimate]) => (estimate === undefined ? [] : [[node, estimate] as const])),
+    ),
+    whole: mayEnd
+      ? estimateRollOut(past, { working: estimates.map(([, estimate]) => estimate), waiting, places }, now)
+      : undefined,
     without: [...progress.blocked, ...progress.failed, ...progress.lost].map(({ node }) => node),
   };
 }
 
 /** What keeps a whole pool from going on: nothing means that it may. */
-export type PoolBlocker = { readonly reason: "BuildFailed" | "BuildInterrupted" | "CanaryFailed" | "NotRendered" | "Paused" | "TargetQuarantined" | "Irreconcilable" | "RenderRefused"; readonly message: string; readonly lift: string };
+export type PoolBlocker = {
+  readonly reason:
+    | "BuildFailed"
+    | "BuildInterrupted"
+    | "CanaryFailed"
+    | "NotRendered"
+    | "Paused"
+    | "TargetQuarantined"
+    | "Irreconcilable"
+    | "RenderRefused";
+  readonly message: string;
+  readonly lift: string;
+};
 
 /** Causes that hold for a pool as a whole, not those of single machines. */
 export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
   const { verdict, target } = progress;
   const quarantined = progress.waiting.find(({ reason }) => reason === "TargetQuarantined");
   return [
-    ...(verdict === "NotRendered" ? [{ reason: "NotRendered" as const, message: "no configuration has been rendered for the pool yet", lift: "see the condition RenderDegraded of the pool, and whether some MachineConfig has its role" }] : []),
-    ...(verdict === "Paused" ? [{ reason: "Paused" as const, message: `the pool is paused and will not go to ${target}`, lift: "set spec.paused of the pool to false" }] : []),
-    ...(quarantined === undefined ? [] : [{ reason: "TargetQuarantined" as const, message: quarantined.message, lift: quarantined.lift }]),
-    ...progress.waiting.flatMap(({ reason, message, lift }) => (reason === "BuildFailed" || reason === "BuildInterrupted" || reason === "CanaryFailed" ? [{ reason, message, lift }] : [])),
-    ...(progress.irreconcilable.length === 0 ? [] : [{ reason: "Irreconcilable" as const, message: `${target} cannot be applied to running machines: ${progress.irreconcilable.join("; ")}`, lift: "take the change back, or replace the machines" }]),
+    ...(verdict === "NotRendered"
+      ? [
+          {
+            reason: "NotRendered" as const,
+            message: "no configuration has been rendered for the pool yet",
+            lift: "see the condition RenderDegraded of the pool, and whether some MachineConfig has its role",
+          },
+        ]
+      : []),
+    ...(verdict === "Paused"
+      ? [
+          {
+            reason: "Paused" as const,
+            message: `the pool is paused and will not go to ${target}`,
+            lift: "set spec.paused of the pool to false",
+          },
+        ]
+      : []),
+    ...(quarantined === undefined
+      ? []
+      : [{ reason: "TargetQuarantined" as const, message: quarantined.message, lift: quarantined.lift }]),
+    ...progress.waiting.flatMap(({ reason, message, lift }) =>
+      reason === "BuildFailed" || reason === "BuildInterrupted" || reason === "CanaryFailed"
+        ? [{ reason, message, lift }]
+        : [],
+    ),
+    ...(progress.irreconcilable.length === 0
+      ? []
+      : [
+          {
+            reason: "Irreconcilable" as const,
+            message: `${target} cannot be applied to running machines: ${progress.irreconcilable.join("; ")}`,
+            lift: "take the change back, or replace the machines",
+          },
+        ]),
   ];
 }
-
 
 /** One line on a pool, as the ClusterOperator's extension shows it; the wording is the reference's (pkg/operator/status.go, main). */
 export function poolLine({ pool, members }: PoolFacts, progress: PoolProgress): string {
   const [first] = progress.failed;
-  if (first !== undefined) return `pool is degraded because ${first.node}: ${first.says}${progress.failed.length > 1 ? ` (and ${progress.failed.length - 1} more)` : ""}`;
+  if (first !== undefined)
+    return `pool is degraded because ${first.node}: ${first.says}${progress.failed.length > 1 ? ` (and ${progress.failed.length - 1} more)` : ""}`;
   switch (progress.verdict) {
     case "NotRendered":
       return "pool has no configuration yet";

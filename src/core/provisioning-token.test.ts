@@ -8,8 +8,18 @@ const hour = 3_600_000;
 const id = "a1b2c3d4e5";
 const secret = "0123456789abcdefghijklmnopqrstuv";
 const text = `${id}.${secret}`;
-const token = (spec: Partial<ProvisioningToken["spec"]> = { maxUses: 1 }, more: Partial<ProvisioningToken> = {}): ProvisioningToken => ({ apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name: id }, spec: { pool: "worker", tokenHash: tokenHash(secret), ...spec }, ...more });
-const ask = (one: ProvisioningToken, question: Partial<TokenQuestion> = {}) => judgeToken({ presented: text, pool: "worker", find: (name) => (name === id ? one : undefined), now, ...question });
+const token = (
+  spec: Partial<ProvisioningToken["spec"]> = { maxUses: 1 },
+  more: Partial<ProvisioningToken> = {},
+): ProvisioningToken => ({
+  apiVersion: ProvisioningToken.apiVersion,
+  kind: ProvisioningToken.kind,
+  metadata: { name: id },
+  spec: { pool: "worker", tokenHash: tokenHash(secret), ...spec },
+  ...more,
+});
+const ask = (one: ProvisioningToken, question: Partial<TokenQuestion> = {}) =>
+  judgeToken({ presented: text, pool: "worker", find: (name) => (name === id ? one : undefined), now, ...question });
 
 describe("judgeToken", () => {
   test.for([
@@ -34,8 +44,12 @@ describe("judgeToken", () => {
   });
 
   test("uses that are being booked count", () => {
-    expect(ask(token({ maxUses: 3 }, { status: { uses: 1 } }), { pending: () => 1 })).toMatchObject({ verdict: "allowed" });
-    expect(ask(token({ maxUses: 3 }, { status: { uses: 1 } }), { pending: () => 2 })).toMatchObject({ reason: "UsedUp" });
+    expect(ask(token({ maxUses: 3 }, { status: { uses: 1 } }), { pending: () => 1 })).toMatchObject({
+      verdict: "allowed",
+    });
+    expect(ask(token({ maxUses: 3 }, { status: { uses: 1 } }), { pending: () => 2 })).toMatchObject({
+      reason: "UsedUp",
+    });
   });
 
   test.for([
@@ -51,31 +65,53 @@ describe("judgeToken", () => {
   });
 
   test("a token that is being deleted gives nothing, and neither does one without an end", () => {
-    expect(ask(token({ maxUses: 1 }, { metadata: { name: id, deletionTimestamp: "2029-01-01T00:00:00Z" } }))).toMatchObject({ verdict: "refused", proven: false });
+    expect(
+      ask(token({ maxUses: 1 }, { metadata: { name: id, deletionTimestamp: "2029-01-01T00:00:00Z" } })),
+    ).toMatchObject({ verdict: "refused", proven: false });
     expect(ask(token({}))).toMatchObject({ verdict: "refused" });
   });
 
   test("a hash that is cut short, or goes on, is no hash", () => {
-    expect(ask(token({ maxUses: 1, tokenHash: `${tokenHash(secret)}0` }))).toMatchObject({ verdict: "refused", proven: false });
-    expect(ask(token({ maxUses: 1, tokenHash: tokenHash(secret).slice(0, 32) }))).toMatchObject({ verdict: "refused", proven: false });
+    expect(ask(token({ maxUses: 1, tokenHash: `${tokenHash(secret)}0` }))).toMatchObject({
+      verdict: "refused",
+      proven: false,
+    });
+    expect(ask(token({ maxUses: 1, tokenHash: tokenHash(secret).slice(0, 32) }))).toMatchObject({
+      verdict: "refused",
+      proven: false,
+    });
     expect(ask(token({ maxUses: 1, tokenHash: "" }))).toMatchObject({ verdict: "refused", proven: false });
   });
 });
 
 describe("newToken", () => {
-  const random = (seed: number) => ({ bytes: (length: number) => Uint8Array.from({ length }, (_, i) => (seed * 31 + i * 97) & 255) });
+  const random = (seed: number) => ({
+    bytes: (length: number) => Uint8Array.from({ length }, (_, i) => (seed * 31 + i * 97) & 255),
+  });
 
   test("is right for its own object and for no other, whatever chance gives", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 255 }), fc.uint8Array({ minLength: 168, maxLength: 168 }), (seed, bytes) => {
-        let at = 0;
-        const made = newToken({ bytes: (length) => bytes.slice(at, (at += length)) }, { pool: "worker", maxUses: 1, expiresAt: now + hour });
-        const other = newToken(random(seed), { pool: "worker", maxUses: 1 });
-        expect(ProvisioningToken.is(made.object)).toBe(true);
-        expect(parseToken(made.text)?.id).toBe(made.object.metadata.name);
-        expect(judgeToken({ presented: made.text, pool: "worker", find: () => made.object, now })).toMatchObject({ verdict: "allowed" });
-        if (other.text !== made.text) expect(judgeToken({ presented: other.text, pool: "worker", find: () => made.object, now })).toMatchObject({ verdict: "refused" });
-      }),
+      fc.property(
+        fc.integer({ min: 0, max: 255 }),
+        fc.uint8Array({ minLength: 168, maxLength: 168 }),
+        (seed, bytes) => {
+          let at = 0;
+          const made = newToken(
+            { bytes: (length) => bytes.slice(at, (at += length)) },
+            { pool: "worker", maxUses: 1, expiresAt: now + hour },
+          );
+          const other = newToken(random(seed), { pool: "worker", maxUses: 1 });
+          expect(ProvisioningToken.is(made.object)).toBe(true);
+          expect(parseToken(made.text)?.id).toBe(made.object.metadata.name);
+          expect(judgeToken({ presented: made.text, pool: "worker", find: () => made.object, now })).toMatchObject({
+            verdict: "allowed",
+          });
+          if (other.text !== made.text)
+            expect(judgeToken({ presented: other.text, pool: "worker", find: () => made.object, now })).toMatchObject({
+              verdict: "refused",
+            });
+        },
+      ),
       { numRuns: 50 },
     );
   });

@@ -21,7 +21,8 @@ export function parseToken(text: string): TokenParts | undefined {
 }
 
 /** What a header `Authorization` shows as its bearer; `undefined`: nothing, or something of another kind. */
-export const bearerOf = (authorization: string | undefined): string | undefined => /^bearer +([^\s]+) *$/i.exec(authorization?.slice(0, 1024) ?? "")?.[1];
+export const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^bearer +([^\s]+) *$/i.exec(authorization?.slice(0, 1024) ?? "")?.[1];
 
 /** What is kept of a secret. It is as long as a key and random, so that a plain hash gives nothing away. */
 export const tokenHash = (secret: string): string => bytesToHex(sha256(utf8ToBytes(secret)));
@@ -67,16 +68,29 @@ export function judgeToken({ presented, pool, find, pending, now }: TokenQuestio
   const { id, secret } = parts ?? noParts;
   const token = find(id);
   const isRight = sameHash(tokenHash(secret), token?.spec.tokenHash ?? nobody);
-  const refused = (reason: TokenRefusal, proven: boolean, message: string): TokenVerdict => ({ verdict: "refused", reason, proven, message });
+  const refused = (reason: TokenRefusal, proven: boolean, message: string): TokenVerdict => ({
+    verdict: "refused",
+    reason,
+    proven,
+    message,
+  });
   if (presented === undefined) return refused("NoToken", false, "no token was shown");
-  if (parts === undefined || token === undefined || !isRight) return refused("WrongToken", false, "the token is not known");
+  if (parts === undefined || token === undefined || !isRight)
+    return refused("WrongToken", false, "the token is not known");
   if (token.metadata.deletionTimestamp !== undefined) return refused("WrongToken", false, "the token was taken back");
   const { expiresAt, maxUses } = token.spec;
   // A date that cannot be read has passed.
-  if (expiresAt !== undefined && !(Date.parse(expiresAt) > now)) return refused("Expired", true, `the token ended at ${expiresAt}`);
+  if (expiresAt !== undefined && !(Date.parse(expiresAt) > now))
+    return refused("Expired", true, `the token ended at ${expiresAt}`);
   const uses = (token.status?.uses ?? 0) + (pending?.(id) ?? 0);
-  if (maxUses !== undefined && uses >= maxUses) return refused("UsedUp", true, `the token gives ${maxUses} ${maxUses === 1 ? "configuration" : "configurations"}, and has given ${uses}`);
-  if (token.spec.pool !== pool) return refused("WrongPool", true, `the token is for the pool ${token.spec.pool}, not for ${pool}`);
+  if (maxUses !== undefined && uses >= maxUses)
+    return refused(
+      "UsedUp",
+      true,
+      `the token gives ${maxUses} ${maxUses === 1 ? "configuration" : "configurations"}, and has given ${uses}`,
+    );
+  if (token.spec.pool !== pool)
+    return refused("WrongPool", true, `the token is for the pool ${token.spec.pool}, not for ${pool}`);
   // The schema asks for one of them; what got past it has no end and is no token.
   if (expiresAt === undefined && maxUses === undefined) return refused("WrongToken", false, "the token has no end");
   return { verdict: "allowed", id };
@@ -96,11 +110,22 @@ export interface NewToken {
 }
 
 /** Makes a token. @param expiresAt milliseconds since the epoch. One of `expiresAt` and `maxUses` has to be there. */
-export function newToken(random: { bytes(length: number): Uint8Array }, { pool, expiresAt, maxUses }: { readonly pool: string; readonly expiresAt?: number; readonly maxUses?: number }): NewToken {
+export function newToken(
+  random: { bytes(length: number): Uint8Array },
+  { pool, expiresAt, maxUses }: { readonly pool: string; readonly expiresAt?: number; readonly maxUses?: number },
+): NewToken {
   const id = textOf(random, idLength);
   const secret = textOf(random, secretLength);
-  const spec = { pool, tokenHash: tokenHash(secret), ...(expiresAt === undefined ? {} : { expiresAt: timestampOf(expiresAt) }), ...(maxUses === undefined ? {} : { maxUses }) };
-  return { text: `${id}.${secret}`, object: { apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name: id }, spec } };
+  const spec = {
+    pool,
+    tokenHash: tokenHash(secret),
+    ...(expiresAt === undefined ? {} : { expiresAt: timestampOf(expiresAt) }),
+    ...(maxUses === undefined ? {} : { maxUses }),
+  };
+  return {
+    text: `${id}.${secret}`,
+    object: { apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name: id }, spec },
+  };
 }
 
 /** Random letters. Four bytes each, so that 36 letters are equally likely to one in a hundred million. */

@@ -28,26 +28,48 @@ export interface QuarantineStep {
  * quarantines the target; one that it knew, and that its annotation does not name any more, was lifted by somebody. A new
  * target ends what machines said of older ones.
  */
-export function quarantineStep(target: string, image: string, pool: Pick<MachineConfigPool, "metadata">, machines: readonly Pick<MachineConfigNode, "metadata">[]): QuarantineStep {
+export function quarantineStep(
+  target: string,
+  image: string,
+  pool: Pick<MachineConfigPool, "metadata">,
+  machines: readonly Pick<MachineConfigNode, "metadata">[],
+): QuarantineStep {
   const refusals = machines.flatMap(({ metadata }) =>
     listOf(metadata.annotations?.[annotations.refusedTargets])
       .filter((entry) => isTarget(entry, target, image))
-      .map(({ reason, at }) => ({ node: metadata.name, reason: textOf(reason), at: textOf(at), told: metadata.annotations?.[annotations.quarantineTold] === textOf(at) })),
+      .map(({ reason, at }) => ({
+        node: metadata.name,
+        reason: textOf(reason),
+        at: textOf(at),
+        told: metadata.annotations?.[annotations.quarantineTold] === textOf(at),
+      })),
   );
   const entries = listOf(pool.metadata.annotations?.[annotations.quarantined]);
   const named = entries.find((entry) => isTarget(entry, target, image));
   const others = entries.filter((entry) => !isTarget(entry, target, image) && !Array.isArray(entry["nodes"]));
   const untold = refusals.filter(({ told }) => !told);
   const written = (list: readonly object[]) => (list.length === 0 ? null : JSON.stringify(list));
-  const unlessSame = (annotation: string | null) => (annotation === (pool.metadata.annotations?.[annotations.quarantined] ?? null) ? undefined : annotation);
+  const unlessSame = (annotation: string | null) =>
+    annotation === (pool.metadata.annotations?.[annotations.quarantined] ?? null) ? undefined : annotation;
 
   const [first] = untold;
   if (first !== undefined) {
     const known = Array.isArray(named?.["nodes"]) ? named["nodes"].filter((node) => typeof node === "string") : [];
-    const entry: Quarantined = { config: target, ...(image === "" ? {} : { image }), reason: named === undefined ? first.reason : textOf(named["reason"]), at: named === undefined ? first.at : textOf(named["at"]), nodes: [...new Set([...known, ...untold.map(({ node }) => node)])].sort() };
-    return { annotation: unlessSame(written([...others, entry])), tell: new Map(untold.map(({ node, at }) => [node, at])), lift: [] };
+    const entry: Quarantined = {
+      config: target,
+      ...(image === "" ? {} : { image }),
+      reason: named === undefined ? first.reason : textOf(named["reason"]),
+      at: named === undefined ? first.at : textOf(named["at"]),
+      nodes: [...new Set([...known, ...untold.map(({ node }) => node)])].sort(),
+    };
+    return {
+      annotation: unlessSame(written([...others, entry])),
+      tell: new Map(untold.map(({ node, at }) => [node, at])),
+      lift: [],
+    };
   }
-  const isStale = (entry: Entry) => Array.isArray(entry["nodes"]) && (!isTarget(entry, target, image) || refusals.length === 0);
+  const isStale = (entry: Entry) =>
+    Array.isArray(entry["nodes"]) && (!isTarget(entry, target, image) || refusals.length === 0);
   const annotation = entries.some(isStale) ? written(entries.filter((entry) => !isStale(entry))) : undefined;
   return { annotation, tell: new Map(), lift: named === undefined ? refusals.map(({ node }) => node) : [] };
 }
@@ -62,7 +84,8 @@ function listOf(text: string | undefined): readonly Entry[] {
     if (!Array.isArray(list)) return [];
     return list.flatMap((entry: unknown): Entry[] => {
       if (typeof entry === "string") return [{ config: entry }];
-      const config: unknown = typeof entry === "object" && entry !== null && "config" in entry ? entry.config : undefined;
+      const config: unknown =
+        typeof entry === "object" && entry !== null && "config" in entry ? entry.config : undefined;
       return typeof config === "string" ? [{ ...(entry as object), config }] : [];
     });
   } catch {
@@ -71,15 +94,19 @@ function listOf(text: string | undefined): readonly Entry[] {
 }
 
 /** Targets that a pool's `quarantined` annotation names: a JSON list of `{config}` objects or of names. What cannot be read quarantines nothing. */
-export const quarantinedTargets = (pool: Pick<MachineConfigPool, "metadata">): readonly string[] => listOf(pool.metadata.annotations?.[annotations.quarantined]).map(({ config }) => config);
+export const quarantinedTargets = (pool: Pick<MachineConfigPool, "metadata">): readonly string[] =>
+  listOf(pool.metadata.annotations?.[annotations.quarantined]).map(({ config }) => config);
 
 /** Whether that annotation names a target, image and all. @param image empty: the stock OS. */
-export const isQuarantined = (pool: Pick<MachineConfigPool, "metadata">, config: string, image: string): boolean => listOf(pool.metadata.annotations?.[annotations.quarantined]).some((entry) => isTarget(entry, config, image));
+export const isQuarantined = (pool: Pick<MachineConfigPool, "metadata">, config: string, image: string): boolean =>
+  listOf(pool.metadata.annotations?.[annotations.quarantined]).some((entry) => isTarget(entry, config, image));
 
 /** An entry without an image speaks of all of them; with the stock OS it names what the configuration names. */
-const isTarget = (entry: Entry, config: string, image: string) => entry.config === config && (image === "" || ["", image].includes(textOf(entry["image"])));
+const isTarget = (entry: Entry, config: string, image: string) =>
+  entry.config === config && (image === "" || ["", image].includes(textOf(entry["image"])));
 
 /** Targets that the machine of a MachineConfigNode went back from. */
-export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly string[] => listOf(metadata.annotations?.[annotations.refusedTargets]).map(({ config }) => config);
+export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly string[] =>
+  listOf(metadata.annotations?.[annotations.refusedTargets]).map(({ config }) => config);
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

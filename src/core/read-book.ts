@@ -26,47 +26,82 @@ export function readBook({ books, chapters, journals }: Shelves, book: string, n
   const open = kept.filter(({ state }) => state !== "Closed");
   const told = journals.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));
   // Of chapters that were thrown away the journals may still have lines.
-  const isGone = (line: (typeof told)[number]) => index !== undefined && isKnown(index.through, line) && !open.some(({ chapter, run }) => chapter === line.chapter && (line.run === undefined || line.run === run));
+  const isGone = (line: (typeof told)[number]) =>
+    index !== undefined &&
+    isKnown(index.through, line) &&
+    !open.some(({ chapter, run }) => chapter === line.chapter && (line.run === undefined || line.run === run));
   // What came late stands in another chapter, and once.
-  const late = new Set(kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))));
+  const late = new Set(
+    kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))),
+  );
   const fresh = told.filter((line) => !isGone(line) && !late.has(lineKey(line)));
   const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
     now,
     // Times of objects are whole seconds: a line within the last one is of the chapter that closed.
-    closed: closed.map(({ number, chapter, run, startedAt, endedAt, through }): ClosedChapter => ({ chapter, run, endedAtMs: Date.parse(endedAt ?? startedAt) + 999, name: `${chapter} ${number}`, through })),
+    closed: closed.map(({ number, chapter, run, startedAt, endedAt, through }): ClosedChapter => ({
+      chapter,
+      run,
+      endedAtMs: Date.parse(endedAt ?? startedAt) + 999,
+      name: `${chapter} ${number}`,
+      through,
+    })),
   });
   let last = Math.max(index?.lastNumber ?? 0, kept.at(-1)?.number ?? 0);
   const inBook = new Set<number>();
   const beyond = records.map((record): ReadChapter => {
-    const same = open.find(({ number, chapter, run }) => chapter === record.chapter && run === record.run && !inBook.has(number));
+    const same = open.find(
+      ({ number, chapter, run }) => chapter === record.chapter && run === record.run && !inBook.has(number),
+    );
     if (same === undefined) {
       last += 1;
       return { ...record, number: last, kept: false };
     }
     inBook.add(same.number);
-    const isNew = fresh.some((line) => line.chapter === same.chapter && (line.run ?? same.run) === same.run && !isKnown(same.through, line));
+    const isNew = fresh.some(
+      (line) => line.chapter === same.chapter && (line.run ?? same.run) === same.run && !isKnown(same.through, line),
+    );
     // What was folded away in the book cannot be folded again from its lines.
-    return isNew || same.dropped === 0 ? { ...same, ...record, number: same.number, kept: true } : { ...same, kept: true };
+    return isNew || same.dropped === 0
+      ? { ...same, ...record, number: same.number, kept: true }
+      : { ...same, kept: true };
   });
-  const silent = open.filter(({ number }) => !inBook.has(number)).map((chapter): ReadChapter => ({ ...chapter, kept: true }));
+  const silent = open
+    .filter(({ number }) => !inBook.has(number))
+    .map((chapter): ReadChapter => ({ ...chapter, kept: true }));
   return {
     book,
-    chapters: [...closed.map((chapter): ReadChapter => ({ ...chapter, kept: true })), ...silent, ...beyond].sort((a, b) => a.number - b.number),
+    chapters: [...closed.map((chapter): ReadChapter => ({ ...chapter, kept: true })), ...silent, ...beyond].sort(
+      (a, b) => a.number - b.number,
+    ),
     prunedThrough: index?.prunedThrough ?? 0,
-    foreign: journals.reduce((sum, journal) => sum + (bookOfJournal(journal.metadata.name) === book ? admittedLines(journal).foreign : 0), 0),
+    foreign: journals.reduce(
+      (sum, journal) => sum + (bookOfJournal(journal.metadata.name) === book ? admittedLines(journal).foreign : 0),
+      0,
+    ),
   };
 }
 
 /** Names of all books that are kept or told of, sorted: the cluster, pools, nodes, builds. */
 export function booksOn({ books, chapters, journals }: Shelves): readonly string[] {
-  const names = new Set([...books.map(({ spec }) => spec.book), ...chapters.map(({ spec }) => spec.book), ...journals.flatMap((journal) => admittedLines(journal).lines.map(({ book }) => book))]);
+  const names = new Set([
+    ...books.map(({ spec }) => spec.book),
+    ...chapters.map(({ spec }) => spec.book),
+    ...journals.flatMap((journal) => admittedLines(journal).lines.map(({ book }) => book)),
+  ]);
   const rank = (book: string) => ["cluster", "pool", "node", "build"].indexOf(book.split("/", 1)[0] ?? "");
   return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b, "en", { numeric: true }));
 }
 
 /** Several books at once; each line and chapter is looked at once, however many books there are. */
 export function readBooks(shelves: Shelves, names: Iterable<string>, now: number): ReadonlyMap<string, ReadBook> {
-  const of = new Map<string, { books: Shelves["books"][number][]; chapters: Shelves["chapters"][number][]; journals: Shelves["journals"][number][] }>();
+  const of = new Map<
+    string,
+    {
+      books: Shelves["books"][number][];
+      chapters: Shelves["chapters"][number][];
+      journals: Shelves["journals"][number][];
+    }
+  >();
   const shelf = (book: string) => {
     const known = of.get(book) ?? { books: [], chapters: [], journals: [] };
     of.set(book, known);
@@ -86,7 +121,8 @@ export function readBooks(shelves: Shelves, names: Iterable<string>, now: number
       if (lines === undefined) byBook.set(line.book, [line]);
       else lines.push(line);
     }
-    for (const [book, lines] of byBook) shelf(book).journals.push({ metadata: journal.metadata, spec: { ...journal.spec, lines } });
+    for (const [book, lines] of byBook)
+      shelf(book).journals.push({ metadata: journal.metadata, spec: { ...journal.spec, lines } });
   }
   return new Map([...names].map((name) => [name, readBook(shelf(name), name, now)]));
 }

@@ -2,7 +2,10 @@ import { describe, expect, test } from "vitest";
 import { reconcile } from "./reconcilable.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
-const config = (ignition: object, spec: object = {}) => ({ metadata: { name: "rendered" }, spec: { ...spec, config: { ignition: { version: "3.5.0" }, ...ignition } } });
+const config = (ignition: object, spec: object = {}) => ({
+  metadata: { name: "rendered" },
+  spec: { ...spec, config: { ignition: { version: "3.5.0" }, ...ignition } },
+});
 const user = (...users: object[]) => config({ passwd: { users } });
 const storage = (fields: object) => config({ storage: fields });
 const none = config({});
@@ -19,24 +22,52 @@ describe("reconcile", () => {
     ["another user comes", user(core), user(core, { name: "joe" }), ["spec.config.passwd.users[1]"]],
     ["core gets a shell", user(core), user({ ...core, shell: "/bin/zsh" }), ["spec.config.passwd.users[0].shell"]],
     ["groups change", none, config({ passwd: { groups: [{ name: "g" }] } }), ["spec.config.passwd.groups"]],
-    ["Ignition's own kernel arguments change", none, config({ kernelArguments: { shouldExist: ["a"] } }), ["spec.config.kernelArguments"]],
+    [
+      "Ignition's own kernel arguments change",
+      none,
+      config({ kernelArguments: { shouldExist: ["a"] } }),
+      ["spec.config.kernelArguments"],
+    ],
     ["disks change", none, storage({ disks: [{ device: "/dev/a" }] }), ["spec.config.storage.disks"]],
     ["folders change", none, storage({ directories: [{ path: "/a" }] }), ["spec.config.storage.directories"]],
     ["links come", none, storage({ links: [{ path: "/a", target: "/b" }] }), ["spec.config.storage.links"]],
     ["links go", storage({ links: [{ path: "/a", target: "/b" }] }), none, []],
-    ["a file is appended to", none, storage({ files: [{ path: "/a", append: [{ source: "data:,a" }] }] }), ["spec.config.storage.files[0].append"]],
-    ["the force file is written", none, storage({ files: [{ path: "/run/machine-config-daemon-force" }] }), ["spec.config.storage.files[0].path"]],
+    [
+      "a file is appended to",
+      none,
+      storage({ files: [{ path: "/a", append: [{ source: "data:,a" }] }] }),
+      ["spec.config.storage.files[0].append"],
+    ],
+    [
+      "the force file is written",
+      none,
+      storage({ files: [{ path: "/run/machine-config-daemon-force" }] }),
+      ["spec.config.storage.files[0].path"],
+    ],
     ["FIPS changes", none, config({}, { fips: true }), ["spec.fips"]],
     ["the new config is invalid", none, storage({ files: [{ path: "a" }] }), ["spec.config.storage.files[0].path"]],
-    ["several things change", none, storage({ disks: [{ device: "/dev/a" }], directories: [{ path: "/a" }] }), ["spec.config.storage.disks", "spec.config.storage.directories"]],
+    [
+      "several things change",
+      none,
+      storage({ disks: [{ device: "/dev/a" }], directories: [{ path: "/a" }] }),
+      ["spec.config.storage.disks", "spec.config.storage.directories"],
+    ],
   ] as const)("%s", ([, from, to, fields]) => {
     const found = reconcile(from, to);
     expect(found.map(({ field }) => field)).toEqual(fields);
-    expect(found.every(({ reason, remedy, rule }) => reason !== "" && remedy !== "" && rule === "reference")).toBe(true);
+    expect(found.every(({ reason, remedy, rule }) => reason !== "" && remedy !== "" && rule === "reference")).toBe(
+      true,
+    );
   });
 
   test("what the reference would fail on after the drain is refused before it", () => {
-    const to = storage({ files: [{ path: "/a", contents: { source: "https://example.com/a" } }, { path: "/b", contents: { source: "data:,x", compression: "gzip" } }], luks: [{ name: "l", device: "/dev/l" }] });
+    const to = storage({
+      files: [
+        { path: "/a", contents: { source: "https://example.com/a" } },
+        { path: "/b", contents: { source: "data:,x", compression: "gzip" } },
+      ],
+      luks: [{ name: "l", device: "/dev/l" }],
+    });
     expect(reconcile(none, to).map(({ field, rule }) => [field, rule])).toEqual([
       ["spec.config.storage.files[0].contents", "ours"],
       ["spec.config.storage.files[1].contents", "ours"],
@@ -72,10 +103,26 @@ describe("validateMachineConfig", () => {
     ["an empty config", { ...labelled(undefined), spec: { config: {} } }, ["error spec.config.ignition.version"]],
     ["a bad kernel type", labelled({}, { kernelType: "x" }), ["error spec.kernelType"]],
     ["a bad extension", labelled({}, { extensions: ["x"] }), ["error spec.extensions[0]"]],
-    ["a remote file", labelled({ storage: { files: [{ path: "/a", contents: { source: "http://x" } }] } }), ["warning spec.config.storage.files[0].contents"]],
-    ["NUL in a path", labelled({ storage: { files: [{ path: "/a\0b" }] } }), ["warning spec.config.storage.files[0].path"]],
-    ["a unit that climbs", labelled({ systemd: { units: [{ name: "../../etc/a.service" }] } }), ["warning spec.config.systemd.units[0].name"]],
-    ["a key with a line break", labelled({ passwd: { users: [{ name: "core", sshAuthorizedKeys: ["a\nb"] }] } }), ["warning spec.config.passwd.users[0].sshAuthorizedKeys[0]"]],
+    [
+      "a remote file",
+      labelled({ storage: { files: [{ path: "/a", contents: { source: "http://x" } }] } }),
+      ["warning spec.config.storage.files[0].contents"],
+    ],
+    [
+      "NUL in a path",
+      labelled({ storage: { files: [{ path: "/a\0b" }] } }),
+      ["warning spec.config.storage.files[0].path"],
+    ],
+    [
+      "a unit that climbs",
+      labelled({ systemd: { units: [{ name: "../../etc/a.service" }] } }),
+      ["warning spec.config.systemd.units[0].name"],
+    ],
+    [
+      "a key with a line break",
+      labelled({ passwd: { users: [{ name: "core", sshAuthorizedKeys: ["a\nb"] }] } }),
+      ["warning spec.config.passwd.users[0].sshAuthorizedKeys[0]"],
+    ],
   ] as const)("%s", ([, machineConfig, problems]) => {
     expect(validateMachineConfig(machineConfig).map(({ path, severity }) => `${severity} ${path}`)).toEqual(problems);
   });

@@ -34,12 +34,22 @@ const newMachines = "add a machine that starts with this config instead, or leav
  * which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
  * Source of the rules: openshift/machine-config-operator pkg/controller/common/reconcile.go (main).
  */
-export function reconcile(from: Pick<MachineConfig, "metadata" | "spec">, to: Pick<MachineConfig, "metadata" | "spec">, options: ReconcileOptions = {}): readonly Irreconcilable[] {
+export function reconcile(
+  from: Pick<MachineConfig, "metadata" | "spec">,
+  to: Pick<MachineConfig, "metadata" | "spec">,
+  options: ReconcileOptions = {},
+): readonly Irreconcilable[] {
   const found: Irreconcilable[] = [];
-  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") => void found.push({ field: field === "" ? "spec.config" : field, reason, remedy, rule });
+  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") =>
+    void found.push({ field: field === "" ? "spec.config" : field, reason, remedy, rule });
   const refuseAll = (config: Pick<MachineConfig, "metadata" | "spec">, problems: readonly Problem[]) => {
     for (const { path, reason, remedy, severity } of problems) {
-      if (severity === "error") refuse(path === "" ? "spec.config" : `spec.config.${path}`, `${config.metadata.name}: ${reason}`, remedy ?? "correct the field");
+      if (severity === "error")
+        refuse(
+          path === "" ? "spec.config" : `spec.config.${path}`,
+          `${config.metadata.name}: ${reason}`,
+          remedy ?? "correct the field",
+        );
     }
   };
   const parse = (config: Pick<MachineConfig, "metadata" | "spec">): IgnitionConfig | undefined => {
@@ -58,17 +68,37 @@ export function reconcile(from: Pick<MachineConfig, "metadata" | "spec">, to: Pi
   if (before === undefined || after === undefined) return found;
   for (const one of reconcileIgnition(before, after, options.overrides ?? [])) found.push(one);
   const fips = to.spec?.fips === true;
-  if (fips !== (from.spec?.fips === true)) refuse("spec.fips", `FIPS mode cannot be switched ${fips ? "on" : "off"} on a running cluster`, "it is decided at installation");
-  else if (options.machineFips !== undefined && options.machineFips !== fips) refuse("spec.fips", `the machine runs with FIPS mode ${options.machineFips ? "on" : "off"}`, "join a machine that was installed with the cluster's FIPS mode");
+  if (fips !== (from.spec?.fips === true))
+    refuse(
+      "spec.fips",
+      `FIPS mode cannot be switched ${fips ? "on" : "off"} on a running cluster`,
+      "it is decided at installation",
+    );
+  else if (options.machineFips !== undefined && options.machineFips !== fips)
+    refuse(
+      "spec.fips",
+      `the machine runs with FIPS mode ${options.machineFips ? "on" : "off"}`,
+      "join a machine that was installed with the cluster's FIPS mode",
+    );
   return found;
 }
 
 /** The part of `reconcile` that looks at two parsed Ignition configs. */
-export function reconcileIgnition(before: IgnitionConfig, after: IgnitionConfig, overrides: readonly StorageOverride[] = []): readonly Irreconcilable[] {
+export function reconcileIgnition(
+  before: IgnitionConfig,
+  after: IgnitionConfig,
+  overrides: readonly StorageOverride[] = [],
+): readonly Irreconcilable[] {
   const found: Irreconcilable[] = [];
-  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") => void found.push({ field: `spec.config.${field}`, reason, remedy, rule });
+  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") =>
+    void found.push({ field: `spec.config.${field}`, reason, remedy, rule });
   if (!equalValues(before.passwd, after.passwd)) passwdChanges(before.passwd ?? {}, after.passwd ?? {}, refuse);
-  if (!equalValues(before.kernelArguments, after.kernelArguments)) refuse("kernelArguments", "kernel arguments of the Ignition config change, which running machines do not look at", "use spec.kernelArguments of the MachineConfig");
+  if (!equalValues(before.kernelArguments, after.kernelArguments))
+    refuse(
+      "kernelArguments",
+      "kernel arguments of the Ignition config change, which running machines do not look at",
+      "use spec.kernelArguments of the MachineConfig",
+    );
 
   const [old, next] = [before.storage ?? {}, after.storage ?? {}];
   const sections = [
@@ -78,40 +108,111 @@ export function reconcileIgnition(before: IgnitionConfig, after: IgnitionConfig,
   ] as const;
   for (const [section, override] of sections) {
     if (!overrides.includes(override) && !equalValues(old[section], next[section])) {
-      refuse(`storage.${section}`, `the section ${section} changes, which a running machine cannot follow`, `${newMachines}; or allow it with the override ${override} of MachineConfiguration/cluster, and running machines will keep what they have`);
+      refuse(
+        `storage.${section}`,
+        `the section ${section} changes, which a running machine cannot follow`,
+        `${newMachines}; or allow it with the override ${override} of MachineConfiguration/cluster, and running machines will keep what they have`,
+      );
     }
   }
-  if (!equalValues(old.directories, next.directories)) refuse("storage.directories", "the section directories changes, which a running machine does not follow", "let a file or a unit's RuntimeDirectory make the folder, or write a tmpfiles.d file");
-  if (!equalValues(old.links, next.links) && (next.links ?? []).length > 0) refuse("storage.links", "the section links changes, which a running machine does not follow", "write a tmpfiles.d file that makes the link");
+  if (!equalValues(old.directories, next.directories))
+    refuse(
+      "storage.directories",
+      "the section directories changes, which a running machine does not follow",
+      "let a file or a unit's RuntimeDirectory make the folder, or write a tmpfiles.d file",
+    );
+  if (!equalValues(old.links, next.links) && (next.links ?? []).length > 0)
+    refuse(
+      "storage.links",
+      "the section links changes, which a running machine does not follow",
+      "write a tmpfiles.d file that makes the link",
+    );
   const read = contentsReader();
   for (const [i, file] of (next.files ?? []).entries()) {
     const field = at("storage.files", i);
-    if ((file.append ?? []).length > 0) refuse(at(field, "append"), `${file.path} is appended to, which cannot be repeated safely`, "give the whole contents");
-    if (file.path === hostPaths.force) refuse(at(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
+    if ((file.append ?? []).length > 0)
+      refuse(
+        at(field, "append"),
+        `${file.path} is appended to, which cannot be repeated safely`,
+        "give the whole contents",
+      );
+    if (file.path === hostPaths.force)
+      refuse(at(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
     const contents = read(file.contents);
-    if (contents.verdict === "refused") refuse(at(field, "contents"), `${file.path}: ${contents.reason}`, contents.because === "remote" ? "give the contents inline, as a data URL" : "correct the contents", "ours");
-    if (/[\0\n]/.test(file.path) || file.path === "/") refuse(at(field, "path"), "no machine can write this path", "correct the path", "ours");
+    if (contents.verdict === "refused")
+      refuse(
+        at(field, "contents"),
+        `${file.path}: ${contents.reason}`,
+        contents.because === "remote" ? "give the contents inline, as a data URL" : "correct the contents",
+        "ours",
+      );
+    if (/[\0\n]/.test(file.path) || file.path === "/")
+      refuse(at(field, "path"), "no machine can write this path", "correct the path", "ours");
   }
   for (const [i, unit] of (after.systemd?.units ?? []).entries()) {
-    if (/[\0\n/]/.test(unit.name)) refuse(at(at("systemd.units", i), "name"), "no machine can write a unit of this name", "correct the name", "ours");
-    for (const [k, { name }] of (unit.dropins ?? []).entries()) if (/[\0\n/]/.test(name)) refuse(`systemd.units[${i}].dropins[${k}].name`, "no machine can write a drop-in of this name", "correct the name", "ours");
+    if (/[\0\n/]/.test(unit.name))
+      refuse(
+        at(at("systemd.units", i), "name"),
+        "no machine can write a unit of this name",
+        "correct the name",
+        "ours",
+      );
+    for (const [k, { name }] of (unit.dropins ?? []).entries())
+      if (/[\0\n/]/.test(name))
+        refuse(
+          `systemd.units[${i}].dropins[${k}].name`,
+          "no machine can write a drop-in of this name",
+          "correct the name",
+          "ours",
+        );
   }
-  if (!equalValues(old.luks, next.luks)) refuse("storage.luks", "the section luks changes, and running machines would not follow", newMachines, "ours");
+  if (!equalValues(old.luks, next.luks))
+    refuse("storage.luks", "the section luks changes, and running machines would not follow", newMachines, "ours");
   const references = (config: IgnitionConfig) => [config.ignition.config?.merge, config.ignition.config?.replace];
-  if (!equalValues(references(before), references(after))) refuse("ignition.config", "references to other configs change, and running machines do not fetch them", "give the contents inline", "ours");
+  if (!equalValues(references(before), references(after)))
+    refuse(
+      "ignition.config",
+      "references to other configs change, and running machines do not fetch them",
+      "give the contents inline",
+      "ours",
+    );
   return found;
 }
 
-function passwdChanges(before: Passwd, after: Passwd, refuse: (field: string, reason: string, remedy: string) => void): void {
-  if (!equalValues(before.groups, after.groups)) refuse("passwd.groups", "groups change, which a running machine does not follow", "make the group with a unit or in the OS image");
+function passwdChanges(
+  before: Passwd,
+  after: Passwd,
+  refuse: (field: string, reason: string, remedy: string) => void,
+): void {
+  if (!equalValues(before.groups, after.groups))
+    refuse(
+      "passwd.groups",
+      "groups change, which a running machine does not follow",
+      "make the group with a unit or in the OS image",
+    );
   if (equalValues(before.users, after.users)) return;
   const users = after.users ?? [];
   const stranger = users.findIndex(({ name }) => name !== "core");
-  if (stranger >= 0) return refuse(at("passwd.users", stranger), `the user ${users[stranger]?.name ?? ""} is not core, the one user that a running machine changes`, "make other users with a unit or in the OS image");
+  if (stranger >= 0)
+    return refuse(
+      at("passwd.users", stranger),
+      `the user ${users[stranger]?.name ?? ""} is not core, the one user that a running machine changes`,
+      "make other users with a unit or in the OS image",
+    );
   const last = users.at(-1);
   if (last === undefined) return;
   const field = at("passwd.users", users.length - 1);
   const { name: _name, passwordHash, sshAuthorizedKeys, ...rest } = last;
-  if (passwordHash === undefined && (sshAuthorizedKeys ?? []).length === 0) refuse(field, "core would have neither an SSH key nor a password", "give it at least one key, or take the user out of the config");
-  else if (Object.keys(rest).length > 0) refuse(at(field, Object.keys(rest)[0] ?? ""), "only SSH keys and the password hash of core can change on a running machine", "leave the field as it is");
+  if (passwordHash === undefined && (sshAuthorizedKeys ?? []).length === 0)
+    refuse(
+      field,
+      "core would have neither an SSH key nor a password",
+      "give it at least one key, or take the user out of the config",
+    );
+  else if (Object.keys(rest).length > 0)
+    refuse(
+      at(field, Object.keys(rest)[0] ?? ""),
+      "only SSH keys and the password hash of core can change on a running machine",
+      "leave the field as it is",
+    );
 }

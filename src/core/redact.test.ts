@@ -6,9 +6,14 @@ import { redactLine, redactText } from "./redact.ts";
 describe("redaction", () => {
   test("leaves nothing of what looks like a secret, whatever stands around it", () => {
     fc.assert(
-      fc.property(anySecret, fc.string({ maxLength: 40, unit: fc.constantFrom(..."abc ,;()\n".split("")) }), fc.string({ maxLength: 40, unit: fc.constantFrom(..."abc ,;()\n".split("")) }), ({ text, secret }, before, after) => {
-        expect(redactText(`${before} ${text} ${after}`)).not.toContain(secret);
-      }),
+      fc.property(
+        anySecret,
+        fc.string({ maxLength: 40, unit: fc.constantFrom(..."abc ,;()\n".split("")) }),
+        fc.string({ maxLength: 40, unit: fc.constantFrom(..."abc ,;()\n".split("")) }),
+        ({ text, secret }, before, after) => {
+          expect(redactText(`${before} ${text} ${after}`)).not.toContain(secret);
+        },
+      ),
       { numRuns: 600 },
     );
   });
@@ -16,7 +21,11 @@ describe("redaction", () => {
   test("reaches every text of a line, and hides a detail that is named like a secret whatever it looks like", () => {
     fc.assert(
       fc.property(anySecret, ({ text, secret }) => {
-        const line = redactLine({ message: `pull failed: ${text}`, data: { url: text, count: 3, pullSecret: "hunter2" }, next: { action: `look at ${text}`, actor: "administrator" } });
+        const line = redactLine({
+          message: `pull failed: ${text}`,
+          data: { url: text, count: 3, pullSecret: "hunter2" },
+          next: { action: `look at ${text}`, actor: "administrator" },
+        });
         expect(JSON.stringify(line)).not.toContain(secret);
         expect(line.data).toMatchObject({ count: 3, pullSecret: "(masked)" });
       }),

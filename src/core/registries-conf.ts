@@ -54,17 +54,26 @@ export function pullSources(conf: RegistriesConf | undefined, reference: ImageRe
   const sources: PullSource[] = [];
   for (const place of [...mirrors, section]) {
     const moved = relocated(reference, scope, place.location);
-    if (moved === undefined) return { verdict: "refused", problem: `registries.conf moves ${scope} to ${place.location}, which makes no reference` };
+    if (moved === undefined)
+      return {
+        verdict: "refused",
+        problem: `registries.conf moves ${scope} to ${place.location}, which makes no reference`,
+      };
     sources.push({ reference: moved, insecure: place.insecure });
   }
   return { verdict: "sources", sources };
 }
 
-function sectionFor(conf: RegistriesConf | undefined, reference: ImageReference): { readonly scope: string; readonly section: RegistrySection } | undefined {
+function sectionFor(
+  conf: RegistriesConf | undefined,
+  reference: ImageReference,
+): { readonly scope: string; readonly section: RegistrySection } | undefined {
   const name = printImageReference(reference);
   let best: { readonly scope: string; readonly section: RegistrySection } | undefined;
   for (const [scope, section] of conf?.registries ?? []) {
-    const matches = scope.startsWith("*.") ? reference.host.replace(/:[0-9]+$/, "").endsWith(scope.slice(1)) : name.startsWith(scope) && (name.length === scope.length || /^[:/@]/.test(name.slice(scope.length)));
+    const matches = scope.startsWith("*.")
+      ? reference.host.replace(/:[0-9]+$/, "").endsWith(scope.slice(1))
+      : name.startsWith(scope) && (name.length === scope.length || /^[:/@]/.test(name.slice(scope.length)));
     if (matches && scope.length > (best?.scope.length ?? 0)) best = { scope, section };
   }
   return best;
@@ -75,7 +84,10 @@ function relocated(reference: ImageReference, scope: string, location: string): 
   const rest = printImageReference(reference).slice(scope.startsWith("*.") ? reference.host.length : scope.length);
   const reading = parseImageReference(`${location}${rest}`);
   // A location without a host would silently become one of docker.io.
-  return reading.verdict === "reference" && `${repositoryOf(reading.reference)}/`.startsWith(`${location.split("/")[0]}/`) ? reading.reference : undefined;
+  return reading.verdict === "reference" &&
+    `${repositoryOf(reading.reference)}/`.startsWith(`${location.split("/")[0]}/`)
+    ? reading.reference
+    : undefined;
 }
 
 /**
@@ -122,14 +134,39 @@ export function parseRegistriesConf(text: string): RegistriesConf | undefined {
   }
   const registries = new Map<string, RegistrySection>();
   for (const raw of list) {
-    const { prefix = "", location = "", blocked = false, insecure = false, "mirror-by-digest-only": mirrorByDigestOnly = false } = raw;
-    if (typeof prefix !== "string" || typeof location !== "string" || typeof blocked !== "boolean" || typeof insecure !== "boolean" || typeof mirrorByDigestOnly !== "boolean") return undefined;
+    const {
+      prefix = "",
+      location = "",
+      blocked = false,
+      insecure = false,
+      "mirror-by-digest-only": mirrorByDigestOnly = false,
+    } = raw;
+    if (
+      typeof prefix !== "string" ||
+      typeof location !== "string" ||
+      typeof blocked !== "boolean" ||
+      typeof insecure !== "boolean" ||
+      typeof mirrorByDigestOnly !== "boolean"
+    )
+      return undefined;
     const mirrors: RegistryMirror[] = [];
-    for (const { location: where = "", insecure: insecureMirror = false, "pull-from-mirror": pullFromMirror = "" } of mirrorsOf.get(raw) ?? []) {
-      if (typeof where !== "string" || typeof insecureMirror !== "boolean" || typeof pullFromMirror !== "string") return undefined;
+    for (const {
+      location: where = "",
+      insecure: insecureMirror = false,
+      "pull-from-mirror": pullFromMirror = "",
+    } of mirrorsOf.get(raw) ?? []) {
+      if (typeof where !== "string" || typeof insecureMirror !== "boolean" || typeof pullFromMirror !== "string")
+        return undefined;
       mirrors.push({ location: where, insecure: insecureMirror, pullFromMirror });
     }
-    registries.set(prefix === "" ? location : prefix, { prefix, location, blocked, insecure, mirrorByDigestOnly, mirrors });
+    registries.set(prefix === "" ? location : prefix, {
+      prefix,
+      location,
+      blocked,
+      insecure,
+      mirrorByDigestOnly,
+      mirrors,
+    });
   }
   return { unqualifiedSearch, registries };
 }

@@ -23,27 +23,57 @@ export type ReleaseOf =
  * @param data of the ConfigMap `machine-config-osimageurl`; `undefined` while there is none.
  * @param before what the ControllerConfig says now.
  */
-export function releaseOf(data: Readonly<Record<string, string>> | undefined, version: string, before: ControllerConfig["spec"] | undefined): ReleaseOf {
+export function releaseOf(
+  data: Readonly<Record<string, string>> | undefined,
+  version: string,
+  before: ControllerConfig["spec"] | undefined,
+): ReleaseOf {
   const images = imagesOf(data);
-  if (images === undefined) return { verdict: "unknown", lasting: true, message: `the ConfigMap ${objects.osImageConfigMap} does not name baseOSContainerImage: the OS image of the cluster is not known` };
+  if (images === undefined)
+    return {
+      verdict: "unknown",
+      lasting: true,
+      message: `the ConfigMap ${objects.osImageConfigMap} does not name baseOSContainerImage: the OS image of the cluster is not known`,
+    };
   const meantFor = data?.["releaseVersion"] ?? "";
   if (meantFor !== "" && meantFor !== version) {
     const message = `the OS images in the ConfigMap ${objects.osImageConfigMap} are of release ${meantFor} and this operator is ${version}: machines keep theirs until its operator runs`;
     if (before === undefined) return { verdict: "unknown", lasting: false, message };
-    return { verdict: "ahead", images: { baseOSContainerImage: before.baseOSContainerImage, baseOSExtensionsContainerImage: before.baseOSExtensionsContainerImage ?? "" }, message };
+    return {
+      verdict: "ahead",
+      images: {
+        baseOSContainerImage: before.baseOSContainerImage,
+        baseOSExtensionsContainerImage: before.baseOSExtensionsContainerImage ?? "",
+      },
+      message,
+    };
   }
   return { verdict: "known", images };
 }
 
 function imagesOf(data: Readonly<Record<string, string>> | undefined): ReleaseImages | undefined {
   const image = data?.["baseOSContainerImage"] ?? "";
-  return image === "" ? undefined : { baseOSContainerImage: image, baseOSExtensionsContainerImage: data?.["baseOSExtensionsContainerImage"] ?? "" };
+  return image === ""
+    ? undefined
+    : { baseOSContainerImage: image, baseOSExtensionsContainerImage: data?.["baseOSExtensionsContainerImage"] ?? "" };
 }
 
 /** A ControllerConfig as the operator would write it once a release's ConfigMap were applied; the same where it says nothing of images. */
-export function withRelease(config: ControllerConfig, data: Readonly<Record<string, string>> | undefined): ControllerConfig {
+export function withRelease(
+  config: ControllerConfig,
+  data: Readonly<Record<string, string>> | undefined,
+): ControllerConfig {
   const images = imagesOf(data);
   if (images === undefined) return config;
   const { baseOSExtensionsContainerImage: _, ...spec } = config.spec;
-  return { ...config, spec: { ...spec, baseOSContainerImage: images.baseOSContainerImage, ...(images.baseOSExtensionsContainerImage === "" ? {} : { baseOSExtensionsContainerImage: images.baseOSExtensionsContainerImage }) } };
+  return {
+    ...config,
+    spec: {
+      ...spec,
+      baseOSContainerImage: images.baseOSContainerImage,
+      ...(images.baseOSExtensionsContainerImage === ""
+        ? {}
+        : { baseOSExtensionsContainerImage: images.baseOSExtensionsContainerImage }),
+    },
+  };
 }

@@ -7,7 +7,9 @@ import { type Refusal, type RenderInputs, type RenderResult, renderPool } from "
 const storageOverrides = ["Disks", "FileSystems", "Raid"] as const;
 
 /** Changes of storage that the administrator allows although running machines will not follow. */
-export function storageOverridesOf(configuration: Pick<MachineConfiguration, "spec"> | undefined): readonly StorageOverride[] {
+export function storageOverridesOf(
+  configuration: Pick<MachineConfiguration, "spec"> | undefined,
+): readonly StorageOverride[] {
   const allowed: unknown = configuration?.spec.irreconcilableValidationOverrides?.["storage"];
   return Array.isArray(allowed) ? storageOverrides.filter((one) => allowed.includes(one)) : [];
 }
@@ -20,9 +22,14 @@ export function storageOverridesOf(configuration: Pick<MachineConfiguration, "sp
  * `current`: the config that the pool points to; absent for a pool that has none yet.
  * Source: openshift/machine-config-operator pkg/controller/render/render_controller.go (main).
  */
-export function renderForPool(inputs: RenderInputs, current: Pick<MachineConfig, "metadata" | "spec"> | undefined, overrides: readonly StorageOverride[] = []): RenderResult {
+export function renderForPool(
+  inputs: RenderInputs,
+  current: Pick<MachineConfig, "metadata" | "spec"> | undefined,
+  overrides: readonly StorageOverride[] = [],
+): RenderResult {
   const result = renderPool(inputs);
-  if (result.verdict === "refused" || current === undefined || current.metadata.name === result.config.metadata.name) return result;
+  if (result.verdict === "refused" || current === undefined || current.metadata.name === result.config.metadata.name)
+    return result;
   const found = reconcile(current, result.config, { overrides }).filter(({ rule }) => rule === "reference");
   if (found.length === 0) return result;
   const refusals = found.map(({ field, reason, remedy }): Refusal => {
@@ -39,17 +46,30 @@ export function renderForPool(inputs: RenderInputs, current: Pick<MachineConfig,
 }
 
 /** Who gave the file that a finding is about. */
-function ownerOfFile({ config, origins }: Extract<RenderResult, { verdict: "rendered" }>, field: string): string | undefined {
+function ownerOfFile(
+  { config, origins }: Extract<RenderResult, { verdict: "rendered" }>,
+  field: string,
+): string | undefined {
   const index = /^spec\.config\.storage\.files\[(\d+)\]/.exec(field)?.[1];
-  const files = (config.spec.config["storage"] as { readonly files?: readonly { readonly path: string }[] } | undefined)?.files;
+  const files = (config.spec.config["storage"] as { readonly files?: readonly { readonly path: string }[] } | undefined)
+    ?.files;
   const path = index === undefined ? undefined : files?.[Number(index)]?.path;
   return path === undefined ? undefined : origins.find(({ kind, name }) => kind === "file" && name === path)?.from;
 }
 
 /** The first member that brings the same finding by itself; what no member brings was taken away with a deleted one. */
-function culpritOf(inputs: RenderInputs, current: Pick<MachineConfig, "metadata" | "spec">, overrides: readonly StorageOverride[], field: string, reason: string): string | undefined {
+function culpritOf(
+  inputs: RenderInputs,
+  current: Pick<MachineConfig, "metadata" | "spec">,
+  overrides: readonly StorageOverride[],
+  field: string,
+  reason: string,
+): string | undefined {
   const section = sectionOf(field);
-  const brings = (member: RenderInputs["members"][number]) => reconcile(current, member, { overrides }).some((one) => sectionOf(one.field) === section && (one.reason === reason || section === field));
+  const brings = (member: RenderInputs["members"][number]) =>
+    reconcile(current, member, { overrides }).some(
+      (one) => sectionOf(one.field) === section && (one.reason === reason || section === field),
+    );
   return inMergeOrder(inputs.members).find((member) => mentions(member, section) && brings(member))?.metadata.name;
 }
 
@@ -58,6 +78,8 @@ const sectionOf = (field: string) => field.replace(/\[\d+\].*$/, "");
 
 function mentions(member: RenderInputs["members"][number], section: string): boolean {
   let value: unknown = member;
-  for (const name of section.split(".")) value = typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
+  for (const name of section.split("."))
+    value =
+      typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
   return value !== undefined && value !== null;
 }

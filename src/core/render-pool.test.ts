@@ -7,11 +7,20 @@ import { renderedName } from "./rendered-name.ts";
 import type { MachineConfigInput } from "./validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
-const mc = (name: string, spec: MachineConfigInput["spec"] = {}, role = "worker", notes?: Record<string, string>): MachineConfigInput => ({
+const mc = (
+  name: string,
+  spec: MachineConfigInput["spec"] = {},
+  role = "worker",
+  notes?: Record<string, string>,
+): MachineConfigInput => ({
   metadata: { name, labels: { [labels.role]: role }, ...(notes === undefined ? {} : { annotations: notes }) },
   spec,
 });
-const inputs = (pool: string, members: readonly MachineConfigInput[], more: Partial<RenderInputs> = {}): RenderInputs => ({
+const inputs = (
+  pool: string,
+  members: readonly MachineConfigInput[],
+  more: Partial<RenderInputs> = {},
+): RenderInputs => ({
   pool: { metadata: { name: pool, uid: "u" } },
   members,
   controllerConfig: { spec: { baseOSContainerImage: "os-image", baseOSExtensionsContainerImage: "ext-image" } },
@@ -26,11 +35,19 @@ const refusals = (given: RenderInputs) => {
   const result = renderPool(given);
   return result.verdict === "refused" ? result.refusals : [];
 };
-const fileConfig = (path: string, text: string, version = "3.5.0") => ({ ignition: { version }, storage: { files: [{ path, mode: 420, contents: { source: `data:,${text}` } }] } });
+const fileConfig = (path: string, text: string, version = "3.5.0") => ({
+  ignition: { version },
+  storage: { files: [{ path, mode: 420, contents: { source: `data:,${text}` } }] },
+});
 
 describe("renderPool", () => {
   test.for([
-    { title: "one empty member", pool: "worker", members: [mc("00-worker")], name: "rendered-worker-6fcec65d16054cd82c3d6de009064cb3" },
+    {
+      title: "one empty member",
+      pool: "worker",
+      members: [mc("00-worker")],
+      name: "rendered-worker-6fcec65d16054cd82c3d6de009064cb3",
+    },
     {
       title: "two members that write one file",
       pool: "worker",
@@ -46,7 +63,12 @@ describe("renderPool", () => {
           kernelArguments: ["quiet", "yes", "a=1"],
           fips: true,
           extensions: ["usbguard"],
-          config: { ignition: { version: "3.5.0" }, storage: { files: [{ path: "/etc/a", overwrite: false, contents: { source: "data:,c", compression: "gzip" } }] } },
+          config: {
+            ignition: { version: "3.5.0" },
+            storage: {
+              files: [{ path: "/etc/a", overwrite: false, contents: { source: "data:,c", compression: "gzip" } }],
+            },
+          },
         }),
       ],
       name: "rendered-worker-68adbe4ff94e98c88c7ebf2317f5a6ab",
@@ -71,13 +93,26 @@ describe("renderPool", () => {
   });
 
   test("lists are strung together, an explicit default kernel resets nothing, FIPS stays on", () => {
-    const { spec } = rendered(inputs("worker", [mc("a", { kernelArguments: ["x"], kernelType: "realtime", fips: true }), mc("b", { kernelArguments: ["x", "y"], kernelType: "default", fips: false })])).config;
-    expect(spec).toMatchObject({ kernelArguments: ["x", "x", "y"], kernelType: "realtime", fips: true, osImageURL: "os-image", extensions: [] });
+    const { spec } = rendered(
+      inputs("worker", [
+        mc("a", { kernelArguments: ["x"], kernelType: "realtime", fips: true }),
+        mc("b", { kernelArguments: ["x", "y"], kernelType: "default", fips: false }),
+      ]),
+    ).config;
+    expect(spec).toMatchObject({
+      kernelArguments: ["x", "x", "y"],
+      kernelType: "realtime",
+      fips: true,
+      osImageURL: "os-image",
+      extensions: [],
+    });
   });
 
   test("an image of a person's member replaces the cluster's, one of a generated member does not", () => {
     const generated = { [annotations.generatedByController]: "g" };
-    expect(rendered(inputs("worker", [mc("a", { osImageURL: "x" }, "worker", generated)])).config.spec.osImageURL).toBe("os-image");
+    expect(rendered(inputs("worker", [mc("a", { osImageURL: "x" }, "worker", generated)])).config.spec.osImageURL).toBe(
+      "os-image",
+    );
     const { config, warnings } = rendered(inputs("worker", [mc("a", { osImageURL: "x:tag" })]));
     expect(config.metadata.annotations).toMatchObject({ [annotations.osImageURLOverridden]: "true" });
     expect(warnings.map(({ code }) => code)).toEqual(["ImageOverridden", "ImageByTag"]);
@@ -85,20 +120,58 @@ describe("renderPool", () => {
 
   test.for([
     ["no member", [], {}, { code: "NoMembers" }],
-    ["a member with an invalid config", [mc("a", { config: { ignition: { version: "3.5.0" }, storage: { files: [{ path: "x" }] } } })], {}, { code: "InvalidMember", member: "a", path: "spec.config.storage.files[0].path" }],
-    ["an unknown kernel type", [mc("a", { kernelType: "slow" })], {}, { code: "InvalidMember", path: "spec.kernelType" }],
-    ["an unknown extension beside a config", [mc("a", { extensions: ["vim"], config: fileConfig("/a", "") })], {}, { code: "InvalidMember", path: "spec.extensions[0]" }],
+    [
+      "a member with an invalid config",
+      [mc("a", { config: { ignition: { version: "3.5.0" }, storage: { files: [{ path: "x" }] } } })],
+      {},
+      { code: "InvalidMember", member: "a", path: "spec.config.storage.files[0].path" },
+    ],
+    [
+      "an unknown kernel type",
+      [mc("a", { kernelType: "slow" })],
+      {},
+      { code: "InvalidMember", path: "spec.kernelType" },
+    ],
+    [
+      "an unknown extension beside a config",
+      [mc("a", { extensions: ["vim"], config: fileConfig("/a", "") })],
+      {},
+      { code: "InvalidMember", path: "spec.extensions[0]" },
+    ],
     ["a member without labels", [{ metadata: { name: "a" }, spec: {} }], {}, { code: "UnlabelledMember", member: "a" }],
-    ["kernel-devel with another kernel", [mc("a", { extensions: ["kernel-devel"], kernelType: "realtime" })], {}, { code: "KernelDevel", member: "a" }],
-    ["a member of an older generator", [mc("a", {}, "worker", { [annotations.generatedByController]: "old" })], { generatorVersion: "new" }, { code: "OutdatedMember", member: "a" }],
-    ["a text that cannot be hashed", [mc("a"), mc("b", { kernelArguments: ["\u007f"] })], {}, { code: "Unhashable", member: "b" }],
+    [
+      "kernel-devel with another kernel",
+      [mc("a", { extensions: ["kernel-devel"], kernelType: "realtime" })],
+      {},
+      { code: "KernelDevel", member: "a" },
+    ],
+    [
+      "a member of an older generator",
+      [mc("a", {}, "worker", { [annotations.generatedByController]: "old" })],
+      { generatorVersion: "new" },
+      { code: "OutdatedMember", member: "a" },
+    ],
+    [
+      "a text that cannot be hashed",
+      [mc("a"), mc("b", { kernelArguments: ["\u007f"] })],
+      {},
+      { code: "Unhashable", member: "b" },
+    ],
     [
       "an image beside an OS stream",
       [mc("a", { osImageURL: "x" })],
-      { pool: { metadata: { name: "worker" }, spec: { osImageStream: { name: "rhel-10" } } }, stream: { osImage: "s", extensionsImage: "e" } },
+      {
+        pool: { metadata: { name: "worker" }, spec: { osImageStream: { name: "rhel-10" } } },
+        stream: { osImage: "s", extensionsImage: "e" },
+      },
       { code: "StreamAndImage", member: "a" },
     ],
-    ["more than the store takes", [mc("a", { config: fileConfig("/a", "x".repeat(maxRenderedBytes)) })], {}, { code: "TooLarge", member: "a" }],
+    [
+      "more than the store takes",
+      [mc("a", { config: fileConfig("/a", "x".repeat(maxRenderedBytes)) })],
+      {},
+      { code: "TooLarge", member: "a" },
+    ],
   ] as const)("%s is refused", ([, members, more, refusal]) => {
     expect(refusals(inputs("worker", members, more as Partial<RenderInputs>))).toMatchObject([refusal]);
   });
@@ -107,8 +180,12 @@ describe("renderPool", () => {
     let deep: Record<string, unknown> = {};
     for (let i = 0; i < 200_000; i++) deep = { deep };
     const nested = { ...fileConfig("/a", "x"), deep };
-    expect(rendered(inputs("worker", [mc("a", { config: nested })])).config.metadata.name).toBe(rendered(inputs("worker", [mc("a", { config: fileConfig("/a", "x") })])).config.metadata.name);
-    expect(refusals(inputs("worker", [mc("a", { config: nested, kernelArguments: ["\u007f"] })]))).toMatchObject([{ code: "Unhashable", member: "a" }]);
+    expect(rendered(inputs("worker", [mc("a", { config: nested })])).config.metadata.name).toBe(
+      rendered(inputs("worker", [mc("a", { config: fileConfig("/a", "x") })])).config.metadata.name,
+    );
+    expect(refusals(inputs("worker", [mc("a", { config: nested, kernelArguments: ["\u007f"] })]))).toMatchObject([
+      { code: "Unhashable", member: "a" },
+    ]);
   });
 
   test("an unknown extension without a config renders, and is a warning", () => {
@@ -117,20 +194,44 @@ describe("renderPool", () => {
   });
 
   test("members that replace each other's contents are warned of, with both names", () => {
-    const { origins, warnings } = rendered(inputs("worker", [mc("a", { config: fileConfig("/etc/x", "1") }), mc("b", { config: fileConfig("/etc/x", "2") })]));
-    expect(warnings).toMatchObject([{ code: "Conflict", member: "b", reason: "b replaces the contents that a gives /etc/x" }]);
+    const { origins, warnings } = rendered(
+      inputs("worker", [
+        mc("a", { config: fileConfig("/etc/x", "1") }),
+        mc("b", { config: fileConfig("/etc/x", "2") }),
+      ]),
+    );
+    expect(warnings).toMatchObject([
+      { code: "Conflict", member: "b", reason: "b replaces the contents that a gives /etc/x" },
+    ]);
     expect(origins).toMatchObject([{ kind: "file", name: "/etc/x", from: "b", fields: { contents: "b" } }]);
   });
 
   test("the order in which members come in makes no difference", () => {
-    const members = ["a", "b", "c", "d"].map((name, i) => mc(name, { kernelArguments: [name], config: fileConfig(`/etc/${i % 2}`, name) }, i % 2 === 0 ? "worker" : "infra"));
+    const members = ["a", "b", "c", "d"].map((name, i) =>
+      mc(
+        name,
+        { kernelArguments: [name], config: fileConfig(`/etc/${i % 2}`, name) },
+        i % 2 === 0 ? "worker" : "infra",
+      ),
+    );
     const { name } = rendered(inputs("infra", members)).config.metadata;
-    fc.assert(fc.property(fc.shuffledSubarray(members, { minLength: members.length }), (shuffled) => { expect(rendered(inputs("infra", shuffled)).config.metadata.name).toBe(name); }));
+    fc.assert(
+      fc.property(fc.shuffledSubarray(members, { minLength: members.length }), (shuffled) => {
+        expect(rendered(inputs("infra", shuffled)).config.metadata.name).toBe(name);
+      }),
+    );
   });
 
   test("a rendered config renders to itself", () => {
-    const first = rendered(inputs("worker", [mc("a", { kernelArguments: ["x"], config: fileConfig("/etc/x", "1", "3.1.0") }), mc("b", { config: fileConfig("/etc/y", "2") })])).config;
-    expect(rendered(inputs("worker", [mc(first.metadata.name, first.spec)])).config.metadata.name).toBe(first.metadata.name);
+    const first = rendered(
+      inputs("worker", [
+        mc("a", { kernelArguments: ["x"], config: fileConfig("/etc/x", "1", "3.1.0") }),
+        mc("b", { config: fileConfig("/etc/y", "2") }),
+      ]),
+    ).config;
+    expect(rendered(inputs("worker", [mc(first.metadata.name, first.spec)])).config.metadata.name).toBe(
+      first.metadata.name,
+    );
   });
 });
 
@@ -180,7 +281,9 @@ describe("yamlForHash", () => {
   });
 
   test("nesting: lists in maps are not indented, lists in lists are, empty ones stay on the line", () => {
-    expect(yaml({ b: [{ d: 1, c: [] }, [1, [2]]], a: { x: {} }, s: null, t: true })).toBe("a:\n  x: {}\nb:\n- c: []\n  d: 1\n- - 1\n  - - 2\ns: null\nt: true\n");
+    expect(yaml({ b: [{ d: 1, c: [] }, [1, [2]]], a: { x: {} }, s: null, t: true })).toBe(
+      "a:\n  x: {}\nb:\n- c: []\n  d: 1\n- - 1\n  - - 2\ns: null\nt: true\n",
+    );
   });
 
   test("long texts are folded at single spaces", () => {
@@ -200,7 +303,16 @@ describe("yamlForHash", () => {
   });
 
   test("different texts never give the same name", () => {
-    const nameOf = (text: string) => renderedName("p", { osImageURL: text, baseOSExtensionsContainerImage: "", config: {}, kernelArguments: [], extensions: [], fips: false, kernelType: "default" });
+    const nameOf = (text: string) =>
+      renderedName("p", {
+        osImageURL: text,
+        baseOSExtensionsContainerImage: "",
+        config: {},
+        kernelArguments: [],
+        extensions: [],
+        fips: false,
+        kernelType: "default",
+      });
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => {
         fc.pre(a !== b);
@@ -210,7 +322,7 @@ describe("yamlForHash", () => {
   });
 
   test("a text of megabytes of digits costs no more than reading it", () => {
-    expect(yaml("9".repeat(2_000_000)).startsWith('9')).toBe(true);
+    expect(yaml("9".repeat(2_000_000)).startsWith("9")).toBe(true);
     expect(yaml(`0b${"1".repeat(2_000_000)}`).startsWith("0b")).toBe(true);
   });
 });

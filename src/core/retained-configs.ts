@@ -15,15 +15,30 @@ export interface ConfigUse {
   readonly user: string;
 }
 
-const usesOf = (user: string, named: readonly (readonly [how: string, config: string | undefined])[]): readonly ConfigUse[] =>
-  named.flatMap(([how, config]) => (config === undefined || config === "" || config === notYetSet ? [] : [{ config, user: `${user} (${how})` }]));
+const usesOf = (
+  user: string,
+  named: readonly (readonly [how: string, config: string | undefined])[],
+): readonly ConfigUse[] =>
+  named.flatMap(([how, config]) =>
+    config === undefined || config === "" || config === notYetSet ? [] : [{ config, user: `${user} (${how})` }],
+  );
 
 /** What a pool names: its target, what all of its machines have had last, and what it must not give to anybody. */
 export const usesOfPool = (pool: MachineConfigPool): readonly ConfigUse[] =>
-  usesOf(`pool ${pool.metadata.name}`, [["target", pool.spec.configuration?.name], ["status", pool.status?.configuration?.name], ...quarantinedTargets(pool).map((config) => ["quarantined", config] as const)]);
+  usesOf(`pool ${pool.metadata.name}`, [
+    ["target", pool.spec.configuration?.name],
+    ["status", pool.status?.configuration?.name],
+    ...quarantinedTargets(pool).map((config) => ["quarantined", config] as const),
+  ]);
 
 export const usesOfNode = ({ metadata }: Node): readonly ConfigUse[] =>
-  usesOf(`node ${metadata.name}`, (["currentConfig", "desiredConfig", "firstPivotConfig"] as const).map((key) => [key, metadata.annotations?.[annotations[key]]]));
+  usesOf(
+    `node ${metadata.name}`,
+    (["currentConfig", "desiredConfig", "firstPivotConfig"] as const).map((key) => [
+      key,
+      metadata.annotations?.[annotations[key]],
+    ]),
+  );
 
 /** A MachineConfigNode names what its machine should have, has, and went back from. */
 export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfigNode): readonly ConfigUse[] =>
@@ -35,20 +50,34 @@ export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfi
   ]);
 
 /** An image is built from the rendered config that its build names. */
-export const usesOfBuild = (build: MachineOSBuild): readonly ConfigUse[] => usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
+export const usesOfBuild = (build: MachineOSBuild): readonly ConfigUse[] =>
+  usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
 
 /** The pool that a rendered config was made for; `undefined`: it is none. */
 export function poolOfRendered({ metadata }: Pick<MachineConfig, "metadata">): string | undefined {
-  return metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === "MachineConfigPool")?.name;
+  return metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === "MachineConfigPool")
+    ?.name;
 }
 
 /** What is to become of one rendered config, and why. */
 export type Retention =
   | { readonly name: string; readonly keep: true; readonly because: "used"; readonly users: readonly string[] }
   /** One of the last that the pool has had: somebody may want to go back to it. `place`: 1 is the newest. */
-  | { readonly name: string; readonly keep: true; readonly because: "recent"; readonly place: number; readonly of: number }
+  | {
+      readonly name: string;
+      readonly keep: true;
+      readonly because: "recent";
+      readonly place: number;
+      readonly of: number;
+    }
   /** Nobody has used it for too short a time, of `quietSeconds`. `until`: in milliseconds since the epoch; `undefined` where the beginning is not known. */
-  | { readonly name: string; readonly keep: true; readonly because: "quiet"; readonly quietSeconds: number; readonly until: number | undefined }
+  | {
+      readonly name: string;
+      readonly keep: true;
+      readonly because: "quiet";
+      readonly quietSeconds: number;
+      readonly until: number | undefined;
+    }
   | { readonly name: string; readonly keep: false; readonly unusedSince: number };
 
 export interface RetentionFacts {
@@ -71,8 +100,16 @@ export interface RetentionFacts {
  * quiet time passes, since what refers to a config may come to be known later than the config is.
  */
 export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }: RetentionFacts): readonly Retention[] {
-  const { retainedConfigs: most, retentionQuietSeconds: quiet } = policy ?? { ...defaultPoolPolicy, retainedConfigs: 0 };
-  const text = (config: MachineConfig) => [config.metadata.annotations?.[annotations.rolledOutAt] ?? "", config.metadata.creationTimestamp ?? "", config.metadata.name] as const;
+  const { retainedConfigs: most, retentionQuietSeconds: quiet } = policy ?? {
+    ...defaultPoolPolicy,
+    retainedConfigs: 0,
+  };
+  const text = (config: MachineConfig) =>
+    [
+      config.metadata.annotations?.[annotations.rolledOutAt] ?? "",
+      config.metadata.creationTimestamp ?? "",
+      config.metadata.name,
+    ] as const;
   const older = (a: MachineConfig, b: MachineConfig) => {
     const [x, y] = [text(a), text(b)];
     const differs = x.findIndex((part, index) => part !== y[index]);
@@ -90,14 +127,21 @@ export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }:
     const since = unusedSince(name);
     if (since === undefined) return { name, keep: true, because: "quiet", quietSeconds: quiet, until: undefined };
     const until = since + quiet * 1000;
-    return now < until ? { name, keep: true, because: "quiet", quietSeconds: quiet, until } : { name, keep: false, unusedSince: since };
+    return now < until
+      ? { name, keep: true, because: "quiet", quietSeconds: quiet, until }
+      : { name, keep: false, unusedSince: since };
   });
 }
 
 /** Why one rendered config stays, from whole lists: what a command line looks at once. `undefined`: it is none. */
 export function retentionOf(
   name: string,
-  objects: { readonly pools: readonly MachineConfigPool[]; readonly nodes: readonly Node[]; readonly machineConfigNodes: readonly MachineConfigNode[]; readonly machineConfigs: readonly MachineConfig[] },
+  objects: {
+    readonly pools: readonly MachineConfigPool[];
+    readonly nodes: readonly Node[];
+    readonly machineConfigNodes: readonly MachineConfigNode[];
+    readonly machineConfigs: readonly MachineConfig[];
+  },
   now: number,
 ): Retention | undefined {
   const { pools, nodes, machineConfigNodes, machineConfigs } = objects;
@@ -105,17 +149,28 @@ export function retentionOf(
   const poolName = config === undefined ? undefined : poolOfRendered(config);
   if (poolName === undefined) return undefined;
   const users = new Map<string, string[]>();
-  for (const use of [...pools.flatMap(usesOfPool), ...nodes.flatMap(usesOfNode), ...machineConfigNodes.flatMap(usesOfMachineConfigNode)]) {
+  for (const use of [
+    ...pools.flatMap(usesOfPool),
+    ...nodes.flatMap(usesOfNode),
+    ...machineConfigNodes.flatMap(usesOfMachineConfigNode),
+  ]) {
     const known = users.get(use.config) ?? [];
     users.set(use.config, known.includes(use.user) ? known : [...known, use.user]);
   }
   const pool = pools.find(({ metadata }) => metadata.name === poolName);
   const rendered = machineConfigs.filter((one) => poolOfRendered(one) === poolName);
-  return retainedConfigs({ rendered, policy: pool === undefined ? undefined : poolPolicy(pool).policy, usersOf: (one) => users.get(one) ?? [], unusedSince: () => undefined, now }).find((verdict) => verdict.name === name);
+  return retainedConfigs({
+    rendered,
+    policy: pool === undefined ? undefined : poolPolicy(pool).policy,
+    usersOf: (one) => users.get(one) ?? [],
+    unusedSince: () => undefined,
+    now,
+  }).find((verdict) => verdict.name === name);
 }
 
 const shown = 5;
-const listed = (items: readonly string[]) => (items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`);
+const listed = (items: readonly string[]) =>
+  items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`;
 
 /** Why a rendered config stays, or that it goes, for people. */
 export function describeRetention(retention: Retention): string {
@@ -126,7 +181,9 @@ export function describeRetention(retention: Retention): string {
     case "recent":
       return `kept for going back, ${retention.place} of ${retention.of}`;
     case "quiet":
-      return retention.until === undefined ? `unused; it goes when nothing has used it for ${retention.quietSeconds} s` : `unused; it goes after ${timestampOf(retention.until)}`;
+      return retention.until === undefined
+        ? `unused; it goes when nothing has used it for ${retention.quietSeconds} s`
+        : `unused; it goes after ${timestampOf(retention.until)}`;
   }
 }
 

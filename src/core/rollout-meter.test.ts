@@ -5,7 +5,16 @@ import { RolloutMeter } from "./rollout-meter.ts";
 
 const at = (second: number) => new Date(Date.UTC(2030, 0, 1) + second * 1000).toISOString();
 const pool = (target: string, updating: readonly [string, number], updated: readonly [string, number]) =>
-  ({ metadata: { name: "worker" }, spec: { configuration: { name: target } }, status: { conditions: [{ type: "Updating", status: updating[0], lastTransitionTime: at(updating[1]) }, { type: "Updated", status: updated[0], lastTransitionTime: at(updated[1]) }] } }) as unknown as MachineConfigPool;
+  ({
+    metadata: { name: "worker" },
+    spec: { configuration: { name: target } },
+    status: {
+      conditions: [
+        { type: "Updating", status: updating[0], lastTransitionTime: at(updating[1]) },
+        { type: "Updated", status: updated[0], lastTransitionTime: at(updated[1]) },
+      ],
+    },
+  }) as unknown as MachineConfigPool;
 const textOf = (meter: RolloutMeter, second: number) => metricsText(meter.families(Date.parse(at(second)))).split("\n");
 
 describe("what roll-outs take", () => {
@@ -18,7 +27,12 @@ describe("what roll-outs take", () => {
     meter.putPool("worker", pool("b", ["True", 50], ["False", 10]));
     meter.putPool("worker", pool("b", ["False", 70], ["True", 70]));
     const lines = textOf(meter, 80);
-    for (const line of ['mco_rollout_seconds_count{pool="worker"} 1', 'mco_rollout_seconds_sum{pool="worker"} 60', 'mco_rollout_running_seconds{pool="worker"} 0']) expect(lines).toContain(line);
+    for (const line of [
+      'mco_rollout_seconds_count{pool="worker"} 1',
+      'mco_rollout_seconds_sum{pool="worker"} 60',
+      'mco_rollout_running_seconds{pool="worker"} 0',
+    ])
+      expect(lines).toContain(line);
     meter.putPool("worker", pool("b", ["False", 70], ["True", 70]));
     expect(textOf(meter, 90)).toContain('mco_rollout_seconds_count{pool="worker"} 1');
   });

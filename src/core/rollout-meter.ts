@@ -47,7 +47,10 @@ export class RolloutMeter {
       if (course.targets.length > rememberedTargets) course.targets.shift();
     }
     const conditions = pool.status?.conditions as readonly TimedCondition[] | undefined;
-    const [updating, updated] = [conditionOf(conditions, poolConditions.updating), conditionOf(conditions, poolConditions.updated)];
+    const [updating, updated] = [
+      conditionOf(conditions, poolConditions.updating),
+      conditionOf(conditions, poolConditions.updated),
+    ];
     if (updating?.status === "True") course.began ??= Date.parse(updating.lastTransitionTime ?? "");
     // A pause stops the machines and not the clock.
     if (updated?.status === "True" && course.began !== undefined) {
@@ -87,7 +90,10 @@ export class RolloutMeter {
         help: "How long the roll-out that is under way has taken so far; 0 when none is.",
         type: "gauge",
         labels: ["pool"],
-        samples: courses.map(([pool, { began }]) => ({ labels: { pool }, value: began === undefined ? 0 : Math.max(0, Math.round((now - began) / 1000)) })),
+        samples: courses.map(([pool, { began }]) => ({
+          labels: { pool },
+          value: began === undefined ? 0 : Math.max(0, Math.round((now - began) / 1000)),
+        })),
       },
       {
         name: "mco_disruptions_saved_total",

@@ -6,14 +6,26 @@ import type { MetricFamily } from "./metrics.ts";
 const mostOpen = 10_000;
 
 /** What of a line a meter looks at. */
-export type MeteredLine = Pick<StoryLine, "mark"> & { readonly book: string; readonly chapter: string; readonly path: string; readonly reason: string; readonly run?: string | undefined; readonly outcome?: StoryOutcome | undefined; readonly data?: StoryLine["data"] | undefined };
+export type MeteredLine = Pick<StoryLine, "mark"> & {
+  readonly book: string;
+  readonly chapter: string;
+  readonly path: string;
+  readonly reason: string;
+  readonly run?: string | undefined;
+  readonly outcome?: StoryOutcome | undefined;
+  readonly data?: StoryLine["data"] | undefined;
+};
 
 /**
  * Measures how long the steps take that this process does, from the lines that it tells of them. It counts whether anybody
  * keeps books or not.
  */
 export class SectionMeter {
-  readonly #seconds = new Histogram("mco_section_duration_seconds", "How long a step of an update, a first boot or a build took, by whoever did it.", ["book_kind", "path", "outcome", "pool"]);
+  readonly #seconds = new Histogram(
+    "mco_section_duration_seconds",
+    "How long a step of an update, a first boot or a build took, by whoever did it.",
+    ["book_kind", "path", "outcome", "pool"],
+  );
   /** Section → when it began, in milliseconds. */
   readonly #open = new Map<string, number>();
   readonly #mismatches = new Map<string, number>();
@@ -34,7 +46,15 @@ export class SectionMeter {
         if (began === undefined) return;
         this.#open.delete(key);
         const outcome = line.outcome ?? (line.mark === "fail" ? "Failed" : "Succeeded");
-        this.#seconds.observe({ book_kind: kind, path: sectionKeyOf(kind, line.chapter, line.path) ?? "other", outcome, pool: poolOf(kind, line) }, (at - began) / 1000);
+        this.#seconds.observe(
+          {
+            book_kind: kind,
+            path: sectionKeyOf(kind, line.chapter, line.path) ?? "other",
+            outcome,
+            pool: poolOf(kind, line),
+          },
+          (at - began) / 1000,
+        );
         return;
       }
       case "skip":
@@ -77,11 +97,20 @@ export class SectionMeter {
 
   /** What only the controller sees. */
   mismatchFamilies(): readonly MetricFamily[] {
-    return [{ name: "mco_state_mismatch_total", help: "How often two sources were found to say different things of a machine.", type: "counter", labels: ["kind"], samples: [...this.#mismatches].map(([kind, value]) => ({ labels: { kind }, value })) }];
+    return [
+      {
+        name: "mco_state_mismatch_total",
+        help: "How often two sources were found to say different things of a machine.",
+        type: "counter",
+        labels: ["kind"],
+        samples: [...this.#mismatches].map(([kind, value]) => ({ labels: { kind }, value })),
+      },
+    ];
   }
 }
 
-const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) => `${book}\n${chapter}\n${run ?? ""}\n${path}`;
+const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) =>
+  `${book}\n${chapter}\n${run ?? ""}\n${path}`;
 
 /** The pool of a target by its name: openshift/machine-config-operator pkg/controller/common/helpers.go (main) names it `rendered-POOL-HASH`. */
 const renderedFor = /^rendered-(.+)-[0-9a-f]{32}$/;
@@ -93,4 +122,12 @@ function poolOf(kind: BookKind, { book, run, data }: MeteredLine): string {
 }
 
 /** Lines that a writer could not bring into its journal. */
-export const journalFamilies = (component: string, dropped: number): readonly MetricFamily[] => [{ name: "mco_journal_dropped_total", help: "Boundary lines of the story that are in no journal object: there were too many, or the process ended.", type: "counter", labels: ["component"], samples: [{ labels: { component }, value: dropped }] }];
+export const journalFamilies = (component: string, dropped: number): readonly MetricFamily[] => [
+  {
+    name: "mco_journal_dropped_total",
+    help: "Boundary lines of the story that are in no journal object: there were too many, or the process ended.",
+    type: "counter",
+    labels: ["component"],
+    samples: [{ labels: { component }, value: dropped }],
+  },
+];

@@ -57,12 +57,27 @@ const speaking = Object.keys(updates) as readonly (keyof typeof updates)[];
  * @param now milliseconds since the epoch.
  * @param since when the onlooker began, in milliseconds since the epoch: what is older was there before.
  */
-export function seeNode(before: NodeSeen | undefined, node: Node | undefined, machineConfigNode: MachineConfigNode | undefined, pool: string, { now, since }: { readonly now: number; readonly since: number }): NodeLook {
+export function seeNode(
+  before: NodeSeen | undefined,
+  node: Node | undefined,
+  machineConfigNode: MachineConfigNode | undefined,
+  pool: string,
+  { now, since }: { readonly now: number; readonly since: number },
+): NodeLook {
   const lines: SeenLine[] = [];
   const say = (line: StoryLineIn<"node">, at: number = now) => lines.push({ line, at: Number.isNaN(at) ? now : at });
   const boundary = { level: "boundary" } as const;
   if (node === undefined || node.metadata.deletionTimestamp !== undefined) {
-    if (before !== undefined) say({ ...boundary, chapter: "Leave", path: "Deleted", mark: "end", reason: "NodeDeleted", message: "the Node was deleted", run: before.uid });
+    if (before !== undefined)
+      say({
+        ...boundary,
+        chapter: "Leave",
+        path: "Deleted",
+        mark: "end",
+        reason: "NodeDeleted",
+        message: "the Node was deleted",
+        run: before.uid,
+      });
     return { seen: undefined, lines };
   }
   const has = node.metadata.annotations ?? {};
@@ -71,20 +86,76 @@ export function seeNode(before: NodeSeen | undefined, node: Node | undefined, ma
   const current = has[annotations.currentConfig] ?? "";
   const isDone = current !== "" && current === desired && has[annotations.state] === nodeStates.done;
   const created = Date.parse(node.metadata.creationTimestamp ?? "");
-  if ((before === undefined && created >= since) || (before !== undefined && before.uid !== uid)) say({ ...boundary, chapter: "Join", path: "Registered", mark: "end", reason: "Registered", message: "the Node appeared", run: uid }, created);
-  if (before !== undefined && before.uid === uid && pool !== "" && before.pool !== "" && before.pool !== pool) say({ ...boundary, chapter: "PoolMove", path: "Moved", mark: "end", reason: "PoolChanged", message: `from pool ${before.pool} to ${pool}, as the labels of the node say`, data: { from: before.current, to: desired, pool, fromPool: before.pool } });
+  if ((before === undefined && created >= since) || (before !== undefined && before.uid !== uid))
+    say(
+      {
+        ...boundary,
+        chapter: "Join",
+        path: "Registered",
+        mark: "end",
+        reason: "Registered",
+        message: "the Node appeared",
+        run: uid,
+      },
+      created,
+    );
+  if (before !== undefined && before.uid === uid && pool !== "" && before.pool !== "" && before.pool !== pool)
+    say({
+      ...boundary,
+      chapter: "PoolMove",
+      path: "Moved",
+      mark: "end",
+      reason: "PoolChanged",
+      message: `from pool ${before.pool} to ${pool}, as the labels of the node say`,
+      data: { from: before.current, to: desired, pool, fromPool: before.pool },
+    });
 
-  const ready = conditionOf(node.status?.conditions as { type: string; lastTransitionTime?: string }[] | undefined, "Ready");
+  const ready = conditionOf(
+    node.status?.conditions as { type: string; lastTransitionTime?: string }[] | undefined,
+    "Ready",
+  );
   const silentSince = Date.parse(ready?.lastTransitionTime ?? node.metadata.creationTimestamp ?? "");
   const isSilent = phaseOf(node, machineConfigNode) === "Lost" && !isReady(node);
   const isLost = isSilent && now - silentSince >= lostAfterMs;
-  if (isLost && before?.isLost !== true) say({ ...boundary, chapter: "Lost", path: "Silent", mark: "begin", reason: "KubeletSilent", message: "its kubelet stopped reporting, and no reboot was announced" }, silentSince);
-  if (!isSilent && before?.isLost === true) say({ ...boundary, chapter: "Lost", path: "Back", mark: "end", reason: "KubeletBack", message: "its kubelet reports again" }, silentSince);
+  if (isLost && before?.isLost !== true)
+    say(
+      {
+        ...boundary,
+        chapter: "Lost",
+        path: "Silent",
+        mark: "begin",
+        reason: "KubeletSilent",
+        message: "its kubelet stopped reporting, and no reboot was announced",
+      },
+      silentSince,
+    );
+  if (!isSilent && before?.isLost === true)
+    say(
+      {
+        ...boundary,
+        chapter: "Lost",
+        path: "Back",
+        mark: "end",
+        reason: "KubeletBack",
+        message: "its kubelet reports again",
+      },
+      silentSince,
+    );
 
   const conditions = machineConfigNode?.status?.conditions;
   const statuses = Object.fromEntries(speaking.map((type) => [type, conditionOf(conditions, type)?.status ?? "False"]));
   if (before !== undefined) {
-    if (desired !== before.desired && desired !== "" && desired !== current && current !== "") say({ ...boundary, chapter: "Update", run: desired, path: "Requested", mark: "begin", reason: "TargetSet", message: `it was given ${desired}`, data: { from: current, to: desired } });
+    if (desired !== before.desired && desired !== "" && desired !== current && current !== "")
+      say({
+        ...boundary,
+        chapter: "Update",
+        run: desired,
+        path: "Requested",
+        mark: "begin",
+        reason: "TargetSet",
+        message: `it was given ${desired}`,
+        data: { from: current, to: desired },
+      });
     if (desired !== "" && desired !== current) {
       for (const type of speaking) {
         const condition = conditionOf(conditions, type);
@@ -92,12 +163,53 @@ export function seeNode(before: NodeSeen | undefined, node: Node | undefined, ma
         const at = Date.parse(condition.lastTransitionTime);
         const section: Reason<typeof type> = updates[type];
         const here = { ...boundary, chapter: "Update", run: desired } as const;
-        if (condition.status === "Unknown" && section.begin !== undefined) say({ ...here, path: section.path, mark: "begin", reason: section.begin, message: condition.message } as StoryLineIn<"node">, at);
-        if (condition.status === "True") say({ ...here, path: section.path, mark: "end", reason: section.end, message: condition.message } as StoryLineIn<"node">, at);
+        if (condition.status === "Unknown" && section.begin !== undefined)
+          say(
+            {
+              ...here,
+              path: section.path,
+              mark: "begin",
+              reason: section.begin,
+              message: condition.message,
+            } as StoryLineIn<"node">,
+            at,
+          );
+        if (condition.status === "True")
+          say(
+            {
+              ...here,
+              path: section.path,
+              mark: "end",
+              reason: section.end,
+              message: condition.message,
+            } as StoryLineIn<"node">,
+            at,
+          );
       }
     }
-    if (isDone && !before.isDone && before.current !== "" && before.current !== current) say({ ...boundary, chapter: "Update", run: current, path: "Updated", mark: "end", reason: "Succeeded", message: `the machine has ${current}` });
+    if (isDone && !before.isDone && before.current !== "" && before.current !== current)
+      say({
+        ...boundary,
+        chapter: "Update",
+        run: current,
+        path: "Updated",
+        mark: "end",
+        reason: "Succeeded",
+        message: `the machine has ${current}`,
+      });
   }
-  const seen: NodeSeen = { uid, pool, desired, current: isDone || before === undefined ? current : before.current, isDone, isLost: isSilent && (isLost || before?.isLost === true), statuses };
-  return { seen, lines, ...(isSilent && !isLost ? { lookAgainMs: Math.max(1000, silentSince + lostAfterMs - now) } : {}) };
+  const seen: NodeSeen = {
+    uid,
+    pool,
+    desired,
+    current: isDone || before === undefined ? current : before.current,
+    isDone,
+    isLost: isSilent && (isLost || before?.isLost === true),
+    statuses,
+  };
+  return {
+    seen,
+    lines,
+    ...(isSilent && !isLost ? { lookAgainMs: Math.max(1000, silentSince + lostAfterMs - now) } : {}),
+  };
 }

@@ -18,8 +18,17 @@ const now = Date.UTC(2030, 0, 2);
 /** The choice, with every machine that waits named. */
 function select(given: Given) {
   const controlPlane = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane);
-  const selection = selectNodes(given, PoolMembers.of(given.target, given.members, now), { ...plainPolicy, controlPlane, ...given.policy }, now, Number.POSITIVE_INFINITY);
-  return { ...selection, skipped: selection.waits.flatMap(({ reason, message, first }) => first.map((node) => ({ node, reason, message }))) };
+  const selection = selectNodes(
+    given,
+    PoolMembers.of(given.target, given.members, now),
+    { ...plainPolicy, controlPlane, ...given.policy },
+    now,
+    Number.POSITIVE_INFINITY,
+  );
+  return {
+    ...selection,
+    skipped: selection.waits.flatMap(({ reason, message, first }) => first.map((node) => ({ node, reason, message }))),
+  };
 }
 
 const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
@@ -46,49 +55,266 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   daemonAwaySince: "",
   ...more,
 });
-const facts = (members: readonly MemberFacts[], more: Partial<Given> = {}): Given => ({ target: "new", paused: false, maxUnavailable: undefined, quarantined: [], members, otherControlPlane: [], ...more });
+const facts = (members: readonly MemberFacts[], more: Partial<Given> = {}): Given => ({
+  target: "new",
+  paused: false,
+  maxUnavailable: undefined,
+  quarantined: [],
+  members,
+  otherControlPlane: [],
+  ...more,
+});
 const onNew = { current: "new", desired: "new" };
 const onItsWay = { desired: "new", state: "Working" };
 
 describe("selectNodes", () => {
   test.for<{ title: string; given: Given; chosen: string[]; skipped?: string[] }>([
-    { title: "takes one machine at a time when nothing is said", given: facts([member("a"), member("b")]), chosen: ["a"], skipped: ["b BudgetUsed"] },
-    { title: "takes as many as the pool allows", given: facts([member("a"), member("b"), member("c")], { maxUnavailable: 2 }), chosen: ["a", "b"], skipped: ["c BudgetUsed"] },
-    { title: "leaves machines alone that have the target", given: facts([member("a", onNew), member("b")]), chosen: ["b"] },
-    { title: "waits while one is under way", given: facts([member("a", onItsWay), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
-    { title: "waits while a machine is not ready, whatever the cause", given: facts([member("a", { ...onNew, kubeletReady: false }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
-    { title: "waits while somebody else has cordoned one", given: facts([member("a", { ...onNew, cordoned: "byOthers" }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
-    { title: "waits while one that has the target is still to be put back into service", given: facts([member("a", { ...onNew, cordoned: "byUs", drainPending: true }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
-    { title: "gives a failing machine its repair although the budget is used up", given: facts([member("a"), member("b", { desired: "bad", state: "Degraded" })]), chosen: ["b"], skipped: ["a BudgetUsed"] },
-    { title: "gives machines that are down the target at no cost", given: facts([member("a", { kubeletReady: false }), member("b", { kubeletReady: false }), member("c")]), chosen: ["a", "b"], skipped: ["c BudgetUsed"] },
-    { title: "stops after as many machines as the budget has when a target is bad", given: facts([member("a", { desired: "new", state: "Degraded" }), member("b"), member("c")]), chosen: [], skipped: ["b BudgetUsed", "c BudgetUsed"] },
-    { title: "lets all machines join at once", given: facts([member("a", { current: "", desired: "" }), member("b", { current: "", desired: "" })]), chosen: ["a", "b"] },
-    { title: "lets machines of the control plane join one by one", given: facts([member("a", { current: "", desired: "", controlPlane: true }), member("b", { current: "", desired: "", controlPlane: true })]), chosen: ["a"], skipped: ["b ControlPlaneBusy"] },
-    { title: "takes one of the control plane at a time, whatever the pool allows", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], { maxUnavailable: 2 }), chosen: ["a"], skipped: ["b ControlPlaneBusy"] },
-    { title: "takes none of the control plane while one of another pool is under way", given: facts([member("a", { controlPlane: true })], { otherControlPlane: [member("x", { ...onItsWay, controlPlane: true })] }), chosen: [], skipped: ["a ControlPlaneBusy"] },
-    { title: "takes no healthy one of the control plane while another is lost", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true, kubeletReady: false })], { maxUnavailable: 2 }), chosen: [], skipped: ["a ControlPlaneAway"] },
-    { title: "gives the one machine of the control plane that fails its repair", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true, desired: "bad", state: "Degraded" })]), chosen: ["b"], skipped: ["a ControlPlaneBusy"] },
-    { title: "takes nothing from a paused pool", given: facts([member("a"), member("b", onNew)], { paused: true }), chosen: [], skipped: ["a Paused"] },
-    { title: "gives a quarantined target to no healthy machine", given: facts([member("a"), member("b", { kubeletReady: false })], { quarantined: ["new"], maxUnavailable: 2 }), chosen: ["b"], skipped: ["a TargetQuarantined"] },
-    { title: "does nothing without a target", given: facts([member("a", { current: "", desired: "" })], { target: "" }), chosen: [] },
-    { title: "counts a machine whose daemon fell silent as away", given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T00:00:00Z" }), member("b")]), chosen: [], skipped: ["b BudgetUsed"] },
-    { title: "does not count one whose daemon's pod is away for a moment", given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T23:58:00Z" }), member("b")]), chosen: ["b"] },
-    { title: "gives a machine that is on its way to a superseded target the new one at once", given: facts([member("a", { desired: "superseded", state: "Working" }), member("b")]), chosen: ["a"], skipped: ["b BudgetUsed"] },
-    { title: "takes no healthy one of the control plane while an etcd member elsewhere is not ready", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], { policy: { etcd: [{ node: "a", ready: true }, { node: "b", ready: false }] } }), chosen: [], skipped: ["a EtcdUnhealthy"] },
-    { title: "takes the one of the control plane whose own etcd member is not ready", given: facts([member("a", { controlPlane: true })], { policy: { etcd: [{ node: "a", ready: false }, { node: "b", ready: true }] } }), chosen: ["a"] },
-    { title: "repairs one of the control plane although etcd is not healthy", given: facts([member("a", { controlPlane: true, desired: "bad", state: "Degraded" })], { policy: { etcd: [{ node: "b", ready: false }] } }), chosen: ["a"] },
-    { title: "asks etcd for no worker", given: facts([member("a")], { policy: { etcd: [{ node: "b", ready: false }] } }), chosen: ["a"] },
-    { title: "takes the operator's own machine last", given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], { policy: { operatorNode: "a" } }), chosen: ["b"], skipped: ["a ControlPlaneBusy"] },
-    { title: "takes the operator's own machine when it is the only one left", given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], { policy: { operatorNode: "a" } }), chosen: ["a"] },
-    { title: "passes over a machine whose drain was given up, which costs nothing while it serves", given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-03T00:00:00Z" }), member("b")]), chosen: ["b"], skipped: ["a DrainSkipped"] },
-    { title: "tries it again after all others when its time is over", given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b", onNew)]), chosen: ["a"] },
-    { title: "tries it again only within the budget", given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b")]), chosen: ["b"], skipped: ["a BudgetUsed"] },
-    { title: "takes two zones at once when nobody asks otherwise", given: facts([member("a", { zone: "z1" }), member("b", { zone: "z2" })], { maxUnavailable: 2 }), chosen: ["a", "b"] },
-    { title: "takes one zone at a time when asked", given: facts([member("a", { zone: "z1" }), member("b", { zone: "z1" }), member("c", { zone: "z2" })], { maxUnavailable: 3, policy: { oneZoneAtATime: true } }), chosen: ["a", "b"], skipped: ["c ZoneBusy"] },
-    { title: "stays in the zone in which a machine is away already, when asked", given: facts([member("a", { zone: "z1" }), member("c", { zone: "z2" }), member("d", { ...onNew, zone: "z2", kubeletReady: false })], { maxUnavailable: 3, policy: { oneZoneAtATime: true } }), chosen: ["c"], skipped: ["a ZoneBusy"] },
+    {
+      title: "takes one machine at a time when nothing is said",
+      given: facts([member("a"), member("b")]),
+      chosen: ["a"],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "takes as many as the pool allows",
+      given: facts([member("a"), member("b"), member("c")], { maxUnavailable: 2 }),
+      chosen: ["a", "b"],
+      skipped: ["c BudgetUsed"],
+    },
+    {
+      title: "leaves machines alone that have the target",
+      given: facts([member("a", onNew), member("b")]),
+      chosen: ["b"],
+    },
+    {
+      title: "waits while one is under way",
+      given: facts([member("a", onItsWay), member("b")]),
+      chosen: [],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "waits while a machine is not ready, whatever the cause",
+      given: facts([member("a", { ...onNew, kubeletReady: false }), member("b")]),
+      chosen: [],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "waits while somebody else has cordoned one",
+      given: facts([member("a", { ...onNew, cordoned: "byOthers" }), member("b")]),
+      chosen: [],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "waits while one that has the target is still to be put back into service",
+      given: facts([member("a", { ...onNew, cordoned: "byUs", drainPending: true }), member("b")]),
+      chosen: [],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "gives a failing machine its repair although the budget is used up",
+      given: facts([member("a"), member("b", { desired: "bad", state: "Degraded" })]),
+      chosen: ["b"],
+      skipped: ["a BudgetUsed"],
+    },
+    {
+      title: "gives machines that are down the target at no cost",
+      given: facts([member("a", { kubeletReady: false }), member("b", { kubeletReady: false }), member("c")]),
+      chosen: ["a", "b"],
+      skipped: ["c BudgetUsed"],
+    },
+    {
+      title: "stops after as many machines as the budget has when a target is bad",
+      given: facts([member("a", { desired: "new", state: "Degraded" }), member("b"), member("c")]),
+      chosen: [],
+      skipped: ["b BudgetUsed", "c BudgetUsed"],
+    },
+    {
+      title: "lets all machines join at once",
+      given: facts([member("a", { current: "", desired: "" }), member("b", { current: "", desired: "" })]),
+      chosen: ["a", "b"],
+    },
+    {
+      title: "lets machines of the control plane join one by one",
+      given: facts([
+        member("a", { current: "", desired: "", controlPlane: true }),
+        member("b", { current: "", desired: "", controlPlane: true }),
+      ]),
+      chosen: ["a"],
+      skipped: ["b ControlPlaneBusy"],
+    },
+    {
+      title: "takes one of the control plane at a time, whatever the pool allows",
+      given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], { maxUnavailable: 2 }),
+      chosen: ["a"],
+      skipped: ["b ControlPlaneBusy"],
+    },
+    {
+      title: "takes none of the control plane while one of another pool is under way",
+      given: facts([member("a", { controlPlane: true })], {
+        otherControlPlane: [member("x", { ...onItsWay, controlPlane: true })],
+      }),
+      chosen: [],
+      skipped: ["a ControlPlaneBusy"],
+    },
+    {
+      title: "takes no healthy one of the control plane while another is lost",
+      given: facts(
+        [member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true, kubeletReady: false })],
+        { maxUnavailable: 2 },
+      ),
+      chosen: [],
+      skipped: ["a ControlPlaneAway"],
+    },
+    {
+      title: "gives the one machine of the control plane that fails its repair",
+      given: facts([
+        member("a", { controlPlane: true }),
+        member("b", { controlPlane: true, desired: "bad", state: "Degraded" }),
+      ]),
+      chosen: ["b"],
+      skipped: ["a ControlPlaneBusy"],
+    },
+    {
+      title: "takes nothing from a paused pool",
+      given: facts([member("a"), member("b", onNew)], { paused: true }),
+      chosen: [],
+      skipped: ["a Paused"],
+    },
+    {
+      title: "gives a quarantined target to no healthy machine",
+      given: facts([member("a"), member("b", { kubeletReady: false })], { quarantined: ["new"], maxUnavailable: 2 }),
+      chosen: ["b"],
+      skipped: ["a TargetQuarantined"],
+    },
+    {
+      title: "does nothing without a target",
+      given: facts([member("a", { current: "", desired: "" })], { target: "" }),
+      chosen: [],
+    },
+    {
+      title: "counts a machine whose daemon fell silent as away",
+      given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T00:00:00Z" }), member("b")]),
+      chosen: [],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "does not count one whose daemon's pod is away for a moment",
+      given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T23:58:00Z" }), member("b")]),
+      chosen: ["b"],
+    },
+    {
+      title: "gives a machine that is on its way to a superseded target the new one at once",
+      given: facts([member("a", { desired: "superseded", state: "Working" }), member("b")]),
+      chosen: ["a"],
+      skipped: ["b BudgetUsed"],
+    },
+    {
+      title: "takes no healthy one of the control plane while an etcd member elsewhere is not ready",
+      given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], {
+        policy: {
+          etcd: [
+            { node: "a", ready: true },
+            { node: "b", ready: false },
+          ],
+        },
+      }),
+      chosen: [],
+      skipped: ["a EtcdUnhealthy"],
+    },
+    {
+      title: "takes the one of the control plane whose own etcd member is not ready",
+      given: facts([member("a", { controlPlane: true })], {
+        policy: {
+          etcd: [
+            { node: "a", ready: false },
+            { node: "b", ready: true },
+          ],
+        },
+      }),
+      chosen: ["a"],
+    },
+    {
+      title: "repairs one of the control plane although etcd is not healthy",
+      given: facts([member("a", { controlPlane: true, desired: "bad", state: "Degraded" })], {
+        policy: { etcd: [{ node: "b", ready: false }] },
+      }),
+      chosen: ["a"],
+    },
+    {
+      title: "asks etcd for no worker",
+      given: facts([member("a")], { policy: { etcd: [{ node: "b", ready: false }] } }),
+      chosen: ["a"],
+    },
+    {
+      title: "takes the operator's own machine last",
+      given: facts([member("a", { controlPlane: true }), member("b", { controlPlane: true })], {
+        policy: { operatorNode: "a" },
+      }),
+      chosen: ["b"],
+      skipped: ["a ControlPlaneBusy"],
+    },
+    {
+      title: "takes the operator's own machine when it is the only one left",
+      given: facts([member("a", { controlPlane: true }), member("b", { ...onNew, controlPlane: true })], {
+        policy: { operatorNode: "a" },
+      }),
+      chosen: ["a"],
+    },
+    {
+      title: "passes over a machine whose drain was given up, which costs nothing while it serves",
+      given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-03T00:00:00Z" }), member("b")]),
+      chosen: ["b"],
+      skipped: ["a DrainSkipped"],
+    },
+    {
+      title: "tries it again after all others when its time is over",
+      given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b", onNew)]),
+      chosen: ["a"],
+    },
+    {
+      title: "tries it again only within the budget",
+      given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b")]),
+      chosen: ["b"],
+      skipped: ["a BudgetUsed"],
+    },
+    {
+      title: "takes two zones at once when nobody asks otherwise",
+      given: facts([member("a", { zone: "z1" }), member("b", { zone: "z2" })], { maxUnavailable: 2 }),
+      chosen: ["a", "b"],
+    },
+    {
+      title: "takes one zone at a time when asked",
+      given: facts([member("a", { zone: "z1" }), member("b", { zone: "z1" }), member("c", { zone: "z2" })], {
+        maxUnavailable: 3,
+        policy: { oneZoneAtATime: true },
+      }),
+      chosen: ["a", "b"],
+      skipped: ["c ZoneBusy"],
+    },
+    {
+      title: "stays in the zone in which a machine is away already, when asked",
+      given: facts(
+        [
+          member("a", { zone: "z1" }),
+          member("c", { zone: "z2" }),
+          member("d", { ...onNew, zone: "z2", kubeletReady: false }),
+        ],
+        { maxUnavailable: 3, policy: { oneZoneAtATime: true } },
+      ),
+      chosen: ["c"],
+      skipped: ["a ZoneBusy"],
+    },
     {
       title: "goes zone by zone, the oldest first, machines without a zone last",
-      given: facts([member("d"), member("c", { zone: "z2" }), member("b", { zone: "z1", createdAt: "2030-01-02T00:00:00Z" }), member("a", { zone: "z1" })], { maxUnavailable: 9 }),
+      given: facts(
+        [
+          member("d"),
+          member("c", { zone: "z2" }),
+          member("b", { zone: "z1", createdAt: "2030-01-02T00:00:00Z" }),
+          member("a", { zone: "z1" }),
+        ],
+        { maxUnavailable: 9 },
+      ),
       chosen: ["a", "b", "c", "d"],
     },
   ])("$title", ({ given, chosen, skipped = [] }) => {
@@ -98,8 +324,16 @@ describe("selectNodes", () => {
   });
 
   test("a machine that waits is told for whom", () => {
-    const { skipped } = select(facts([member("a", onItsWay), member("b", { ...onNew, cordoned: "byOthers" }), member("c")]));
-    expect(skipped).toEqual([{ node: "c", reason: "BudgetUsed", message: "2 of 1 allowed unavailable: a updating, b cordoned by somebody else" }]);
+    const { skipped } = select(
+      facts([member("a", onItsWay), member("b", { ...onNew, cordoned: "byOthers" }), member("c")]),
+    );
+    expect(skipped).toEqual([
+      {
+        node: "c",
+        reason: "BudgetUsed",
+        message: "2 of 1 allowed unavailable: a updating, b cordoned by somebody else",
+      },
+    ]);
   });
 });
 
@@ -114,7 +348,13 @@ const anyMember = fc.record({
   drainPending: fc.boolean(),
 });
 const anyFacts = fc
-  .record({ members: fc.array(anyMember, { maxLength: 8 }), others: fc.array(anyMember, { maxLength: 2 }), paused: fc.boolean(), maxUnavailable: fc.constantFrom(undefined, 0, 1, 2, 3, "10%", "50%"), quarantined: fc.constantFrom([], ["new"]) })
+  .record({
+    members: fc.array(anyMember, { maxLength: 8 }),
+    others: fc.array(anyMember, { maxLength: 2 }),
+    paused: fc.boolean(),
+    maxUnavailable: fc.constantFrom(undefined, 0, 1, 2, 3, "10%", "50%"),
+    quarantined: fc.constantFrom([], ["new"]),
+  })
   .map(({ members, others, ...more }) =>
     facts(
       members.map((each, index) => member(`m${index}`, each)),
@@ -123,38 +363,59 @@ const anyFacts = fc
   );
 
 /** A machine that comes or changes (`at` is its place among eight names), or goes. */
-const anyNews = fc.record({ at: fc.nat({ max: 7 }), gone: fc.boolean(), as: anyMember, silent: fc.boolean(), told: fc.constantFrom(undefined, { updatedTo: "new", image: "", degraded: false }, { updatedTo: "", image: "", degraded: true }) });
+const anyNews = fc.record({
+  at: fc.nat({ max: 7 }),
+  gone: fc.boolean(),
+  as: anyMember,
+  silent: fc.boolean(),
+  told: fc.constantFrom(
+    undefined,
+    { updatedTo: "new", image: "", degraded: false },
+    { updatedTo: "", image: "", degraded: true },
+  ),
+});
 
 test("members kept from single changes are what they would be if they were sorted anew", () => {
   fc.assert(
-    fc.property(fc.array(anyNews, { maxLength: 40 }), fc.array(fc.constantFrom("", "old", "new"), { maxLength: 3 }), (news, targets) => {
-      const kept = new PoolMembers("new");
-      const true_ = new Map<string, MemberFacts>();
-      let target = "new";
-      for (const [index, { at, gone, as, silent, told }] of news.entries()) {
-        const name = `m${at}`;
-        if (gone) {
-          kept.drop(name);
-          true_.delete(name);
-        } else {
-          const one = member(name, { ...as, told, daemonAwaySince: silent ? "2030-01-01T00:00:00Z" : "" });
-          kept.put(one, now);
-          true_.set(name, one);
+    fc.property(
+      fc.array(anyNews, { maxLength: 40 }),
+      fc.array(fc.constantFrom("", "old", "new"), { maxLength: 3 }),
+      (news, targets) => {
+        const kept = new PoolMembers("new");
+        const true_ = new Map<string, MemberFacts>();
+        let target = "new";
+        for (const [index, { at, gone, as, silent, told }] of news.entries()) {
+          const name = `m${at}`;
+          if (gone) {
+            kept.drop(name);
+            true_.delete(name);
+          } else {
+            const one = member(name, { ...as, told, daemonAwaySince: silent ? "2030-01-01T00:00:00Z" : "" });
+            kept.put(one, now);
+            true_.set(name, one);
+          }
+          if (index % 10 === 9) {
+            target = targets[index % Math.max(1, targets.length)] ?? target;
+            kept.retarget(target, now);
+          }
         }
-        if (index % 10 === 9) {
-          target = targets[index % Math.max(1, targets.length)] ?? target;
-          kept.retarget(target, now);
-        }
-      }
-      const anew = PoolMembers.of(target, true_.values(), now);
-      const all = (members: PoolMembers) => ({
-        counts: [members.size, members.updated, members.ready, members.unavailable, members.unfinished],
-        groups: [members.away, members.inOurHands, members.degraded, members.joining, members.cordonedByOthers, members.silent].map((group) => [...group.keys()].toSorted()),
-        turns: [[...members.urgent].map(({ name }) => name), [...members.waiting].map(({ name }) => name)],
-        all: [...members.all()].map(({ name }) => name).toSorted(),
-      });
-      expect(all(kept)).toEqual(all(anew));
-    }),
+        const anew = PoolMembers.of(target, true_.values(), now);
+        const all = (members: PoolMembers) => ({
+          counts: [members.size, members.updated, members.ready, members.unavailable, members.unfinished],
+          groups: [
+            members.away,
+            members.inOurHands,
+            members.degraded,
+            members.joining,
+            members.cordonedByOthers,
+            members.silent,
+          ].map((group) => [...group.keys()].toSorted()),
+          turns: [[...members.urgent].map(({ name }) => name), [...members.waiting].map(({ name }) => name)],
+          all: [...members.all()].map(({ name }) => name).toSorted(),
+        });
+        expect(all(kept)).toEqual(all(anew));
+      },
+    ),
   );
 });
 
@@ -170,7 +431,9 @@ describe("whatever the state of a pool", () => {
       fc.property(anyFacts, (given) => {
         const healthy = select(given).chosen.filter(({ node }) => !isOutOfService(taken(given, node)));
         const away = given.members.filter(isOutOfService).length;
-        expect(healthy.length).toBeLessThanOrEqual(Math.max(0, budgetOf(given.maxUnavailable, given.members.length) - away));
+        expect(healthy.length).toBeLessThanOrEqual(
+          Math.max(0, budgetOf(given.maxUnavailable, given.members.length) - away),
+        );
       }),
     );
   });
@@ -178,8 +441,12 @@ describe("whatever the state of a pool", () => {
   test("of the control plane at most one machine is in our hands, unless more were before", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
-        const chosen = select(given).chosen.map(({ node }) => taken(given, node)).filter(({ controlPlane }) => controlPlane);
-        const busy = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane && isInOurHands(each));
+        const chosen = select(given)
+          .chosen.map(({ node }) => taken(given, node))
+          .filter(({ controlPlane }) => controlPlane);
+        const busy = [...given.members, ...given.otherControlPlane].filter(
+          (each) => each.controlPlane && isInOurHands(each),
+        );
         expect(chosen.length).toBeLessThanOrEqual(1);
         for (const { name } of chosen) expect(busy.filter((each) => each.name !== name)).toEqual([]);
       }),
@@ -191,7 +458,12 @@ describe("whatever the state of a pool", () => {
       fc.property(anyFacts, (given) => {
         const { chosen, skipped } = select(given);
         const named = [...chosen, ...skipped].map(({ node }) => node);
-        expect(named.toSorted()).toEqual(given.members.filter(({ desired }) => desired !== "new").map(({ name }) => name).toSorted());
+        expect(named.toSorted()).toEqual(
+          given.members
+            .filter(({ desired }) => desired !== "new")
+            .map(({ name }) => name)
+            .toSorted(),
+        );
       }),
     );
   });
@@ -200,7 +472,10 @@ describe("whatever the state of a pool", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const names = new Set(select(given).chosen.map(({ node }) => node));
-        const next = { ...given, members: given.members.map((each) => (names.has(each.name) ? { ...each, desired: "new" } : each)) };
+        const next = {
+          ...given,
+          members: given.members.map((each) => (names.has(each.name) ? { ...each, desired: "new" } : each)),
+        };
         expect(select(next).chosen.filter(({ was }) => was === "healthy")).toEqual([]);
       }),
     );
@@ -224,7 +499,10 @@ describe("budgetOf", () => {
 });
 
 test("quarantined targets are read from objects and names; what is unreadable quarantines nothing", () => {
-  const of = (text: string) => quarantinedTargets({ metadata: { name: "p", annotations: { "machineconfiguration.openshift.io/quarantined": text } } });
+  const of = (text: string) =>
+    quarantinedTargets({
+      metadata: { name: "p", annotations: { "machineconfiguration.openshift.io/quarantined": text } },
+    });
   expect(of('[{"config":"a","reason":"x"},"b",{"image":"c"}]')).toEqual(["a", "b"]);
   expect(of("not json")).toEqual([]);
   expect(of('{"config":"a"}')).toEqual([]);

@@ -1,5 +1,12 @@
 import { annotations } from "../api/names.ts";
-import { type MemberFacts, isFailing, isInOurHands, isJoining, isOutOfService, whyOutOfService } from "./member-facts.ts";
+import {
+  type MemberFacts,
+  isFailing,
+  isInOurHands,
+  isJoining,
+  isOutOfService,
+  whyOutOfService,
+} from "./member-facts.ts";
 import type { ImageWaitReason } from "./image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
 
@@ -49,24 +56,54 @@ export interface CanaryFacts {
 }
 
 /** @param now milliseconds since the epoch. */
-export function canaryFacts(members: PoolMembers, { count, wellMs }: { readonly count: number; readonly wellMs: number }, now: number): CanaryFacts {
+export function canaryFacts(
+  members: PoolMembers,
+  { count, wellMs }: { readonly count: number; readonly wellMs: number },
+  now: number,
+): CanaryFacts {
   const gone = [...members.all()].filter((member) => members.isTargeted(member));
-  const wellSince = (member: MemberFacts) => (members.isUpdated(member.name) && member.kubeletReady && member.cordoned === "no" && member.since !== "" ? Date.parse(member.since) : undefined);
+  const wellSince = (member: MemberFacts) =>
+    members.isUpdated(member.name) && member.kubeletReady && member.cordoned === "no" && member.since !== ""
+      ? Date.parse(member.since)
+      : undefined;
   const moments = gone.map((member) => ({ name: member.name, since: wellSince(member) }));
   const coming = moments.flatMap(({ since }) => (since !== undefined && now - since < wellMs ? [since + wellMs] : []));
   return {
     count: Math.min(count, members.size),
     gone: gone.map(({ name }) => name).sort(),
     proven: moments.flatMap(({ name, since }) => (since !== undefined && now - since >= wellMs ? [name] : [])).sort(),
-    failed: gone.filter(isFailing).map(({ name }) => name).sort(),
+    failed: gone
+      .filter(isFailing)
+      .map(({ name }) => name)
+      .sort(),
     provenAt: coming.length === 0 ? undefined : Math.min(...coming),
   };
 }
 
-export type WaitReason = ImageWaitReason | "Canary" | "CanaryFailed" | "WorkersFirst" | "Paused" | "TargetQuarantined" | "BudgetUsed" | "ControlPlaneBusy" | "ControlPlaneAway" | "EtcdUnhealthy" | "ZoneBusy" | "DrainSkipped";
+export type WaitReason =
+  | ImageWaitReason
+  | "Canary"
+  | "CanaryFailed"
+  | "WorkersFirst"
+  | "Paused"
+  | "TargetQuarantined"
+  | "BudgetUsed"
+  | "ControlPlaneBusy"
+  | "ControlPlaneAway"
+  | "EtcdUnhealthy"
+  | "ZoneBusy"
+  | "DrainSkipped";
 
 /** Reasons that no time takes away: somebody has to do something. */
-const needPeople: ReadonlySet<WaitReason> = new Set(["BuildFailed", "BuildInterrupted", "CanaryFailed", "Paused", "TargetQuarantined", "ControlPlaneAway", "EtcdUnhealthy"]);
+const needPeople: ReadonlySet<WaitReason> = new Set([
+  "BuildFailed",
+  "BuildInterrupted",
+  "CanaryFailed",
+  "Paused",
+  "TargetQuarantined",
+  "ControlPlaneAway",
+  "EtcdUnhealthy",
+]);
 
 /** Whether a wait ends by itself, or somebody has to end it. */
 export const endsByItself = (reason: WaitReason): boolean => !needPeople.has(reason);
@@ -128,35 +165,62 @@ const namedInWait = 5;
  * @param now milliseconds since the epoch.
  * @param named how many machines of each wait are named.
  */
-export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: RolloutPolicy, now: number, named: number = namedInWait): NodeSelection {
+export function selectNodes(
+  pool: RolloutPool,
+  nodes: PoolMembers,
+  policy: RolloutPolicy,
+  now: number,
+  named: number = namedInWait,
+): NodeSelection {
   const { target } = nodes;
   const max = budgetOf(pool.maxUnavailable, nodes.size);
   const away = [...nodes.away.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   const budget = { max, unavailable: away.length, free: max - away.length };
   const waits = new Waits(named);
   if (pool.paused) {
-    for (const list of [nodes.urgent, nodes.waiting]) waits.add("Paused", "the pool is paused", "set spec.paused of the pool to false", list, list.size);
+    for (const list of [nodes.urgent, nodes.waiting])
+      waits.add("Paused", "the pool is paused", "set spec.paused of the pool to false", list, list.size);
     return { chosen: [], waits: waits.all(), budget, deferred: [] };
   }
   const { awaits } = nodes.image;
   if (awaits !== undefined || policy.afterOthers !== undefined) {
-    const [reason, { message, lift }] = awaits === undefined ? (["WorkersFirst", policy.afterOthers ?? { message: "", lift: "" }] as const) : ([awaits.reason, awaits] as const);
+    const [reason, { message, lift }] =
+      awaits === undefined
+        ? (["WorkersFirst", policy.afterOthers ?? { message: "", lift: "" }] as const)
+        : ([awaits.reason, awaits] as const);
     // A machine that joins gets the stock OS: its pool's image is its next update.
     const joining = [...nodes.urgent].filter((member) => isJoining(member) && member.desired === "");
     for (const list of [nodes.urgent, nodes.waiting]) {
       const others = [...list].filter((member) => !joining.includes(member));
       waits.add(reason, message, lift, others, others.length);
     }
-    return { chosen: joining.map(({ name }) => ({ node: name, was: "joining" })), waits: waits.all(), budget, deferred: [] };
+    return {
+      chosen: joining.map(({ name }) => ({ node: name, was: "joining" })),
+      waits: waits.all(),
+      budget,
+      deferred: [],
+    };
   }
   const chosen: Choice[] = [];
   const taken: MemberFacts[] = [];
   const canary = policy.canary === undefined ? undefined : canaryFacts(nodes, policy.canary, now);
-  let canaryFree = canary === undefined || canary.proven.length >= canary.count ? Number.POSITIVE_INFINITY : Math.max(0, canary.count - canary.gone.length);
+  let canaryFree =
+    canary === undefined || canary.proven.length >= canary.count
+      ? Number.POSITIVE_INFINITY
+      : Math.max(0, canary.count - canary.gone.length);
   const behindCanary = (): readonly [WaitReason, string, string] => {
     const first = [...(canary?.gone ?? []), ...taken.map(({ name }) => name)];
-    if ((canary?.failed.length ?? 0) > 0) return ["CanaryFailed", `${listed(canary?.failed ?? [])} went first with ${target} and cannot go on without help: the others keep what they have`, `mco explain node/${canary?.failed[0] ?? ""}; a new target begins anew`];
-    return ["Canary", `${listed(first)} ${first.length === 1 ? "goes" : "go"} first with ${target}${canary?.provenAt === undefined ? "" : `, and must keep well until ${new Date(canary.provenAt).toISOString()}`}`, `the annotation ${annotations.rolloutCanary} of the pool says how many go first`];
+    if ((canary?.failed.length ?? 0) > 0)
+      return [
+        "CanaryFailed",
+        `${listed(canary?.failed ?? [])} went first with ${target} and cannot go on without help: the others keep what they have`,
+        `mco explain node/${canary?.failed[0] ?? ""}; a new target begins anew`,
+      ];
+    return [
+      "Canary",
+      `${listed(first)} ${first.length === 1 ? "goes" : "go"} first with ${target}${canary?.provenAt === undefined ? "" : `, and must keep well until ${new Date(canary.provenAt).toISOString()}`}`,
+      `the annotation ${annotations.rolloutCanary} of the pool says how many go first`,
+    ];
   };
   const controlPlane = [...policy.controlPlane];
   let busyControlPlane: string | undefined;
@@ -165,12 +229,27 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
   const heldBack = (member: MemberFacts, healthy: boolean): readonly [WaitReason, string, string] | undefined => {
     const others = controlPlane.filter(({ name }) => name !== member.name);
     const busy = busyControlPlane ?? others.find(isInOurHands)?.name;
-    if (busy !== undefined) return ["ControlPlaneBusy", `${busy} of the control plane is under way, and one at a time is`, `it goes on when ${busy} is done`];
+    if (busy !== undefined)
+      return [
+        "ControlPlaneBusy",
+        `${busy} of the control plane is under way, and one at a time is`,
+        `it goes on when ${busy} is done`,
+      ];
     if (!healthy) return undefined;
     const lost = others.find(isOutOfService);
-    if (lost !== undefined) return ["ControlPlaneAway", `${lost.name} of the control plane is out of service (${whyOutOfService(lost)})`, `repair ${lost.name}, or put it back into service`];
+    if (lost !== undefined)
+      return [
+        "ControlPlaneAway",
+        `${lost.name} of the control plane is out of service (${whyOutOfService(lost)})`,
+        `repair ${lost.name}, or put it back into service`,
+      ];
     const sick = policy.etcd.find(({ node, ready }) => node !== member.name && !ready);
-    if (sick !== undefined) return ["EtcdUnhealthy", `the etcd member on ${sick.node} is not ready, and taking ${member.name} away could cost etcd its quorum`, `see the etcd pod on ${sick.node}`];
+    if (sick !== undefined)
+      return [
+        "EtcdUnhealthy",
+        `the etcd member on ${sick.node} is not ready, and taking ${member.name} away could cost etcd its quorum`,
+        `see the etcd pod on ${sick.node}`,
+      ];
     return undefined;
   };
 
@@ -186,16 +265,28 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
 
   const deferred: string[] = [];
   const isQuarantined = pool.quarantined.includes(target);
-  const refusedTarget: readonly [WaitReason, string, string] = ["TargetQuarantined", `a machine went back from ${target}`, `a new target or removing the annotation ${annotations.quarantined} of the pool lifts it`];
+  const refusedTarget: readonly [WaitReason, string, string] = [
+    "TargetQuarantined",
+    `a machine went back from ${target}`,
+    `a new target or removing the annotation ${annotations.quarantined} of the pool lifts it`,
+  ];
   const { waiting } = nodes;
   let seen = 0;
   let { free } = budget;
   const turn = operatorLast(waiting, policy.operatorNode, deferred);
   /** Nobody from this one on can be taken, and all for the same reason. */
-  const rest = (member: MemberFacts, reason: WaitReason, message: string, lift: string) => waits.add(reason, message, lift, following(member, turn), waiting.size - seen);
+  const rest = (member: MemberFacts, reason: WaitReason, message: string, lift: string) =>
+    waits.add(reason, message, lift, following(member, turn), waiting.size - seen);
   const noPlace = (): readonly [WaitReason, string, string] => {
-    const names = [...away.map((other) => `${other.name} ${whyOutOfService(other)}`), ...taken.map(({ name }) => `${name} updating`)];
-    return ["BudgetUsed", `${names.length} of ${max} allowed unavailable: ${listed(names)}`, "it goes on when one of them is back; maxUnavailable of the pool says how many may be away"];
+    const names = [
+      ...away.map((other) => `${other.name} ${whyOutOfService(other)}`),
+      ...taken.map(({ name }) => `${name} updating`),
+    ];
+    return [
+      "BudgetUsed",
+      `${names.length} of ${max} allowed unavailable: ${listed(names)}`,
+      "it goes on when one of them is back; maxUnavailable of the pool says how many may be away",
+    ];
   };
   const zonesAway = new Set(away.map(({ zone }) => zone));
   for (let next = turn.next(); next.done !== true; next = turn.next()) {
@@ -222,7 +313,13 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
       const other = [...zonesAway].find((zone) => zone !== member.zone);
       if (other !== undefined) {
         const who = [...away, ...taken].find(({ zone }) => zone === other)?.name ?? "";
-        waits.add("ZoneBusy", `${who} of ${other === "" ? "no zone" : `zone ${other}`} is away, and the pool updates one zone at a time`, `it goes on when the machines of that zone are back; ${annotations.oneZoneAtATime} of the pool asks for it`, [member], 1);
+        waits.add(
+          "ZoneBusy",
+          `${who} of ${other === "" ? "no zone" : `zone ${other}`} is away, and the pool updates one zone at a time`,
+          `it goes on when the machines of that zone are back; ${annotations.oneZoneAtATime} of the pool asks for it`,
+          [member],
+          1,
+        );
         seen += 1;
         continue;
       }
@@ -238,8 +335,13 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
   for (const member of [...nodes.skipped.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const early = now < Date.parse(member.skippedUntil);
     const held: readonly [WaitReason, string, string] | undefined = early
-      ? ["DrainSkipped", `its drain took longer than the pool gives it and is tried again after ${member.skippedUntil}: ${member.says}`, "let go what held the drain"]
-      : ((member.controlPlane ? heldBack(member, true) : undefined) ?? (isQuarantined ? refusedTarget : free < 1 ? noPlace() : undefined));
+      ? [
+          "DrainSkipped",
+          `its drain took longer than the pool gives it and is tried again after ${member.skippedUntil}: ${member.says}`,
+          "let go what held the drain",
+        ]
+      : ((member.controlPlane ? heldBack(member, true) : undefined) ??
+        (isQuarantined ? refusedTarget : free < 1 ? noPlace() : undefined));
     if (held !== undefined) {
       waits.add(...held, [member], 1);
       continue;
@@ -253,7 +355,11 @@ export function selectNodes(pool: RolloutPool, nodes: PoolMembers, policy: Rollo
 }
 
 /** The same order, but the operator's own machine behind the others of the control plane. */
-function* operatorLast(members: Iterable<MemberFacts>, operatorNode: string, deferred: string[]): Generator<MemberFacts, undefined> {
+function* operatorLast(
+  members: Iterable<MemberFacts>,
+  operatorNode: string,
+  deferred: string[],
+): Generator<MemberFacts, undefined> {
   let own: MemberFacts | undefined;
   for (const member of members) {
     if (member.name === operatorNode && member.controlPlane) own = member;
@@ -273,7 +379,10 @@ function* following(first: MemberFacts, others: Iterable<MemberFacts>): Iterable
 
 /** Collects machines that wait by why they do. */
 class Waits {
-  readonly #groups = new Map<string, { reason: WaitReason; message: string; lift: string; count: number; first: string[] }>();
+  readonly #groups = new Map<
+    string,
+    { reason: WaitReason; message: string; lift: string; count: number; first: string[] }
+  >();
   readonly #named: number;
 
   constructor(named: number) {
@@ -299,4 +408,5 @@ class Waits {
   }
 }
 
-const listed = (items: readonly string[]) => (items.length <= 3 ? items.join(", ") : `${items.slice(0, 3).join(", ")} and ${items.length - 3} more`);
+const listed = (items: readonly string[]) =>
+  items.length <= 3 ? items.join(", ") : `${items.slice(0, 3).join(", ")} and ${items.length - 3} more`;

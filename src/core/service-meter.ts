@@ -26,7 +26,11 @@ export function awayCause(node: Node): AwayCause | undefined {
 
 /** Measures how long machines take no pods, from what their Nodes say one after the other. */
 export class ServiceMeter {
-  readonly #seconds = new Histogram("mco_node_out_of_service_seconds", "How long a machine took no pods: for its update, because somebody cordoned it, or because its kubelet was not ready.", ["pool", "cause"]);
+  readonly #seconds = new Histogram(
+    "mco_node_out_of_service_seconds",
+    "How long a machine took no pods: for its update, because somebody cordoned it, or because its kubelet was not ready.",
+    ["pool", "cause"],
+  );
   readonly #away = new Map<string, Away>();
 
   /**
@@ -40,7 +44,8 @@ export class ServiceMeter {
     if (node === undefined || cause === undefined) {
       this.#away.delete(name);
       // A machine that was taken away never came back.
-      if (known !== undefined && node !== undefined) this.#seconds.observe({ pool: known.pool, cause: known.cause }, (now - known.since) / 1000);
+      if (known !== undefined && node !== undefined)
+        this.#seconds.observe({ pool: known.pool, cause: known.cause }, (now - known.since) / 1000);
       return;
     }
     if (known === undefined) {
@@ -69,7 +74,13 @@ export class ServiceMeter {
     }
     return [
       this.#seconds.family(),
-      { name: "mco_node_out_of_service_longest_seconds", help: "How long the machine has taken no pods by now that has been away for longest; nothing while none is.", type: "gauge", labels: ["pool", "cause"], samples: [...longest.values()].map(({ pool, cause, seconds }) => ({ labels: { pool, cause }, value: seconds })) },
+      {
+        name: "mco_node_out_of_service_longest_seconds",
+        help: "How long the machine has taken no pods by now that has been away for longest; nothing while none is.",
+        type: "gauge",
+        labels: ["pool", "cause"],
+        samples: [...longest.values()].map(({ pool, cause, seconds }) => ({ labels: { pool, cause }, value: seconds })),
+      },
     ];
   }
 }
@@ -77,7 +88,11 @@ export class ServiceMeter {
 /** Since when, where the node says it itself. */
 function sinceOf({ spec, status }: Node): number | undefined {
   const tainted = spec?.taints?.find(({ key }) => key === unschedulableTaint)?.timeAdded;
-  const silent = status?.conditions?.find(({ type, status: is }) => type === "Ready" && is !== "True")?.lastTransitionTime;
-  const times = [tainted, silent].flatMap((time) => (time === undefined ? [] : [new Date(time).getTime()])).filter((time) => !Number.isNaN(time));
+  const silent = status?.conditions?.find(
+    ({ type, status: is }) => type === "Ready" && is !== "True",
+  )?.lastTransitionTime;
+  const times = [tainted, silent]
+    .flatMap((time) => (time === undefined ? [] : [new Date(time).getTime()]))
+    .filter((time) => !Number.isNaN(time));
   return times.length === 0 ? undefined : Math.min(...times);
 }

@@ -16,7 +16,19 @@ describe("the address of the cluster's DNS", () => {
     expect(dnsAddressIn(network)).toBe(address);
   });
 
-  test.for(["", "172.30.0.0", "172.30.0.0/33", "256.0.0.0/8", "1.2.3/8", "10.0.0.0/29", "fd02::1::/64", "fd02:/64", "g::/64", "::/129", "1:2:3:4:5:6:7:8:9/64"])("there is none in %j", (network) => {
+  test.for([
+    "",
+    "172.30.0.0",
+    "172.30.0.0/33",
+    "256.0.0.0/8",
+    "1.2.3/8",
+    "10.0.0.0/29",
+    "fd02::1::/64",
+    "fd02:/64",
+    "g::/64",
+    "::/129",
+    "1:2:3:4:5:6:7:8:9/64",
+  ])("there is none in %j", (network) => {
     expect(dnsAddressIn(network)).toBeUndefined();
   });
 });

@@ -7,7 +7,8 @@ interface Address {
 function addressOf(text: string): Address | undefined {
   if (!text.includes(":")) {
     const bytes = text.split(".");
-    if (bytes.length !== 4 || !bytes.every((byte) => /^(0|[1-9]\d{0,2})$/.test(byte) && Number(byte) <= 255)) return undefined;
+    if (bytes.length !== 4 || !bytes.every((byte) => /^(0|[1-9]\d{0,2})$/.test(byte) && Number(byte) <= 255))
+      return undefined;
     return { value: bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n), bits: 32 };
   }
   const halves = text.split("::");
@@ -23,8 +24,12 @@ function addressOf(text: string): Address | undefined {
 /** As RFC 5952 asks for IPv6: lower case, and the longest run of zeros (of at least two, the first of equals) as `::`. */
 function textOfAddress({ value, bits }: Address): string {
   if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join(".");
-  const groups = Array.from({ length: 8 }, (_, index) => ((value >> BigInt(112 - 16 * index)) & 65_535n).toString(16)).join(":");
-  const runs = [...groups.matchAll(/(?<![0-9a-f])0(:0)+(?![0-9a-f])/g)].sort((a, b) => b[0].length - a[0].length || a.index - b.index);
+  const groups = Array.from({ length: 8 }, (_, index) =>
+    ((value >> BigInt(112 - 16 * index)) & 65_535n).toString(16),
+  ).join(":");
+  const runs = [...groups.matchAll(/(?<![0-9a-f])0(:0)+(?![0-9a-f])/g)].sort(
+    (a, b) => b[0].length - a[0].length || a.index - b.index,
+  );
   const [longest] = runs;
   if (longest === undefined) return groups;
   return `${groups.slice(0, longest.index).replace(/:$/, "")}::${groups.slice(longest.index + longest[0].length).replace(/^:/, "")}`;

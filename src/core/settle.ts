@@ -3,7 +3,15 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import { decodeBase64, textOf } from "../ignition/data-url.ts";
 import { describeChange } from "./change.ts";
-import { type ContentGap, type ContentStep, type ObservedContent, type OriginalEntry, type Originals, contentGap, originOfPath } from "./content-gap.ts";
+import {
+  type ContentGap,
+  type ContentStep,
+  type ObservedContent,
+  type OriginalEntry,
+  type Originals,
+  contentGap,
+  originOfPath,
+} from "./content-gap.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Payload, PayloadEntry } from "./image-content.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, hasInstallSection } from "./node-config.ts";
@@ -53,19 +61,41 @@ export function settleTarget({ entries, units, accounts }: Payload): NodeConfig 
   return {
     ...emptyNodeConfig,
     entries: wanted,
-    enablement: new Map(units.map(({ name, enabled }) => [name, { enabled, installable: ((text) => text === undefined || hasInstallSection(text))(textAt(name)) }])),
+    enablement: new Map(
+      units.map(({ name, enabled }) => [
+        name,
+        { enabled, installable: ((text) => text === undefined || hasInstallSection(text))(textAt(name)) },
+      ]),
+    ),
     passwords: new Map(accounts.map(({ user, passwordHash }) => [user, passwordHash])),
   };
 }
 
 function wantedOf(entry: PayloadEntry): WantedEntry {
-  const found: WantedEntry["origin"] = entry.path === hostPaths.sshKeys ? { kind: "sshKeys", user: "core" } : originOfPath(entry.path);
+  const found: WantedEntry["origin"] =
+    entry.path === hostPaths.sshKeys ? { kind: "sshKeys", user: "core" } : originOfPath(entry.path);
   if (entry.kind === "link") return { kind: "link", target: entry.target, origin: found };
   // A unit that may not be masked: any text is right.
-  if (entry.kind === "absent") return { kind: "absent", origin: found.kind === "unit" && found.part === "contents" ? { ...found, part: "mask" } : found };
+  if (entry.kind === "absent")
+    return {
+      kind: "absent",
+      origin: found.kind === "unit" && found.part === "contents" ? { ...found, part: "mask" } : found,
+    };
   const contents = decodeBase64(entry.contents);
-  const own = ({ mode, uid, gid }: { mode: number; uid: number; gid: number }) => ({ mode, user: { id: uid }, group: { id: gid } });
-  return { kind: "file", contents, digest: bytesToHex(sha256(contents)), ...own(entry), origin: found, ...(entry.folder === undefined ? {} : { folder: own(entry.folder) }), ...(entry.ifAbsent === true ? { ifAbsent: true } : {}) };
+  const own = ({ mode, uid, gid }: { mode: number; uid: number; gid: number }) => ({
+    mode,
+    user: { id: uid },
+    group: { id: gid },
+  });
+  return {
+    kind: "file",
+    contents,
+    digest: bytesToHex(sha256(contents)),
+    ...own(entry),
+    origin: found,
+    ...(entry.folder === undefined ? {} : { folder: own(entry.folder) }),
+    ...(entry.ifAbsent === true ? { ifAbsent: true } : {}),
+  };
 }
 
 /** A machine as settling sees it: what the booted image ships at managed paths of /etc, beside its content. */
@@ -86,18 +116,35 @@ export interface SettlePlan {
 }
 
 /** What is read before settling, whatever runs: systemd-sysctl(8), systemd-modules-load(8), udev(7), NetworkManager(8). */
-const earlyReaders = ["/etc/sysctl.conf", "/etc/sysctl.d/", "/etc/modules-load.d/", "/etc/modprobe.d/", "/etc/udev/", "/etc/NetworkManager/"];
+const earlyReaders = [
+  "/etc/sysctl.conf",
+  "/etc/sysctl.d/",
+  "/etc/modules-load.d/",
+  "/etc/modprobe.d/",
+  "/etc/udev/",
+  "/etc/NetworkManager/",
+];
 
 /** What has to be done so that the machine equals its payload, and what was managed before and is not any more is as if it had never been. */
 export function planSettle(view: SettleView, target: NodeConfig): SettlePlan {
   // Where nobody remembers anything, what the system ships is what was there.
-  const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) => (original === null && view.vendor.has(path) && !target.entries.has(path) ? [[path, view.vendor.get(path) ?? null] as const] : []));
+  const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) =>
+    original === null && view.vendor.has(path) && !target.entries.has(path)
+      ? [[path, view.vendor.get(path) ?? null] as const]
+      : [],
+  );
   const originals = { ...view.originals, paths: { ...view.originals.paths, ...Object.fromEntries(shipped) } };
   const gap = contentGap({ ...view, originals }, target);
   const paths = gap.steps.flatMap((step) => ("paths" in step ? step.paths : []));
   const units = gap.steps.flatMap((step) => ("unit" in step ? [step.unit] : []));
   const changed = [...new Set([...paths, ...units])].sort();
-  return { steps: gap.steps, remember: { paths: gap.paths, units: gap.units, users: gap.users }, originals, changed, differences: gap.changes.map(describeChange) };
+  return {
+    steps: gap.steps,
+    remember: { paths: gap.paths, units: gap.units, users: gap.users },
+    originals,
+    changed,
+    differences: gap.changes.map(describeChange),
+  };
 }
 
 /** Whether something that runs has read a path, or a unit, before it was changed; a reboot lets it read it again. */
@@ -113,8 +160,16 @@ export function isReadEarly(what: string, active: ReadonlySet<string>): boolean 
  * came with the image, or with a deployment that was managed before. Then it was the system's own, if that ships one that
  * an image of ours does not hide.
  */
-export function originalToKeep(present: OriginalEntry | null, isWanted: boolean, vendor: OriginalEntry | undefined, from: "image" | "local"): OriginalEntry | null {
-  if (!isWanted) return from === "image" && present !== null && vendor !== undefined && sameOriginal(present, vendor) ? null : present;
+export function originalToKeep(
+  present: OriginalEntry | null,
+  isWanted: boolean,
+  vendor: OriginalEntry | undefined,
+  from: "image" | "local",
+): OriginalEntry | null {
+  if (!isWanted)
+    return from === "image" && present !== null && vendor !== undefined && sameOriginal(present, vendor)
+      ? null
+      : present;
   return from === "local" ? (vendor ?? null) : null;
 }
 
@@ -124,15 +179,32 @@ function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
 }
 
 /** The memory of a machine that has settled: of what is managed now. */
-export function settledOriginals(originals: Originals, target: NodeConfig, vendor: ReadonlyMap<string, OriginalEntry>, from: "image" | "local"): Originals {
+export function settledOriginals(
+  originals: Originals,
+  target: NodeConfig,
+  vendor: ReadonlyMap<string, OriginalEntry>,
+  from: "image" | "local",
+): Originals {
   const { hidden: _hidden, ...rest } = from === "local" ? uncovered(originals, vendor) : originals;
-  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) => Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
+  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
   const hidden = from === "local" ? [] : (originals.hidden ?? []).filter((path) => target.entries.has(path));
-  return { ...rest, paths: keep(rest.paths, (path) => target.entries.has(path)), ...(hidden.length === 0 ? {} : { hidden }), enablement: keep(rest.enablement, (unit) => target.enablement.has(unit)), passwords: keep(rest.passwords, (user) => target.passwords.has(user)) };
+  return {
+    ...rest,
+    paths: keep(rest.paths, (path) => target.entries.has(path)),
+    ...(hidden.length === 0 ? {} : { hidden }),
+    enablement: keep(rest.enablement, (unit) => target.enablement.has(unit)),
+    passwords: keep(rest.passwords, (user) => target.passwords.has(user)),
+  };
 }
 
 /** The memory where no image of ours hides anything: what the system ships was there. */
-export function uncovered({ hidden = [], ...originals }: Originals, vendor: ReadonlyMap<string, OriginalEntry>): Originals {
-  const shipped = hidden.flatMap((path) => (originals.paths[path] === null && vendor.has(path) ? [[path, vendor.get(path) ?? null] as const] : []));
+export function uncovered(
+  { hidden = [], ...originals }: Originals,
+  vendor: ReadonlyMap<string, OriginalEntry>,
+): Originals {
+  const shipped = hidden.flatMap((path) =>
+    originals.paths[path] === null && vendor.has(path) ? [[path, vendor.get(path) ?? null] as const] : [],
+  );
   return { ...originals, paths: { ...originals.paths, ...Object.fromEntries(shipped) } };
 }

@@ -1,7 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseImageReference } from "./image-reference.ts";
-import { type FoundSignature, type SignaturePolicy, judgeImage, keysAskedFor, parseSignaturePolicy, requirementsFor } from "./signature-policy.ts";
+import {
+  type FoundSignature,
+  type SignaturePolicy,
+  judgeImage,
+  keysAskedFor,
+  parseSignaturePolicy,
+  requirementsFor,
+} from "./signature-policy.ts";
 
 const digest = `sha256:${"d".repeat(64)}`;
 const other = `sha256:${"e".repeat(64)}`;
@@ -18,15 +25,40 @@ function reference(text: string) {
   return reading.reference;
 }
 
-const payload = (name: string, over = digest, extra = {}) => JSON.stringify({ critical: { type: "cosign container image signature", image: { "docker-manifest-digest": over }, identity: { "docker-reference": name } }, optional: null, ...extra });
-/** A signature whose bytes are the name of the key that made it. */
-const signed = (text: string, key = "k1"): FoundSignature => ({ payload: new TextEncoder().encode(text), signature: new TextEncoder().encode(key) });
-const judge = (requirements: readonly unknown[], image: string, found: readonly FoundSignature[] = []) =>
-  judgeImage(policy({ default: requirements }), { reference: reference(image), digests: [digest] }, found, (key, { signature }) => {
-    if (!("path" in key)) return "invalid";
-    return key.path === "missing" ? { unusable: "the key missing cannot be read" } : key.path === new TextDecoder().decode(signature) ? "valid" : "invalid";
+const payload = (name: string, over = digest, extra = {}) =>
+  JSON.stringify({
+    critical: {
+      type: "cosign container image signature",
+      image: { "docker-manifest-digest": over },
+      identity: { "docker-reference": name },
+    },
+    optional: null,
+    ...extra,
   });
-const by = (signedIdentity?: unknown, key: unknown = { keyPath: "k1" }) => ({ type: "sigstoreSigned", ...(key as object), ...(signedIdentity === undefined ? {} : { signedIdentity }) });
+/** A signature whose bytes are the name of the key that made it. */
+const signed = (text: string, key = "k1"): FoundSignature => ({
+  payload: new TextEncoder().encode(text),
+  signature: new TextEncoder().encode(key),
+});
+const judge = (requirements: readonly unknown[], image: string, found: readonly FoundSignature[] = []) =>
+  judgeImage(
+    policy({ default: requirements }),
+    { reference: reference(image), digests: [digest] },
+    found,
+    (key, { signature }) => {
+      if (!("path" in key)) return "invalid";
+      return key.path === "missing"
+        ? { unusable: "the key missing cannot be read" }
+        : key.path === new TextDecoder().decode(signature)
+          ? "valid"
+          : "invalid";
+    },
+  );
+const by = (signedIdentity?: unknown, key: unknown = { keyPath: "k1" }) => ({
+  type: "sigstoreSigned",
+  ...(key as object),
+  ...(signedIdentity === undefined ? {} : { signedIdentity }),
+});
 
 describe("judgeImage", () => {
   const accept = { type: "insecureAcceptAnything" };
@@ -34,28 +66,126 @@ describe("judgeImage", () => {
     { title: "anything is accepted", requirements: [accept], wanted: "accepted" },
     { title: "everything is rejected", requirements: [accept, { type: "reject" }], wanted: "reject" },
     { title: "no requirement accepts nothing", requirements: [], wanted: "none" },
-    { title: "GPG signatures are refused by name", requirements: [{ type: "signedBy", keyType: "GPGKeys", keyPath: "x" }], wanted: "signedBy" },
-    { title: "signatures of a base layer are refused by name", requirements: [{ type: "signedBaseLayer" }], wanted: "signedBaseLayer" },
-    { title: "Fulcio is refused by name", requirements: [{ type: "sigstoreSigned", fulcio: {} }], wanted: "sigstoreSigned with fulcio" },
-    { title: "a PKI is refused by name", requirements: [{ type: "sigstoreSigned", pki: {} }], wanted: "sigstoreSigned with pki" },
-    { title: "Rekor is refused by name", requirements: [{ ...by(), rekorPublicKeyPath: "r" }], wanted: "sigstoreSigned with a Rekor key" },
+    {
+      title: "GPG signatures are refused by name",
+      requirements: [{ type: "signedBy", keyType: "GPGKeys", keyPath: "x" }],
+      wanted: "signedBy",
+    },
+    {
+      title: "signatures of a base layer are refused by name",
+      requirements: [{ type: "signedBaseLayer" }],
+      wanted: "signedBaseLayer",
+    },
+    {
+      title: "Fulcio is refused by name",
+      requirements: [{ type: "sigstoreSigned", fulcio: {} }],
+      wanted: "sigstoreSigned with fulcio",
+    },
+    {
+      title: "a PKI is refused by name",
+      requirements: [{ type: "sigstoreSigned", pki: {} }],
+      wanted: "sigstoreSigned with pki",
+    },
+    {
+      title: "Rekor is refused by name",
+      requirements: [{ ...by(), rekorPublicKeyPath: "r" }],
+      wanted: "sigstoreSigned with a Rekor key",
+    },
     { title: "an image without a signature", requirements: [by()], wanted: "sigstoreSigned" },
-    { title: "a signature for the same repository by any tag", requirements: [by()], found: [signed(payload("quay.io/os/a:7"))], wanted: "accepted" },
-    { title: "a signature of another image", requirements: [by()], found: [signed(payload("quay.io/os/a:7", other))], wanted: "sigstoreSigned" },
-    { title: "a signature by another key", requirements: [by()], found: [signed(payload("quay.io/os/a:7"), "k2")], wanted: "sigstoreSigned" },
-    { title: "one of several keys", requirements: [by(undefined, { keyPaths: ["k0", "k1"] })], found: [signed(payload("quay.io/os/a:7"))], wanted: "accepted" },
-    { title: "a key that is missing beside one that fits", requirements: [by(undefined, { keyPaths: ["missing", "k1"] })], found: [signed(payload("quay.io/os/a:7"))], wanted: "accepted" },
-    { title: "a key that is missing", requirements: [by(undefined, { keyPath: "missing" })], found: [signed(payload("quay.io/os/a:7"))], wanted: "sigstoreSigned" },
-    { title: "a good signature among bad ones", requirements: [by()], found: [signed("nonsense"), signed(payload("x.io/y:1")), signed(payload("quay.io/os/a:7"))], wanted: "accepted" },
-    { title: "both requirements, one signature by each key", requirements: [by(), by(undefined, { keyPath: "k2" })], found: [signed(payload("quay.io/os/a:7")), signed(payload("quay.io/os/a:7"), "k2")], wanted: "accepted" },
-    { title: "both requirements, signed by one key", requirements: [by(), by(undefined, { keyPath: "k2" })], found: [signed(payload("quay.io/os/a:7"))], wanted: "sigstoreSigned" },
-    { title: "a text with a field that nobody knows", requirements: [by()], found: [signed(payload("quay.io/os/a:7", digest, { more: 1 }))], wanted: "sigstoreSigned" },
-    { title: "a text of another type", requirements: [by()], found: [signed(payload("quay.io/os/a:7").replace("cosign", "atomic"))], wanted: "sigstoreSigned" },
-    { title: "a text that names two digests", requirements: [by()], found: [signed(payload("quay.io/os/a:7").replace('"docker-manifest-digest"', `"docker-manifest-digest":"${other}","docker-manifest-digest"`))], wanted: "sigstoreSigned" },
-  ] as const)("$title: $wanted", ({ requirements, found, wanted }: { requirements: readonly unknown[]; found?: readonly FoundSignature[]; wanted: string }) => {
-    const verdict = judge(requirements, `quay.io/os/a@${digest}`, found);
-    expect(verdict.verdict === "accepted" ? "accepted" : verdict.requirement).toBe(wanted);
-  });
+    {
+      title: "a signature for the same repository by any tag",
+      requirements: [by()],
+      found: [signed(payload("quay.io/os/a:7"))],
+      wanted: "accepted",
+    },
+    {
+      title: "a signature of another image",
+      requirements: [by()],
+      found: [signed(payload("quay.io/os/a:7", other))],
+      wanted: "sigstoreSigned",
+    },
+    {
+      title: "a signature by another key",
+      requirements: [by()],
+      found: [signed(payload("quay.io/os/a:7"), "k2")],
+      wanted: "sigstoreSigned",
+    },
+    {
+      title: "one of several keys",
+      requirements: [by(undefined, { keyPaths: ["k0", "k1"] })],
+      found: [signed(payload("quay.io/os/a:7"))],
+      wanted: "accepted",
+    },
+    {
+      title: "a key that is missing beside one that fits",
+      requirements: [by(undefined, { keyPaths: ["missing", "k1"] })],
+      found: [signed(payload("quay.io/os/a:7"))],
+      wanted: "accepted",
+    },
+    {
+      title: "a key that is missing",
+      requirements: [by(undefined, { keyPath: "missing" })],
+      found: [signed(payload("quay.io/os/a:7"))],
+      wanted: "sigstoreSigned",
+    },
+    {
+      title: "a good signature among bad ones",
+      requirements: [by()],
+      found: [signed("nonsense"), signed(payload("x.io/y:1")), signed(payload("quay.io/os/a:7"))],
+      wanted: "accepted",
+    },
+    {
+      title: "both requirements, one signature by each key",
+      requirements: [by(), by(undefined, { keyPath: "k2" })],
+      found: [signed(payload("quay.io/os/a:7")), signed(payload("quay.io/os/a:7"), "k2")],
+      wanted: "accepted",
+    },
+    {
+      title: "both requirements, signed by one key",
+      requirements: [by(), by(undefined, { keyPath: "k2" })],
+      found: [signed(payload("quay.io/os/a:7"))],
+      wanted: "sigstoreSigned",
+    },
+    {
+      title: "a text with a field that nobody knows",
+      requirements: [by()],
+      found: [signed(payload("quay.io/os/a:7", digest, { more: 1 }))],
+      wanted: "sigstoreSigned",
+    },
+    {
+      title: "a text of another type",
+      requirements: [by()],
+      found: [signed(payload("quay.io/os/a:7").replace("cosign", "atomic"))],
+      wanted: "sigstoreSigned",
+    },
+    {
+      title: "a text that names two digests",
+      requirements: [by()],
+      found: [
+        signed(
+          payload("quay.io/os/a:7").replace(
+            '"docker-manifest-digest"',
+            `"docker-manifest-digest":"${other}","docker-manifest-digest"`,
+          ),
+        ),
+      ],
+      wanted: "sigstoreSigned",
+    },
+  ] as const)(
+    "$title: $wanted",
+    ({
+      requirements,
+      found,
+      wanted,
+    }: {
+      requirements: readonly unknown[];
+      found?: readonly FoundSignature[];
+      wanted: string;
+    }) => {
+      const verdict = judge(requirements, `quay.io/os/a@${digest}`, found);
+      expect(verdict.verdict === "accepted" ? "accepted" : verdict.requirement).toBe(wanted);
+    },
+  );
 
   const byDigest = `quay.io/os/a@${digest}`;
   test.for([
@@ -78,16 +208,40 @@ describe("judgeImage", () => {
     [{ type: "remapIdentity", prefix: "quay.io/os", signedPrefix: "vendor.io" }, byDigest, "vendor.io/a:3", true],
     [{ type: "remapIdentity", prefix: "quay.io/os", signedPrefix: "vendor.io" }, byDigest, "quay.io/os/a:3", false],
     [{ type: "remapIdentity", prefix: "quay.io/o", signedPrefix: "vendor.io" }, byDigest, "quay.io/os/a:3", true],
-    [{ type: "remapIdentity", prefix: "quay.io", signedPrefix: "vendor.io/x" }, "quay.io:5000/a:3", "quay.io:5000/a:3", true],
-    [{ type: "remapIdentity", prefix: "quay.io/os/a", signedPrefix: "vendor.io/b" }, "quay.io/os/a:3", "vendor.io/b:3", true],
-    [{ type: "remapIdentity", prefix: "quay.io/os/a", signedPrefix: "vendor.io/b" }, "quay.io/os/a:3", "vendor.io/b:4", false],
+    [
+      { type: "remapIdentity", prefix: "quay.io", signedPrefix: "vendor.io/x" },
+      "quay.io:5000/a:3",
+      "quay.io:5000/a:3",
+      true,
+    ],
+    [
+      { type: "remapIdentity", prefix: "quay.io/os/a", signedPrefix: "vendor.io/b" },
+      "quay.io/os/a:3",
+      "vendor.io/b:3",
+      true,
+    ],
+    [
+      { type: "remapIdentity", prefix: "quay.io/os/a", signedPrefix: "vendor.io/b" },
+      "quay.io/os/a:3",
+      "vendor.io/b:4",
+      false,
+    ],
   ] as const)("%j of %s accepts %s: %s", ([identity, image, name, accepted]) => {
-    expect(judge([by(typeof identity === "string" ? { type: identity } : identity)], image, [signed(payload(name))]).verdict).toBe(accepted ? "accepted" : "refused");
+    expect(
+      judge([by(typeof identity === "string" ? { type: identity } : identity)], image, [signed(payload(name))]).verdict,
+    ).toBe(accepted ? "accepted" : "refused");
   });
 });
 
 describe("requirementsFor", () => {
-  const nested = (...scopes: readonly string[]) => policy({ default: [{ type: "reject" }], transports: { docker: Object.fromEntries(scopes.map((scope) => [scope, [{ type: "insecureAcceptAnything" }]])), "docker-daemon": { "": [{ type: "reject" }] } } });
+  const nested = (...scopes: readonly string[]) =>
+    policy({
+      default: [{ type: "reject" }],
+      transports: {
+        docker: Object.fromEntries(scopes.map((scope) => [scope, [{ type: "insecureAcceptAnything" }]])),
+        "docker-daemon": { "": [{ type: "reject" }] },
+      },
+    });
   const inOrder = (image: string, ...scopes: readonly string[]) => {
     const left = [...scopes];
     while (left.length > 0) {
@@ -98,21 +252,48 @@ describe("requirementsFor", () => {
   };
 
   test("the most specific scope applies, and no other", () => {
-    inOrder("sub.quay.io:5000/os/a:7", "sub.quay.io:5000/os/a:7", "sub.quay.io:5000/os/a", "sub.quay.io:5000/os", "sub.quay.io:5000", "*.quay.io", "*.io", "");
+    inOrder(
+      "sub.quay.io:5000/os/a:7",
+      "sub.quay.io:5000/os/a:7",
+      "sub.quay.io:5000/os/a",
+      "sub.quay.io:5000/os",
+      "sub.quay.io:5000",
+      "*.quay.io",
+      "*.io",
+      "",
+    );
     inOrder(`quay.io/os/a@${digest}`, `quay.io/os/a@${digest}`, "quay.io/os/a", "quay.io/os", "quay.io", "*.io", "");
-    inOrder("busybox", "docker.io/library/busybox:latest", "docker.io/library/busybox", "docker.io/library", "docker.io", "");
+    inOrder(
+      "busybox",
+      "docker.io/library/busybox:latest",
+      "docker.io/library/busybox",
+      "docker.io/library",
+      "docker.io",
+      "",
+    );
   });
 
   test("of any scopes, the one that applies matches and none that matches is longer", () => {
     const segment = fc.constantFrom("a", "b", "ab");
-    const name = fc.tuple(fc.constantFrom("x.io", "y.x.io", "y.x.io:5000", "yx.io"), fc.array(segment, { minLength: 1, maxLength: 3 })).map(([host, parts]) => [host, ...parts]);
-    const scope = fc.oneof(name.chain((parts) => fc.integer({ min: 1, max: parts.length }).map((n) => parts.slice(0, n).join("/"))), fc.constantFrom("*.io", "*.x.io", ""));
+    const name = fc
+      .tuple(
+        fc.constantFrom("x.io", "y.x.io", "y.x.io:5000", "yx.io"),
+        fc.array(segment, { minLength: 1, maxLength: 3 }),
+      )
+      .map(([host, parts]) => [host, ...parts]);
+    const scope = fc.oneof(
+      name.chain((parts) => fc.integer({ min: 1, max: parts.length }).map((n) => parts.slice(0, n).join("/"))),
+      fc.constantFrom("*.io", "*.x.io", ""),
+    );
     fc.assert(
       fc.property(name, fc.uniqueArray(scope, { maxLength: 8 }), (parts, scopes) => {
         const image = parts.join("/");
         const host = (parts[0] ?? "").replace(/:.*/, "");
         const rank = (each: string) => (each === "" ? 0 : each.startsWith("*") ? each.length : 1000 + each.length);
-        const fits = scopes.filter((each) => each === "" || (each.startsWith("*") ? host.endsWith(each.slice(1)) : `${image}/`.startsWith(`${each}/`)));
+        const fits = scopes.filter(
+          (each) =>
+            each === "" || (each.startsWith("*") ? host.endsWith(each.slice(1)) : `${image}/`.startsWith(`${each}/`)),
+        );
         const wanted = fits.toSorted((p, q) => rank(q) - rank(p))[0] ?? "default";
         expect(requirementsFor(nested(...scopes), reference(image)).scope).toBe(wanted);
       }),
@@ -120,7 +301,10 @@ describe("requirementsFor", () => {
   });
 
   test("keys are asked for only where a signature matters", () => {
-    const both = policy({ default: [by(undefined, { keyPaths: ["k1", "k2"] })], transports: { docker: { "quay.io": [{ type: "insecureAcceptAnything" }] } } });
+    const both = policy({
+      default: [by(undefined, { keyPaths: ["k1", "k2"] })],
+      transports: { docker: { "quay.io": [{ type: "insecureAcceptAnything" }] } },
+    });
     expect(keysAskedFor(both, reference("quay.io/a"))).toEqual([]);
     expect(keysAskedFor(both, reference("other.io/a"))).toEqual([{ path: "k1" }, { path: "k2" }]);
   });
@@ -142,20 +326,49 @@ describe("parseSignaturePolicy", () => {
     [JSON.stringify({ default: [{ type: "sigstoreSigned", keyData: "?" }] }), "base64"],
     [JSON.stringify({ default: [by({ type: "matchAnything" })] }), 'unknown type "matchAnything"'],
     [JSON.stringify({ default: [by({ type: "exactReference" })] }), "not empty"],
-    ['{"default":[{"type":"reject"}],"default":[{"type":"insecureAcceptAnything"}]}', 'the field "default" stands there twice'],
+    [
+      '{"default":[{"type":"reject"}],"default":[{"type":"insecureAcceptAnything"}]}',
+      'the field "default" stands there twice',
+    ],
     ['{"default":[{"type":"reject","type":"insecureAcceptAnything"}]}', 'the field "type" stands there twice'],
-    ['{"default":[{"type":"reject"}],"\\u0064efault":[{"type":"insecureAcceptAnything"}]}', 'the field "default" stands there twice'],
+    [
+      '{"default":[{"type":"reject"}],"\\u0064efault":[{"type":"insecureAcceptAnything"}]}',
+      'the field "default" stands there twice',
+    ],
   ] as const)("%s is refused: %s", ([text, problem]) => {
-    expect(parseSignaturePolicy(text)).toMatchObject({ verdict: "refused", problem: expect.stringContaining(problem) as string });
+    expect(parseSignaturePolicy(text)).toMatchObject({
+      verdict: "refused",
+      problem: expect.stringContaining(problem) as string,
+    });
   });
 
   test("a key may be in the file itself", () => {
-    expect(policy({ default: [by(undefined, { keyDatas: [Buffer.from("PEM ä").toString("base64")] })] }).otherwise).toMatchObject([{ keys: [{ pem: "PEM ä" }] }]);
+    expect(
+      policy({ default: [by(undefined, { keyDatas: [Buffer.from("PEM ä").toString("base64")] })] }).otherwise,
+    ).toMatchObject([{ keys: [{ pem: "PEM ä" }] }]);
   });
 
   test("what does not apply may be of any known kind", () => {
-    const mixed = policy({ default: [{ type: "insecureAcceptAnything" }], transports: { docker: { "registry.access.redhat.com": [{ type: "signedBy", keyType: "GPGKeys", keyPath: "/etc/pki/rpm-gpg/RPM-GPG-KEY-redhat-release" }] } } });
-    expect(judgeImage(mixed, { reference: reference("quay.io/a"), digests: [digest] }, [], () => "invalid").verdict).toBe("accepted");
-    expect(judgeImage(mixed, { reference: reference("registry.access.redhat.com/a"), digests: [digest] }, [], () => "invalid")).toMatchObject({ verdict: "refused", requirement: "signedBy", scope: "registry.access.redhat.com" });
+    const mixed = policy({
+      default: [{ type: "insecureAcceptAnything" }],
+      transports: {
+        docker: {
+          "registry.access.redhat.com": [
+            { type: "signedBy", keyType: "GPGKeys", keyPath: "/etc/pki/rpm-gpg/RPM-GPG-KEY-redhat-release" },
+          ],
+        },
+      },
+    });
+    expect(
+      judgeImage(mixed, { reference: reference("quay.io/a"), digests: [digest] }, [], () => "invalid").verdict,
+    ).toBe("accepted");
+    expect(
+      judgeImage(
+        mixed,
+        { reference: reference("registry.access.redhat.com/a"), digests: [digest] },
+        [],
+        () => "invalid",
+      ),
+    ).toMatchObject({ verdict: "refused", requirement: "signedBy", scope: "registry.access.redhat.com" });
   });
 });

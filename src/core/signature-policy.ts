@@ -23,7 +23,9 @@ export interface SignaturePolicy {
   readonly scopes: ReadonlyMap<string, readonly SignatureRequirement[]>;
 }
 
-export type SignaturePolicyReading = { readonly verdict: "policy"; readonly policy: SignaturePolicy } | { readonly verdict: "refused"; readonly problem: string };
+export type SignaturePolicyReading =
+  | { readonly verdict: "policy"; readonly policy: SignaturePolicy }
+  | { readonly verdict: "refused"; readonly problem: string };
 
 /** One signature that was found beside an image; nothing about it is believed yet. */
 export interface FoundSignature {
@@ -62,7 +64,9 @@ export function parseSignaturePolicy(text: string): SignaturePolicyReading {
     if (top["default"] === undefined) throw new Unreadable("it has no default");
     const transports = top["transports"] === undefined ? {} : objectOf(top["transports"], "transports");
     const docker = transports["docker"] === undefined ? {} : objectOf(transports["docker"], "transports.docker");
-    const scopes = new Map(Object.entries(docker).map(([scope, requirements]) => [scope, requirementsOf(requirements, `scope "${scope}"`)]));
+    const scopes = new Map(
+      Object.entries(docker).map(([scope, requirements]) => [scope, requirementsOf(requirements, `scope "${scope}"`)]),
+    );
     return { verdict: "policy", policy: { otherwise: requirementsOf(top["default"], defaultScope), scopes } };
   } catch (error) {
     if (error instanceof Unreadable) return { verdict: "refused", problem: error.message };
@@ -75,9 +79,13 @@ export function parseSignaturePolicy(text: string): SignaturePolicyReading {
  * The requirements that apply to an image: those of the most specific scope, of all others none. A host's wildcards
  * leave its port out. Source: containers/image docker/policyconfiguration/naming.go (main).
  */
-export function requirementsFor(policy: SignaturePolicy, reference: ImageReference): { readonly scope: string; readonly requirements: readonly SignatureRequirement[] } {
+export function requirementsFor(
+  policy: SignaturePolicy,
+  reference: ImageReference,
+): { readonly scope: string; readonly requirements: readonly SignatureRequirement[] } {
   const scopes = [printImageReference(reference)];
-  for (let name = repositoryOf(reference); name !== ""; name = name.slice(0, Math.max(0, name.lastIndexOf("/")))) scopes.push(name);
+  for (let name = repositoryOf(reference); name !== ""; name = name.slice(0, Math.max(0, name.lastIndexOf("/"))))
+    scopes.push(name);
   const host = reference.host.replace(/:[0-9]+$/, "");
   for (let dot = host.indexOf("."); dot >= 0; dot = host.indexOf(".", dot + 1)) scopes.push(`*${host.slice(dot)}`);
   for (const scope of [...scopes, ""]) {
@@ -89,7 +97,9 @@ export function requirementsFor(policy: SignaturePolicy, reference: ImageReferen
 
 /** Whether anybody has to look for signatures before {@link judgeImage} can decide, and with which keys. */
 export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference): readonly SignatureKey[] {
-  return requirementsFor(policy, reference).requirements.flatMap((requirement) => (requirement.type === "sigstoreSigned" ? requirement.keys : []));
+  return requirementsFor(policy, reference).requirements.flatMap((requirement) =>
+    requirement.type === "sigstoreSigned" ? requirement.keys : [],
+  );
 }
 
 /**
@@ -99,9 +109,19 @@ export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference)
  * @param image `digests`: of the manifest, and of the index that led to it, if there was one: a signature over the index
  * covers every manifest that the index names by digest.
  */
-export function judgeImage(policy: SignaturePolicy, image: { readonly reference: ImageReference; readonly digests: readonly string[] }, found: readonly FoundSignature[], verify: VerifySignature): SignatureVerdict {
+export function judgeImage(
+  policy: SignaturePolicy,
+  image: { readonly reference: ImageReference; readonly digests: readonly string[] },
+  found: readonly FoundSignature[],
+  verify: VerifySignature,
+): SignatureVerdict {
   const { scope, requirements } = requirementsFor(policy, image.reference);
-  const refused = (requirement: string, problem: string): SignatureVerdict => ({ verdict: "refused", scope, requirement, problem });
+  const refused = (requirement: string, problem: string): SignatureVerdict => ({
+    verdict: "refused",
+    scope,
+    requirement,
+    problem,
+  });
   if (requirements.length === 0) return refused("none", "the scope has no requirement, and so accepts nothing");
   const reasons: string[] = [];
   for (const requirement of requirements) {
@@ -127,7 +147,12 @@ export function judgeImage(policy: SignaturePolicy, image: { readonly reference:
 }
 
 /** `undefined`: the signature holds. */
-function problemWith(found: FoundSignature, { keys, identity }: Extract<SignatureRequirement, { type: "sigstoreSigned" }>, image: { readonly reference: ImageReference; readonly digests: readonly string[] }, verify: VerifySignature): string | undefined {
+function problemWith(
+  found: FoundSignature,
+  { keys, identity }: Extract<SignatureRequirement, { type: "sigstoreSigned" }>,
+  image: { readonly reference: ImageReference; readonly digests: readonly string[] },
+  verify: VerifySignature,
+): string | undefined {
   const verdicts = keys.map((key) => verify(key, found));
   if (!verdicts.includes("valid")) {
     const unusable = verdicts.flatMap((verdict) => (typeof verdict === "object" ? [verdict.unusable] : []));
@@ -136,7 +161,8 @@ function problemWith(found: FoundSignature, { keys, identity }: Extract<Signatur
   const signed = signedBy(found.payload);
   if (signed === undefined) return "what was signed is no simple signing text";
   if (!image.digests.includes(signed.digest)) return "it is a signature of another image";
-  if (!identityAccepts(identity, image.reference, signed.name)) return `it was made for the name ${JSON.stringify(signed.name.slice(0, 256))}, which ${identity.type} does not accept`;
+  if (!identityAccepts(identity, image.reference, signed.name))
+    return `it was made for the name ${JSON.stringify(signed.name.slice(0, 256))}, which ${identity.type} does not accept`;
   return undefined;
 }
 
@@ -147,7 +173,12 @@ function signedBy(payload: Uint8Array): { readonly digest: string; readonly name
     const critical = objectOf(top["critical"], "critical", ["type", "image", "identity"]);
     const digest = objectOf(critical["image"], "image", ["docker-manifest-digest"])["docker-manifest-digest"];
     const name = objectOf(critical["identity"], "identity", ["docker-reference"])["docker-reference"];
-    return critical["type"] === payloadType && typeof digest === "string" && typeof name === "string" && repeatedKey(text) === undefined ? { digest, name } : undefined;
+    return critical["type"] === payloadType &&
+      typeof digest === "string" &&
+      typeof name === "string" &&
+      repeatedKey(text) === undefined
+      ? { digest, name }
+      : undefined;
   } catch {
     return undefined; // Whatever is wrong with it: it is no such text.
   }
@@ -158,8 +189,10 @@ function identityAccepts(identity: SignedIdentity, intended: ImageReference, sig
   const signed = parseImageReference(signedName);
   if (signed.verdict === "refused") return false;
   const sameRepository = (other: ImageReference) => repositoryOf(signed.reference) === repositoryOf(other);
-  const sameReference = (other: ImageReference) => signed.exact && printImageReference(signed.reference) === printImageReference(other);
-  const repoDigestOrExact = (other: ImageReference) => (other.digest === undefined ? sameReference(other) : signed.exact && sameRepository(other));
+  const sameReference = (other: ImageReference) =>
+    signed.exact && printImageReference(signed.reference) === printImageReference(other);
+  const repoDigestOrExact = (other: ImageReference) =>
+    other.digest === undefined ? sameReference(other) : signed.exact && sameRepository(other);
   switch (identity.type) {
     case "matchExact":
       return sameReference(intended);
@@ -177,7 +210,10 @@ function identityAccepts(identity: SignedIdentity, intended: ImageReference, sig
     }
     case "remapIdentity": {
       const name = printImageReference(intended);
-      const matches = name.startsWith(identity.prefix) && /^[:/@]/.test(name.slice(identity.prefix.length)) && !(identity.prefix.indexOf("/") < 0 && name[identity.prefix.length] === ":");
+      const matches =
+        name.startsWith(identity.prefix) &&
+        /^[:/@]/.test(name.slice(identity.prefix.length)) &&
+        !(identity.prefix.indexOf("/") < 0 && name[identity.prefix.length] === ":");
       const moved = parseImageReference(matches ? identity.signedPrefix + name.slice(identity.prefix.length) : name);
       return moved.verdict === "reference" && repoDigestOrExact(moved.reference);
     }
@@ -200,7 +236,23 @@ function requirementOf(value: unknown, where: string): SignatureRequirement {
     case "signedBaseLayer":
       return { type: "unsupported", name: type };
     case "sigstoreSigned":
-      return sigstoreSignedOf(objectOf(value, `sigstoreSigned of ${where}`, ["type", "keyPath", "keyPaths", "keyData", "keyDatas", "fulcio", "pki", "rekorPublicKeyPath", "rekorPublicKeyPaths", "rekorPublicKeyData", "rekorPublicKeyDatas", "signedIdentity"]), where);
+      return sigstoreSignedOf(
+        objectOf(value, `sigstoreSigned of ${where}`, [
+          "type",
+          "keyPath",
+          "keyPaths",
+          "keyData",
+          "keyDatas",
+          "fulcio",
+          "pki",
+          "rekorPublicKeyPath",
+          "rekorPublicKeyPaths",
+          "rekorPublicKeyData",
+          "rekorPublicKeyDatas",
+          "signedIdentity",
+        ]),
+        where,
+      );
     default:
       throw new Unreadable(`${where} has a requirement of the unknown type ${JSON.stringify(type)}`);
   }
@@ -209,10 +261,14 @@ function requirementOf(value: unknown, where: string): SignatureRequirement {
 function sigstoreSignedOf(fields: Readonly<Record<string, unknown>>, where: string): SignatureRequirement {
   const { keyPath, keyPaths, keyData, keyDatas, fulcio, pki } = fields;
   const identity = identityOf(fields["signedIdentity"], where);
-  if ([keyPath, keyPaths, keyData, keyDatas, fulcio, pki].filter((field) => field !== undefined).length !== 1) throw new Unreadable(`sigstoreSigned of ${where} must have exactly one of keyPath, keyPaths, keyData, keyDatas, fulcio and pki`);
+  if ([keyPath, keyPaths, keyData, keyDatas, fulcio, pki].filter((field) => field !== undefined).length !== 1)
+    throw new Unreadable(
+      `sigstoreSigned of ${where} must have exactly one of keyPath, keyPaths, keyData, keyDatas, fulcio and pki`,
+    );
   if (fulcio !== undefined) return { type: "unsupported", name: "sigstoreSigned with fulcio" };
   if (pki !== undefined) return { type: "unsupported", name: "sigstoreSigned with pki" };
-  if (Object.keys(fields).some((field) => field.startsWith("rekor"))) return { type: "unsupported", name: "sigstoreSigned with a Rekor key" };
+  if (Object.keys(fields).some((field) => field.startsWith("rekor")))
+    return { type: "unsupported", name: "sigstoreSigned with a Rekor key" };
   const texts = (one: unknown, many: unknown, name: string): readonly string[] => {
     const list: readonly unknown[] = one === undefined ? (Array.isArray(many) ? many : []) : [one];
     if (list.length === 0) throw new Unreadable(`${name} of ${where} names no key`);

@@ -6,13 +6,30 @@ const on = { nodes: true, pools: true, builds: true, health: true };
 
 test("without settings everything is on, with the retention that is documented", () => {
   expect(stateSettings(undefined)).toEqual({ mode: "on", children: on, retention: defaultRetention, problems: [] });
-  expect(defaultRetention).toEqual({ cluster: { chapters: 100, days: 365 }, pool: { chapters: 30, days: 180, daysAfterEnd: 30 }, node: { chapters: 5, days: 180, daysAfterEnd: 7 }, build: { chapters: 10, days: 90, daysAfterEnd: 30 } });
+  expect(defaultRetention).toEqual({
+    cluster: { chapters: 100, days: 365 },
+    pool: { chapters: 30, days: 180, daysAfterEnd: 30 },
+    node: { chapters: 5, days: 180, daysAfterEnd: 7 },
+    build: { chapters: 10, days: 90, daysAfterEnd: 30 },
+  });
 });
 
 test("modes, children and retention are switched by themselves", () => {
-  const settings = stateSettings({ mode: "off", "children.builds": "off", "children.nodes": "on", "retention.node.chapters": "50", "retention.pool.days": "7", "retention.build.days-after-end": "0" });
+  const settings = stateSettings({
+    mode: "off",
+    "children.builds": "off",
+    "children.nodes": "on",
+    "retention.node.chapters": "50",
+    "retention.pool.days": "7",
+    "retention.build.days-after-end": "0",
+  });
   expect(settings).toMatchObject({ mode: "off", children: { ...on, builds: false }, problems: [] });
-  expect(settings.retention).toEqual({ ...defaultRetention, node: { ...defaultRetention.node, chapters: 50 }, pool: { ...defaultRetention.pool, days: 7 }, build: { ...defaultRetention.build, daysAfterEnd: 0 } });
+  expect(settings.retention).toEqual({
+    ...defaultRetention,
+    node: { ...defaultRetention.node, chapters: 50 },
+    pool: { ...defaultRetention.pool, days: 7 },
+    build: { ...defaultRetention.build, daysAfterEnd: 0 },
+  });
 });
 
 test.for([

@@ -39,11 +39,25 @@ export function stateSettings(data: Readonly<Record<string, string>> | undefined
     } else if (child !== undefined) {
       if (value === "on" || value === "off") children[child] = value === "on";
       else wrong("on or off");
-    } else if (kind !== undefined && (last === "chapters" || last === "days" || (last === "days-after-end" && kind !== "cluster"))) {
+    } else if (
+      kind !== undefined &&
+      (last === "chapters" || last === "days" || (last === "days-after-end" && kind !== "cluster"))
+    ) {
       const number = /^\d{1,6}$/.test(value) ? Number(value) : Number.NaN;
       if (Number.isNaN(number) || number > most) wrong(`a number from 0 to ${most}`);
-      else retention[kind] = { ...retention[kind], ...(last === "chapters" ? { chapters: number } : last === "days" ? { days: number } : { daysAfterEnd: number }) };
-    } else problems.push(`${key}: there is no such setting; there are mode, children.NAME, retention.KIND.chapters, retention.KIND.days and retention.KIND.days-after-end`);
+      else
+        retention[kind] = {
+          ...retention[kind],
+          ...(last === "chapters"
+            ? { chapters: number }
+            : last === "days"
+              ? { days: number }
+              : { daysAfterEnd: number }),
+        };
+    } else
+      problems.push(
+        `${key}: there is no such setting; there are mode, children.NAME, retention.KIND.chapters, retention.KIND.days and retention.KIND.days-after-end`,
+      );
   }
   return { mode, children, retention, problems };
 }

@@ -59,7 +59,8 @@ const troubled = new Set(["Degraded", "Drift", "Lost", "Revert", "Rollback", "Bl
 
 /** What time spent in a section of a chapter counts as. */
 export function barClassOf(chapter: string, path: string, outcome?: string): BarClass {
-  if (troubled.has(chapter) || path.startsWith("Blocked/") || outcome === "Failed" || outcome === "RolledBack") return "trouble";
+  if (troubled.has(chapter) || path.startsWith("Blocked/") || outcome === "Failed" || outcome === "RolledBack")
+    return "trouble";
   return classOfPath.find(([pattern]) => pattern.test(path))?.[1] ?? "other";
 }
 
@@ -73,8 +74,15 @@ function barsOf(chapter: Chapter): readonly Bar[] {
   // Its machines have rows of their own.
   const isRollOut = chapter.chapter === "Rollout";
   const sections = chapter.sections
-    .filter(({ outcome, path }) => outcome !== "NotRequired" && outcome !== "Skipped" && !(isRollOut && !/^(Canary|Paused|Blocked)/.test(path)))
-    .map(({ path, startedAt, endedAt, outcome }): Bar => ({ class: barClassOf(chapter.chapter, path, outcome), from: Date.parse(startedAt), to: endedAt === undefined ? ended : Date.parse(endedAt) }));
+    .filter(
+      ({ outcome, path }) =>
+        outcome !== "NotRequired" && outcome !== "Skipped" && !(isRollOut && !/^(Canary|Paused|Blocked)/.test(path)),
+    )
+    .map(({ path, startedAt, endedAt, outcome }): Bar => ({
+      class: barClassOf(chapter.chapter, path, outcome),
+      from: Date.parse(startedAt),
+      to: endedAt === undefined ? ended : Date.parse(endedAt),
+    }));
   // What is in between is drawn below the sections, so that a gap shows as one.
   // What took no time and has no class of its own is no news.
   const bars = sections.filter((bar) => bar.class !== "other" || bar.to === undefined || bar.to > bar.from);
@@ -82,7 +90,14 @@ function barsOf(chapter: Chapter): readonly Bar[] {
   return [whole(isRollOut ? "rollout" : sections.length === 0 ? "other" : "wait"), ...bars];
 }
 
-const stateOf = (chapter: Chapter | undefined): string => (chapter === undefined ? "" : chapter.state === "Open" ? `${chapter.chapter}, under way` : chapter.state === "Abandoned" ? `${chapter.chapter}, abandoned` : `${chapter.chapter} ${chapter.outcome ?? "Unknown"} in ${durationText(chapter.durationMs ?? 0)}`);
+const stateOf = (chapter: Chapter | undefined): string =>
+  chapter === undefined
+    ? ""
+    : chapter.state === "Open"
+      ? `${chapter.chapter}, under way`
+      : chapter.state === "Abandoned"
+        ? `${chapter.chapter}, abandoned`
+        : `${chapter.chapter} ${chapter.outcome ?? "Unknown"} in ${durationText(chapter.durationMs ?? 0)}`;
 
 export interface TimelineOptions {
   /** Milliseconds since the epoch. */
@@ -94,8 +109,13 @@ export interface TimelineOptions {
 /** When the first machine began to go to where the newest update goes; `-Infinity`: nothing was ever updated. */
 function newestWave(chapters: readonly Chapter[]): number {
   const updates = chapters.filter(({ chapter }) => chapter === "Update");
-  const newest = updates.reduce<Chapter | undefined>((last, each) => (last === undefined || each.startedAt > last.startedAt ? each : last), undefined);
-  return newest === undefined ? Number.NEGATIVE_INFINITY : Math.min(...updates.filter(({ run }) => run === newest.run).map(({ startedAt }) => Date.parse(startedAt)));
+  const newest = updates.reduce<Chapter | undefined>(
+    (last, each) => (last === undefined || each.startedAt > last.startedAt ? each : last),
+    undefined,
+  );
+  return newest === undefined
+    ? Number.NEGATIVE_INFINITY
+    : Math.min(...updates.filter(({ run }) => run === newest.run).map(({ startedAt }) => Date.parse(startedAt)));
 }
 
 /**
@@ -103,7 +123,11 @@ function newestWave(chapters: readonly Chapter[]): number {
  *
  * @param books name of the row → its chapters, oldest first
  */
-export function timelineOf(subject: string, books: ReadonlyMap<string, readonly Chapter[]>, { now, sinceMs }: TimelineOptions): Timeline {
+export function timelineOf(
+  subject: string,
+  books: ReadonlyMap<string, readonly Chapter[]>,
+  { now, sinceMs }: TimelineOptions,
+): Timeline {
   const earliest = sinceMs === undefined ? newestWave([...books.values()].flat()) : now - sinceMs;
   const rows = [...books].map(([name, chapters]): TimelineRow => {
     const shown = chapters.filter(({ endedAt }) => endedAt === undefined || Date.parse(endedAt) >= earliest);
@@ -116,15 +140,33 @@ export function timelineOf(subject: string, books: ReadonlyMap<string, readonly 
 }
 
 /** The same for one book: a row for each of its last chapters' sections. */
-export function timelineOfBook(subject: string, chapters: readonly Chapter[], { now, sinceMs, last = 3 }: TimelineOptions & { readonly last?: number }): Timeline {
+export function timelineOfBook(
+  subject: string,
+  chapters: readonly Chapter[],
+  { now, sinceMs, last = 3 }: TimelineOptions & { readonly last?: number },
+): Timeline {
   const earliest = sinceMs === undefined ? Number.NEGATIVE_INFINITY : now - sinceMs;
   const shown = chapters.filter(({ endedAt }) => endedAt === undefined || Date.parse(endedAt) >= earliest).slice(-last);
   const rows = shown.flatMap((chapter): readonly TimelineRow[] => [
     { name: `#${chapter.number} ${chapter.chapter}`, bars: barsOf(chapter), state: stateOf(chapter) },
     ...chapter.sections.flatMap(({ path, startedAt, endedAt, durationMs, outcome }): readonly TimelineRow[] => {
       if (outcome === "NotRequired" || outcome === "Skipped") return [];
-      const to = endedAt === undefined ? (chapter.endedAt === undefined ? undefined : Date.parse(chapter.endedAt)) : Date.parse(endedAt);
-      return [{ name: `  ${path}`, bars: [{ class: barClassOf(chapter.chapter, path, outcome), from: Date.parse(startedAt), to }], state: outcome === undefined ? "under way" : `${outcome === "Succeeded" ? "" : `${outcome}, `}${durationText(durationMs ?? (to ?? now) - Date.parse(startedAt))}` }];
+      const to =
+        endedAt === undefined
+          ? chapter.endedAt === undefined
+            ? undefined
+            : Date.parse(chapter.endedAt)
+          : Date.parse(endedAt);
+      return [
+        {
+          name: `  ${path}`,
+          bars: [{ class: barClassOf(chapter.chapter, path, outcome), from: Date.parse(startedAt), to }],
+          state:
+            outcome === undefined
+              ? "under way"
+              : `${outcome === "Succeeded" ? "" : `${outcome}, `}${durationText(durationMs ?? (to ?? now) - Date.parse(startedAt))}`,
+        },
+      ];
     }),
   ]);
   const times = rows.flatMap(({ bars }) => bars.flatMap(({ from, to }) => [from, to ?? now]));
@@ -142,13 +184,33 @@ export interface DrawOptions {
 }
 
 /** What a column shows of several bars: trouble always, then what began last. */
-const order: readonly BarClass[] = ["rollout", "wait", "pause", "other", "prepare", "return", "service", "prove", "pull", "apply", "drain", "reboot", "trouble"];
+const order: readonly BarClass[] = [
+  "rollout",
+  "wait",
+  "pause",
+  "other",
+  "prepare",
+  "return",
+  "service",
+  "prove",
+  "pull",
+  "apply",
+  "drain",
+  "reboot",
+  "trouble",
+];
 
 /** The Gantt chart of a timeline, as lines. */
-export function drawTimeline(timeline: Timeline, { now, width, colours = false, rows: most = 40 }: DrawOptions): readonly string[] {
+export function drawTimeline(
+  timeline: Timeline,
+  { now, width, colours = false, rows: most = 40 }: DrawOptions,
+): readonly string[] {
   const { from, to, subject } = timeline;
   if (timeline.rows.every(({ bars }) => bars.length === 0)) return [`${subject}: nothing is known of this time`];
-  const rows = timeline.rows.length <= most ? timeline.rows.map((row) => ({ name: row.name, state: row.state, members: [row] })) : foldedRows(timeline.rows, most);
+  const rows =
+    timeline.rows.length <= most
+      ? timeline.rows.map((row) => ({ name: row.name, state: row.state, members: [row] }))
+      : foldedRows(timeline.rows, most);
   const nameWidth = Math.min(32, Math.max(...rows.map(({ name }) => name.length)));
   const stateWidth = Math.min(28, Math.max(...rows.map(({ state }) => state.length)));
   const columns = Math.max(10, Math.max(40, width) - nameWidth - stateWidth - 6);
@@ -157,15 +219,29 @@ export function drawTimeline(timeline: Timeline, { now, width, colours = false, 
   const used = new Set<BarClass>();
 
   const drawn = rows.map(({ name, state, members }) => {
-    const cells = Array.from({ length: columns }, (_, column) => classAt(members, from + column * perColumn, from + (column + 1) * perColumn, now));
+    const cells = Array.from({ length: columns }, (_, column) =>
+      classAt(members, from + column * perColumn, from + (column + 1) * perColumn, now),
+    );
     for (const cell of cells) if (cell !== undefined) used.add(cell);
     return `${fit(name, nameWidth)}  ${paintCells(cells, colours)}  ${fit(state, stateWidth)}`.trimEnd();
   });
-  const legend = order.filter((each) => used.has(each)).map((each) => `${barClasses[each].letter} ${barClasses[each].means}`);
+  const legend = order
+    .filter((each) => used.has(each))
+    .map((each) => `${barClasses[each].letter} ${barClasses[each].means}`);
   const start = clockText(from);
   const end = clockText(to, from);
-  const axis = columns >= start.length + end.length + 2 ? `${start}${" ".repeat(columns - start.length - end.length)}${end}` : start;
-  return [`${subject}: ${momentText(from)} to ${clockText(to, from)}Z, ${durationText(to - from)}; one column is ${durationText(perColumn)}`, "", ...drawn, `${" ".repeat(nameWidth)}  ${axis}`, "", ...wrapped(legend, Math.max(40, width))];
+  const axis =
+    columns >= start.length + end.length + 2
+      ? `${start}${" ".repeat(columns - start.length - end.length)}${end}`
+      : start;
+  return [
+    `${subject}: ${momentText(from)} to ${clockText(to, from)}Z, ${durationText(to - from)}; one column is ${durationText(perColumn)}`,
+    "",
+    ...drawn,
+    `${" ".repeat(nameWidth)}  ${axis}`,
+    "",
+    ...wrapped(legend, Math.max(40, width)),
+  ];
 }
 
 /** The class that a stretch of time shows: of one row what was going on last in it, of several what most were at; trouble always. */
@@ -175,7 +251,9 @@ function classAt(rows: readonly TimelineRow[], from: number, to: number, now: nu
     // A bar that took no time still shows in the column that it is in.
     const here = bars.filter((bar) => bar.from < to && Math.max(bar.to ?? now, bar.from + 1) > from);
     const steps = here.filter((bar) => bar.class !== "wait" && bar.class !== "rollout");
-    const shown = here.some((bar) => bar.class === "trouble") ? "trouble" : (longest(steps, from, to, now) ?? here[0]?.class);
+    const shown = here.some((bar) => bar.class === "trouble")
+      ? "trouble"
+      : (longest(steps, from, to, now) ?? here[0]?.class);
     if (shown !== undefined) counts.set(shown, (counts.get(shown) ?? 0) + 1);
   }
   if (counts.has("trouble")) return "trouble";
@@ -190,9 +268,14 @@ function longest(bars: readonly Bar[], from: number, to: number, now: number): B
 }
 
 /** Many rows as few: neighbours in time go together, so that a wave of machines is one row. */
-function foldedRows(rows: readonly TimelineRow[], most: number): readonly { readonly name: string; readonly state: string; readonly members: readonly TimelineRow[] }[] {
+function foldedRows(
+  rows: readonly TimelineRow[],
+  most: number,
+): readonly { readonly name: string; readonly state: string; readonly members: readonly TimelineRow[] }[] {
   const firstOf = ({ bars }: TimelineRow) => bars[0]?.from ?? Number.POSITIVE_INFINITY;
-  const inOrder = [...rows].sort((a, b) => (firstOf(a) === firstOf(b) ? a.name.localeCompare(b.name, "en", { numeric: true }) : firstOf(a) - firstOf(b)));
+  const inOrder = [...rows].sort((a, b) =>
+    firstOf(a) === firstOf(b) ? a.name.localeCompare(b.name, "en", { numeric: true }) : firstOf(a) - firstOf(b),
+  );
   const size = Math.ceil(inOrder.length / most);
   return Array.from({ length: Math.ceil(inOrder.length / size) }, (_, group) => {
     const members = inOrder.slice(group * size, (group + 1) * size);
@@ -202,18 +285,28 @@ function foldedRows(rows: readonly TimelineRow[], most: number): readonly { read
       const word = state.replace(/ in [0-9].*$/, "");
       if (word !== "") states.set(word, (states.get(word) ?? 0) + 1);
     }
-    return { name: members.length === 1 ? first : `${first} … ${last} (${members.length})`, state: [...states].sort(([, a], [, b]) => b - a).map(([word, count]) => `${count} ${word}`).join("; "), members };
+    return {
+      name: members.length === 1 ? first : `${first} … ${last} (${members.length})`,
+      state: [...states]
+        .sort(([, a], [, b]) => b - a)
+        .map(([word, count]) => `${count} ${word}`)
+        .join("; "),
+      members,
+    };
   });
 }
 
 function paintCells(cells: readonly (BarClass | undefined)[], colours: boolean): string {
   if (!colours) return cells.map((cell) => (cell === undefined ? " " : barClasses[cell].letter)).join("");
   let text = "";
-  for (let at = 0; at < cells.length; ) {
+  for (let at = 0; at < cells.length;) {
     let end = at;
     while (end < cells.length && cells[end] === cells[at]) end += 1;
     const cell = cells[at];
-    text += cell === undefined ? " ".repeat(end - at) : `\u001b[${barClasses[cell].colour}m${barClasses[cell].letter.repeat(end - at)}\u001b[0m`;
+    text +=
+      cell === undefined
+        ? " ".repeat(end - at)
+        : `\u001b[${barClasses[cell].colour}m${barClasses[cell].letter.repeat(end - at)}\u001b[0m`;
     at = end;
   }
   return text;

@@ -1,7 +1,9 @@
 /** What `config.openshift.io` APIServer says of TLS. Source of names: openshift/api config/v1/types_tlssecurityprofile.go (master). */
 export interface TlsSecurityProfile {
   readonly type?: string | undefined;
-  readonly custom?: { readonly ciphers?: readonly string[] | undefined; readonly minTLSVersion?: string | undefined } | undefined;
+  readonly custom?:
+    | { readonly ciphers?: readonly string[] | undefined; readonly minTLSVersion?: string | undefined }
+    | undefined;
 }
 
 /** What a listener is set to: ciphers by the names that OpenSSL has for them. */
@@ -11,7 +13,12 @@ export interface TlsSettings {
 }
 
 export type TlsDecision =
-  | { readonly verdict: "settings"; readonly settings: TlsSettings; /** Ciphers as flags name them (IANA). */ readonly flags: readonly string[]; /** What of the profile is not followed, for people. */ readonly notes: readonly string[] }
+  | {
+      readonly verdict: "settings";
+      readonly settings: TlsSettings;
+      /** Ciphers as flags name them (IANA). */ readonly flags: readonly string[];
+      /** What of the profile is not followed, for people. */ readonly notes: readonly string[];
+    }
   | { readonly verdict: "refused"; readonly reason: string };
 
 interface Cipher {
@@ -24,7 +31,11 @@ interface Cipher {
 
 /** Every cipher that a listener of this suite speaks. https://www.iana.org/assignments/tls-parameters, openssl-ciphers(1). */
 const ciphers: readonly Cipher[] = [
-  ...["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"].map((name): Cipher => ({ flag: name, name, of: "TLSv1.3" })),
+  ...["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"].map((name): Cipher => ({
+    flag: name,
+    name,
+    of: "TLSv1.3",
+  })),
   ...(
     [
       ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"],
@@ -49,10 +60,22 @@ const ciphers: readonly Cipher[] = [
 ];
 
 const named13 = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
-const intermediate = [...named13, "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305", "DHE-RSA-AES128-GCM-SHA256", "DHE-RSA-AES256-GCM-SHA384"];
+const intermediate = [
+  ...named13,
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+  "DHE-RSA-AES128-GCM-SHA256",
+  "DHE-RSA-AES256-GCM-SHA384",
+];
 const old = [
   ...intermediate,
-  ..."DHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA256 ECDHE-RSA-AES128-SHA256 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA384 ECDHE-RSA-AES256-SHA384 ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA DHE-RSA-AES128-SHA256 DHE-RSA-AES256-SHA256 AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA256 AES256-SHA256 AES128-SHA AES256-SHA DES-CBC3-SHA".split(" "),
+  ..."DHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA256 ECDHE-RSA-AES128-SHA256 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA384 ECDHE-RSA-AES256-SHA384 ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA DHE-RSA-AES128-SHA256 DHE-RSA-AES256-SHA256 AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA256 AES256-SHA256 AES128-SHA AES256-SHA DES-CBC3-SHA".split(
+    " ",
+  ),
 ];
 /** The profiles with names, as openshift/api has them. */
 const profiles: Readonly<Record<string, { readonly ciphers: readonly string[]; readonly minVersion: string }>> = {
@@ -60,14 +83,28 @@ const profiles: Readonly<Record<string, { readonly ciphers: readonly string[]; r
   Intermediate: { ciphers: intermediate, minVersion: "VersionTLS12" },
   Modern: { ciphers: named13, minVersion: "VersionTLS13" },
 };
-const versions: Readonly<Record<string, TlsSettings["minVersion"] | "older">> = { VersionTLS10: "older", VersionTLS11: "older", VersionTLS12: "TLSv1.2", VersionTLS13: "TLSv1.3" };
+const versions: Readonly<Record<string, TlsSettings["minVersion"] | "older">> = {
+  VersionTLS10: "older",
+  VersionTLS11: "older",
+  VersionTLS12: "TLSv1.2",
+  VersionTLS13: "TLSv1.3",
+};
 
 const refused = (reason: string): TlsDecision => ({ verdict: "refused", reason });
 
-function settingsOf(minVersion: TlsSettings["minVersion"], chosen: readonly Cipher[], notes: readonly string[]): TlsDecision {
+function settingsOf(
+  minVersion: TlsSettings["minVersion"],
+  chosen: readonly Cipher[],
+  notes: readonly string[],
+): TlsDecision {
   const usable = chosen.filter(({ of }) => minVersion === "TLSv1.2" || of === "TLSv1.3");
   if (usable.length === 0) return refused(`of the ciphers that were given none is left for ${minVersion} and later`);
-  return { verdict: "settings", settings: { minVersion, ciphers: usable.map(({ name }) => name) }, flags: usable.map(({ flag }) => flag), notes };
+  return {
+    verdict: "settings",
+    settings: { minVersion, ciphers: usable.map(({ name }) => name) },
+    flags: usable.map(({ flag }) => flag),
+    notes,
+  };
 }
 
 /**
@@ -76,14 +113,26 @@ function settingsOf(minVersion: TlsSettings["minVersion"], chosen: readonly Ciph
  */
 export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecision {
   const type = profile?.type === undefined || profile.type === "" ? "Intermediate" : profile.type;
-  const wanted = type === "Custom" ? { ciphers: profile?.custom?.ciphers ?? [], minVersion: profile?.custom?.minTLSVersion ?? "VersionTLS12" } : profiles[type];
-  if (wanted === undefined) return refused(`there is no TLS profile ${type}: it is Old, Intermediate, Modern or Custom`);
+  const wanted =
+    type === "Custom"
+      ? { ciphers: profile?.custom?.ciphers ?? [], minVersion: profile?.custom?.minTLSVersion ?? "VersionTLS12" }
+      : profiles[type];
+  if (wanted === undefined)
+    return refused(`there is no TLS profile ${type}: it is Old, Intermediate, Modern or Custom`);
   if (wanted.ciphers.length === 0) return refused("the TLS profile Custom names no ciphers");
   const version = versions[wanted.minVersion];
-  if (version === undefined) return refused(`there is no TLS version ${wanted.minVersion}: it is VersionTLS12 or VersionTLS13`);
+  if (version === undefined)
+    return refused(`there is no TLS version ${wanted.minVersion}: it is VersionTLS12 or VersionTLS13`);
   const absent = wanted.ciphers.filter((name) => !ciphers.some((cipher) => cipher.name === name));
-  const notes = [...(version === "older" ? [`the profile ${type} allows versions before 1.2, which are not spoken`] : []), ...(absent.length === 0 ? [] : [`ciphers that are not spoken: ${absent.join(", ")}`])];
-  return settingsOf(version === "older" ? "TLSv1.2" : version, wanted.ciphers.flatMap((name) => ciphers.find((cipher) => cipher.name === name) ?? []), notes);
+  const notes = [
+    ...(version === "older" ? [`the profile ${type} allows versions before 1.2, which are not spoken`] : []),
+    ...(absent.length === 0 ? [] : [`ciphers that are not spoken: ${absent.join(", ")}`]),
+  ];
+  return settingsOf(
+    version === "older" ? "TLSv1.2" : version,
+    wanted.ciphers.flatMap((name) => ciphers.find((cipher) => cipher.name === name) ?? []),
+    notes,
+  );
 }
 
 /**
@@ -92,11 +141,21 @@ export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecisi
  */
 export function tlsOfFlags(minVersion: string | undefined, cipherSuites: readonly string[] | undefined): TlsDecision {
   const version = versions[minVersion ?? "VersionTLS12"];
-  if (version === undefined) return refused(`there is no TLS version ${minVersion}: it is VersionTLS12 or VersionTLS13`);
+  if (version === undefined)
+    return refused(`there is no TLS version ${minVersion}: it is VersionTLS12 or VersionTLS13`);
   if (version === "older") return refused(`${minVersion} is not spoken: VersionTLS12 is the least`);
-  if (cipherSuites === undefined) return settingsOf(version, intermediate.flatMap((name) => ciphers.find((cipher) => cipher.name === name) ?? []), []);
+  if (cipherSuites === undefined)
+    return settingsOf(
+      version,
+      intermediate.flatMap((name) => ciphers.find((cipher) => cipher.name === name) ?? []),
+      [],
+    );
   if (cipherSuites.length === 0) return refused("the list of ciphers is empty");
   const absent = cipherSuites.filter((flag) => !ciphers.some((cipher) => cipher.flag === flag));
   if (absent.length > 0) return refused(`ciphers that are not known: ${absent.join(", ")}`);
-  return settingsOf(version, cipherSuites.flatMap((flag) => ciphers.find((cipher) => cipher.flag === flag) ?? []), []);
+  return settingsOf(
+    version,
+    cipherSuites.flatMap((flag) => ciphers.find((cipher) => cipher.flag === flag) ?? []),
+    [],
+  );
 }

@@ -36,7 +36,12 @@ function editScript(before: readonly string[], after: readonly string[]): readon
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
   let end = 0;
-  while (end < before.length - start && end < after.length - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end += 1;
+  while (
+    end < before.length - start &&
+    end < after.length - start &&
+    before[before.length - 1 - end] === after[after.length - 1 - end]
+  )
+    end += 1;
   const script: DiffLine[] = [];
   for (let i = 0; i < start; i++) script.push({ sign: " ", index: i });
   script.push(...middle(before, after, start, before.length - end, after.length - end));
@@ -44,7 +49,13 @@ function editScript(before: readonly string[], after: readonly string[]): readon
   return script;
 }
 
-function middle(before: readonly string[], after: readonly string[], start: number, oldEnd: number, newEnd: number): readonly DiffLine[] {
+function middle(
+  before: readonly string[],
+  after: readonly string[],
+  start: number,
+  oldEnd: number,
+  newEnd: number,
+): readonly DiffLine[] {
   const [n, m] = [oldEnd - start, newEnd - start];
   const most = Math.min(n + m, maxEdits);
   const offset = most + 1;
@@ -74,7 +85,13 @@ function middle(before: readonly string[], after: readonly string[], start: numb
   return replaced;
 }
 
-function backtrack(trail: readonly Int32Array[], offset: number, n: number, m: number, start: number): readonly DiffLine[] {
+function backtrack(
+  trail: readonly Int32Array[],
+  offset: number,
+  n: number,
+  m: number,
+  start: number,
+): readonly DiffLine[] {
   const reversed: DiffLine[] = [];
   let [x, y] = [n, m];
   for (let d = trail.length - 1; d >= 0; d--) {
@@ -106,7 +123,13 @@ function hunksOf(script: readonly DiffLine[], oldLength: number, newLength: numb
     const kept = [...open.lines, ...quiet.slice(0, contextLines)];
     const count = (sign: "-" | "+") => kept.filter((line) => line.sign === " " || line.sign === sign).length;
     const [oldLines, newLines] = [count("-"), count("+")];
-    hunks.push({ oldStart: oldLines === 0 ? open.oldStart : open.oldStart + 1, oldLines, newStart: newLines === 0 ? open.newStart : open.newStart + 1, newLines, lines: kept });
+    hunks.push({
+      oldStart: oldLines === 0 ? open.oldStart : open.oldStart + 1,
+      oldLines,
+      newStart: newLines === 0 ? open.newStart : open.newStart + 1,
+      newLines,
+      lines: kept,
+    });
     open = undefined;
   };
   for (const line of script) {

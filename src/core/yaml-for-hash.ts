@@ -1,7 +1,9 @@
 import { isRecord } from "../ignition/shape.ts";
 
 /** What the emitter gives. */
-export type EmittedYaml = { readonly verdict: "emitted"; readonly text: string } | { readonly verdict: "refused"; readonly reason: string };
+export type EmittedYaml =
+  | { readonly verdict: "emitted"; readonly text: string }
+  | { readonly verdict: "refused"; readonly reason: string };
 
 /**
  * Writes a JSON value as the YAML that rendered names are hashed from, byte for byte as JSON → gopkg.in/yaml.v2 2.4.0 →
@@ -36,9 +38,15 @@ const refusedByReader = /[\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
 const special = /[^\n\u0020-\u007e\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const lineBreak = /[\n\r\u0085\u2028\u2029]/;
 /** Texts that need no further look: plain in every respect and too short or without a place to fold. */
-const surelyPlain = /^[A-Za-z/$][A-Za-z0-9/$_.,=+%;@()*!&'"?<>|~^[\]{}\\-]*(?::[A-Za-z0-9/$_.,=+%;@()*!&'"?<>|~^[\]{}\\-]+)*$/;
+const surelyPlain =
+  /^[A-Za-z/$][A-Za-z0-9/$_.,=+%;@()*!&'"?<>|~^[\]{}\\-]*(?::[A-Za-z0-9/$_.,=+%;@()*!&'"?<>|~^[\]{}\\-]+)*$/;
 const wordsWithMeaning = new Set(
-  ["y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF ~ null Null NULL", ".nan .NaN .NAN .inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF"].join(" ").split(" "),
+  [
+    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF ~ null Null NULL",
+    ".nan .NaN .NAN .inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF",
+  ]
+    .join(" ")
+    .split(" "),
 );
 /* oxlint-enable no-control-regex */
 
@@ -49,9 +57,11 @@ const breakRun = /[ \u0085]*\u0085[ \u0085]*/g;
 /** What the YAML reader makes of a JSON string: U+0085 is a line break there and is folded. */
 function folded(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
-  if (refusedByReader.test(wellFormed)) throw new UnreadableText("a text has control characters that cannot be hashed (DEL, C1, U+FFFE or U+FFFF)");
+  if (refusedByReader.test(wellFormed))
+    throw new UnreadableText("a text has control characters that cannot be hashed (DEL, C1, U+FFFE or U+FFFF)");
   if (!wellFormed.includes("\u0085")) return wellFormed;
-  if (documentMark.test(wellFormed)) throw new UnreadableText("a text has U+0085 followed by --- or ..., which cannot be hashed");
+  if (documentMark.test(wellFormed))
+    throw new UnreadableText("a text has U+0085 followed by --- or ..., which cannot be hashed");
   return wellFormed.replace(breakRun, (run) => {
     const breaks = run.replaceAll(" ", "").length;
     return breaks === 1 ? " " : "\n".repeat(breaks - 1);
@@ -122,7 +132,11 @@ class Emitter {
     if (surelyPlain.test(text) && !wordsWithMeaning.has(text)) return this.#put(text);
     const form = formOf(text);
     const multiline = lineBreak.test(text);
-    let style: "plain" | "single" | "double" | "literal" = text.includes("\n") ? "literal" : hasMeaning(text) ? "double" : "plain";
+    let style: "plain" | "single" | "double" | "literal" = text.includes("\n")
+      ? "literal"
+      : hasMeaning(text)
+        ? "double"
+        : "plain";
     if (isKey && multiline) style = "double";
     if (style === "plain" && !form.plain) style = "single";
     if (style === "single" && !form.single) style = "double";
@@ -224,7 +238,9 @@ function formOf(text: string): { readonly plain: boolean; readonly single: boole
   const spaceAfterBreak = breaks && /[\n\r\u0085\u2028\u2029] /.test(text);
   const spaceBeforeBreak = breaks && / [\n\r\u0085\u2028\u2029]/.test(text);
   const indicators =
-    /^(?:---|\.\.\.|[#,[\]{}&*!|>'"%@`]|[?:-](?:[ \t]|$))/.test(text) || /.:(?:[ \t]|$)/s.test(text) || /[ \t\n\r\u0085\u2028\u2029\0]#/.test(text);
+    /^(?:---|\.\.\.|[#,[\]{}&*!|>'"%@`]|[?:-](?:[ \t]|$))/.test(text) ||
+    /.:(?:[ \t]|$)/s.test(text) ||
+    /[ \t\n\r\u0085\u2028\u2029\0]#/.test(text);
   const edges = /^[ \n\r\u0085\u2028\u2029]|[ \n\r\u0085\u2028\u2029]$/.test(text);
   const unfit = isSpecial || spaceBeforeBreak;
   return {
@@ -244,7 +260,12 @@ function hasMeaning(text: string): boolean {
   if (first === ".") return isGoFloat(text);
   if (!/[-+0-9]/.test(first)) return false;
   const digits = text.replaceAll("_", "");
-  return base60.test(text) || isTimestamp(text) || isGoInteger(digits) || (yamlFloat.test(digits) && Number.isFinite(Number(digits)));
+  return (
+    base60.test(text) ||
+    isTimestamp(text) ||
+    isGoInteger(digits) ||
+    (yamlFloat.test(digits) && Number.isFinite(Number(digits)))
+  );
 }
 
 /** A text that starts with a dot, as Go's ParseFloat takes it: underscores only between digits. */
@@ -277,7 +298,10 @@ function magnitudeOf(digits: string, prefix: string): bigint {
 }
 
 function isTimestamp(text: string): boolean {
-  const match = /^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:([Tt ])([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})?)?$/.exec(text);
+  const match =
+    /^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:([Tt ])([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})?)?$/.exec(
+      text,
+    );
   if (match === null) return false;
   const [, year, month, day, separator, hour, minute, second, zone] = match;
   if ((separator === " ") !== (separator !== undefined && zone === undefined)) return false;
@@ -291,8 +315,21 @@ function isTimestamp(text: string): boolean {
 }
 
 const shortEscapes: Readonly<Record<string, string>> = {
-  "\0": "0", "\x07": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", "\x1b": "e",
-  '"': '"', "\\": "\\", "\u0085": "N", "\u00a0": "_", "\u2028": "L", "\u2029": "P",
+  "\0": "0",
+  "\x07": "a",
+  "\b": "b",
+  "\t": "t",
+  "\n": "n",
+  "\v": "v",
+  "\f": "f",
+  "\r": "r",
+  "\x1b": "e",
+  '"': '"',
+  "\\": "\\",
+  "\u0085": "N",
+  "\u00a0": "_",
+  "\u2028": "L",
+  "\u2029": "P",
 };
 
 function escaped(char: string): string {

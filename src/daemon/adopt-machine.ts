@@ -11,19 +11,40 @@ import { readTarget } from "./read-config.ts";
 /** How a machine without documents of ours came to what it has. */
 export type Adoption =
   /** It has a configuration: of another daemon, or from its first boot. */
-  | { readonly verdict: "adopted"; readonly documents: MachineDocuments; readonly from: "currentconfig" | "annotation" | "served" }
+  | {
+      readonly verdict: "adopted";
+      readonly documents: MachineDocuments;
+      readonly from: "currentconfig" | "annotation" | "served";
+    }
   /** It has none: it meets its first one through this daemon. */
   | { readonly verdict: "fresh" }
   /** Something says that it has a configuration that nobody can show us. */
   | { readonly verdict: "unknown"; readonly config: string };
 
 /** Annotations that the config server gives a machine on its way, when there are some. */
-export async function servedAnnotations(host: Host, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined> {
+export async function servedAnnotations(
+  host: Host,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>> | undefined> {
   const file = await host.files.read(hostPaths.nodeAnnotations, signal);
   if (file?.kind !== "file") return undefined;
   const parsed = parseJson(file.contents);
-  const keys: readonly string[] = [annotations.currentConfig, annotations.desiredConfig, annotations.currentImage, annotations.currentOSImage, annotations.desiredImage, annotations.desiredOSImage, annotations.desiredImageContent, annotations.firstPivotConfig];
-  const entries = parsed === undefined ? [] : Object.entries(parsed).flatMap(([key, value]) => (keys.includes(key) && typeof value === "string" && value !== "" ? [[key, value] as const] : []));
+  const keys: readonly string[] = [
+    annotations.currentConfig,
+    annotations.desiredConfig,
+    annotations.currentImage,
+    annotations.currentOSImage,
+    annotations.desiredImage,
+    annotations.desiredOSImage,
+    annotations.desiredImageContent,
+    annotations.firstPivotConfig,
+  ];
+  const entries =
+    parsed === undefined
+      ? []
+      : Object.entries(parsed).flatMap(([key, value]) =>
+          keys.includes(key) && typeof value === "string" && value !== "" ? [[key, value] as const] : [],
+        );
   return Object.fromEntries(entries);
 }
 
@@ -35,12 +56,22 @@ export async function servedAnnotations(host: Host, signal: AbortSignal): Promis
  * @param has what the Node's annotations say.
  * @param clusterConfig gets a MachineConfig from the cluster by name.
  */
-export async function adoptMachine(host: Host, documents: DocumentStore, has: Readonly<Record<string, string>>, clusterConfig: (name: string) => Promise<MachineConfig | undefined>, signal: AbortSignal): Promise<Adoption> {
+export async function adoptMachine(
+  host: Host,
+  documents: DocumentStore,
+  has: Readonly<Record<string, string>>,
+  clusterConfig: (name: string) => Promise<MachineConfig | undefined>,
+  signal: AbortSignal,
+): Promise<Adoption> {
   const served = await servedAnnotations(host, signal);
   // While the served file is there, nobody has seen yet that the machine came up with what it was served.
   const proven = served === undefined;
   const disk = await machineConfigAt(host, hostPaths.currentConfig, signal);
-  if (disk !== undefined) return adopt({ config: disk, pair: await pairWith(await textAt(host, hostPaths.currentImage, signal)), proven: true }, "currentconfig");
+  if (disk !== undefined)
+    return adopt(
+      { config: disk, pair: await pairWith(await textAt(host, hostPaths.currentImage, signal)), proven: true },
+      "currentconfig",
+    );
   const current = has[annotations.currentConfig];
   const name = current !== undefined && current !== "" ? current : served?.[annotations.currentConfig];
   if (name === undefined) return { verdict: "fresh" };
@@ -48,7 +79,10 @@ export async function adoptMachine(host: Host, documents: DocumentStore, has: Re
   const known = whole?.metadata.name === name ? whole : await clusterConfig(name);
   if (known === undefined) return { verdict: "unknown", config: name };
   const from = current === undefined || current === "" ? "served" : "annotation";
-  return adopt({ config: known, pair: await pairWith(imageIn(from === "served" ? (served ?? {}) : has)), proven }, from);
+  return adopt(
+    { config: known, pair: await pairWith(imageIn(from === "served" ? (served ?? {}) : has)), proven },
+    from,
+  );
 
   /** What an image that somebody else says the machine has holds: what runs says it itself. */
   async function pairWith(image: string | undefined): Promise<ImagePair | undefined> {
@@ -56,7 +90,10 @@ export async function adoptMachine(host: Host, documents: DocumentStore, has: Re
     const { booted } = await host.os.status(signal);
     const wish = imageWishOf({ ...served, ...has });
     const said = wish.verdict === "image" && wish.pair.image === image ? wish.pair.content : "os-only";
-    return { image, content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said };
+    return {
+      image,
+      content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said,
+    };
   }
 
   async function adopt(previous: Previous, from: "currentconfig" | "annotation" | "served"): Promise<Adoption> {
@@ -77,25 +114,37 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
   const paths: Record<string, OriginalEntry | null> = {};
   for (const path of config.entries.keys()) {
     const kept = await host.files.read(`${hostPaths.referenceOriginals}${path}.mcdorig`, signal);
-    const stamp = kept === undefined ? await host.files.read(`${hostPaths.referenceNoOriginals}${path}.mcdnoorig`, signal) : undefined;
+    const stamp =
+      kept === undefined
+        ? await host.files.read(`${hostPaths.referenceNoOriginals}${path}.mcdnoorig`, signal)
+        : undefined;
     paths[path] = originalOf(kept ?? (stamp === undefined ? await host.files.vendor(path, signal) : undefined));
   }
   const own = new Set(config.kernelArguments);
   // Units whose text the config brings, and accounts whose password it sets, had neither before.
-  const enablement = Object.fromEntries([...config.enablement.keys()].flatMap((name) => (config.entries.get(`/etc/systemd/system/${name}`)?.kind === "file" ? [[name, "absent"]] : [])));
+  const enablement = Object.fromEntries(
+    [...config.enablement.keys()].flatMap((name) =>
+      config.entries.get(`/etc/systemd/system/${name}`)?.kind === "file" ? [[name, "absent"]] : [],
+    ),
+  );
   const passwords = Object.fromEntries([...config.passwords.keys()].map((user) => [user, null]));
   return { ...noOriginals(booted.kernelArguments.filter((word) => !own.has(word))), paths, enablement, passwords };
 }
 
 /** The image that a machine is said to have, under either of its names. */
-const imageIn = (notes: Readonly<Record<string, string>>) => notes[annotations.currentImage] ?? notes[annotations.currentOSImage];
+const imageIn = (notes: Readonly<Record<string, string>>) =>
+  notes[annotations.currentImage] ?? notes[annotations.currentOSImage];
 
 async function textAt(host: Host, path: string, signal: AbortSignal): Promise<string | undefined> {
   const file = await host.files.read(path, signal);
   return file?.kind === "file" ? new TextDecoder().decode(file.contents).trim() : undefined;
 }
 
-export async function machineConfigAt(host: Host, path: string, signal: AbortSignal): Promise<MachineConfig | undefined> {
+export async function machineConfigAt(
+  host: Host,
+  path: string,
+  signal: AbortSignal,
+): Promise<MachineConfig | undefined> {
   const file = await host.files.read(path, signal);
   const parsed = file?.kind === "file" ? parseJson(file.contents) : undefined;
   const name = (parsed?.["metadata"] as { readonly name?: unknown } | undefined)?.name;
@@ -105,14 +154,21 @@ export async function machineConfigAt(host: Host, path: string, signal: AbortSig
 function parseJson(contents: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(contents));
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : undefined;
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Readonly<Record<string, unknown>>)
+      : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Files that hold whole configurations or credentials, and that others left readable for everybody. */
-const secrets = [hostPaths.kubeconfig, hostPaths.currentConfig, hostPaths.encapsulatedDone, hostPaths.servedConfig] as const;
+const secrets = [
+  hostPaths.kubeconfig,
+  hostPaths.currentConfig,
+  hostPaths.encapsulatedDone,
+  hostPaths.servedConfig,
+] as const;
 
 /**
  * What a boot leaves to be tidied once the machine is taken over: markers of a first boot that is behind, presets of
@@ -120,11 +176,13 @@ const secrets = [hostPaths.kubeconfig, hostPaths.currentConfig, hostPaths.encaps
  */
 export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
-  if ((await host.files.read(hostPaths.ignitionPreset, signal)) !== undefined) await host.files.remove(hostPaths.ignitionPreset, signal);
+  if ((await host.files.read(hostPaths.ignitionPreset, signal)) !== undefined)
+    await host.files.remove(hostPaths.ignitionPreset, signal);
   await forgetRevert(host, config, signal);
   for (const path of secrets) {
     const file = config?.entries.has(path) === true ? undefined : await host.files.read(path, signal);
-    if (file?.kind === "file" && (file.mode & 0o077) !== 0) await host.files.write([{ path, entry: { ...file, mode: 0o600 } }], signal);
+    if (file?.kind === "file" && (file.mode & 0o077) !== 0)
+      await host.files.write([{ path, entry: { ...file, mode: 0o600 } }], signal);
   }
 }
 
@@ -132,7 +190,8 @@ export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, 
 async function forgetRevert(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   const unit = `/etc/systemd/system/${hostPaths.referenceRevertUnit}`;
   const found: string[] = [];
-  for (const path of [unit, hostPaths.referenceRevertConfig, hostPaths.referenceRevertProxy]) if (config?.entries.has(path) !== true && (await host.files.read(path, signal)) !== undefined) found.push(path);
+  for (const path of [unit, hostPaths.referenceRevertConfig, hostPaths.referenceRevertProxy])
+    if (config?.entries.has(path) !== true && (await host.files.read(path, signal)) !== undefined) found.push(path);
   if (found.includes(unit)) await host.units.disable(hostPaths.referenceRevertUnit, signal);
   for (const path of found) await host.files.remove(path, signal);
 }

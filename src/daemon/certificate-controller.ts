@@ -33,7 +33,15 @@ const owedName = "kubelet-restart.json";
 const kubelet = "kubelet.service";
 const serverAuthorities = { namespace, fieldSelector: `metadata.name=${objects.kubeconfigData}` } as const;
 
-const carries = (config: ControllerConfig | undefined) => JSON.stringify(config === undefined ? [] : [config.metadata.uid, machineCertificates(config.spec).files.map(({ path, contents }) => [path, contents.join()])]);
+const carries = (config: ControllerConfig | undefined) =>
+  JSON.stringify(
+    config === undefined
+      ? []
+      : [
+          config.metadata.uid,
+          machineCertificates(config.spec).files.map(({ path, contents }) => [path, contents.join()]),
+        ],
+  );
 
 /**
  * Keeps the certificates and credentials of one machine as ControllerConfig has them: without a MachineConfig, a drain or a
@@ -50,8 +58,14 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
     last = turn.catch(() => undefined);
     return turn;
   };
-  const tell = ({ scribe }: Pick<Context, "scribe">, line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & { readonly reason: "CertificatesWritten" | "CertificatesFailed" }) => {
-    if (nodeName !== undefined) scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
+  const tell = (
+    { scribe }: Pick<Context, "scribe">,
+    line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & {
+      readonly reason: "CertificatesWritten" | "CertificatesFailed";
+    },
+  ) => {
+    if (nodeName !== undefined)
+      scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
   };
 
   return {
@@ -62,7 +76,11 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
         selection: { fieldSelector: `metadata.name=${objects.controllerConfig}` },
         concerns: ({ key, before, after }) => (carries(before) === carries(after) ? [] : [key]),
       }),
-      watching({ resource: kubernetes.ConfigMap, selection: serverAuthorities, concerns: () => [objects.controllerConfig] }),
+      watching({
+        resource: kubernetes.ConfigMap,
+        selection: serverAuthorities,
+        concerns: () => [objects.controllerConfig],
+      }),
     ],
     owns: ["Host/certificates"],
 
@@ -73,7 +91,8 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
         return outcome;
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        if (!context.signal.aborted && !isPassing(error) && failure !== message) tell(context, { mark: "fail", reason: "CertificatesFailed", message });
+        if (!context.signal.aborted && !isPassing(error) && failure !== message)
+          tell(context, { mark: "fail", reason: "CertificatesFailed", message });
         failure = message;
         throw error;
       }
@@ -85,13 +104,17 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
     const { signal, log } = context;
     const config = context.caches.of(ControllerConfig).get(name);
     // Nothing is taken away because nobody says what is to be there.
-    if (config === undefined || config.metadata.deletionTimestamp !== undefined) return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
+    if (config === undefined || config.metadata.deletionTimestamp !== undefined)
+      return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
     const { files, problems } = machineCertificates(config.spec);
     const managed = await pathsOfConfigs(host, signal);
     const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
     const recorded = await readRecord(host, signal);
     // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
-    const kept = new Set([...own.map(({ path }) => path), ...recorded.filter((path) => problems.some((problem) => problem.path === path))]);
+    const kept = new Set([
+      ...own.map(({ path }) => path),
+      ...recorded.filter((path) => problems.some((problem) => problem.path === path)),
+    ]);
     const stale = recorded.filter((path) => !kept.has(path) && !managed.has(path));
 
     const writes: HostWrite[] = [];
@@ -101,16 +124,37 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
     }
     const record = [...kept].sort();
     // First the record: whoever is killed in between knows the next time what it may take away.
-    if (!same([...new Set([...record, ...recorded])].sort(), recorded)) await storeRecord(host, [...new Set([...record, ...recorded])].sort(), signal);
+    if (!same([...new Set([...record, ...recorded])].sort(), recorded))
+      await storeRecord(host, [...new Set([...record, ...recorded])].sort(), signal);
     if (writes.length > 0) await host.files.write(writes, signal);
     for (const path of stale) await host.files.remove(path, signal);
     if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
     if (writes.length + stale.length > 0) {
-      log.info({ written: writes.map(({ path }) => path), removed: stale }, "certificates of the machine are those of the cluster");
-      tell(context, { mark: "end", reason: "CertificatesWritten", message: `${writes.length} files of certificates were written, ${stale.length} removed`, data: { written: writes.map(({ path }) => path).join(" "), ...(stale.length === 0 ? {} : { removed: stale.join(" ") }) } });
+      log.info(
+        { written: writes.map(({ path }) => path), removed: stale },
+        "certificates of the machine are those of the cluster",
+      );
+      tell(context, {
+        mark: "end",
+        reason: "CertificatesWritten",
+        message: `${writes.length} files of certificates were written, ${stale.length} removed`,
+        data: {
+          written: writes.map(({ path }) => path).join(" "),
+          ...(stale.length === 0 ? {} : { removed: stale.join(" ") }),
+        },
+      });
     }
-    await believeServer(host, context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"], managed, context);
-    if (problems.length > 0) log.warn({ problems: problems.map(({ message }) => message) }, "certificates of the cluster that cannot be written");
+    await believeServer(
+      host,
+      context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"],
+      managed,
+      context,
+    );
+    if (problems.length > 0)
+      log.warn(
+        { problems: problems.map(({ message }) => message) },
+        "certificates of the cluster that cannot be written",
+      );
     return settled(sweepSeconds);
   }
 }
@@ -120,7 +164,12 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
  * written down before the files are changed: a daemon that dies in between restarts it the next time. The reference puts
  * the restart off for authorities that change during an upgrade; pods do not notice either way.
  */
-async function believeServer(host: Host, bundle: string | undefined, managed: ReadonlySet<string>, { signal, log }: Context): Promise<void> {
+async function believeServer(
+  host: Host,
+  bundle: string | undefined,
+  managed: ReadonlySet<string>,
+  { signal, log }: Context,
+): Promise<void> {
   const owes = (await host.ledger.read(owedName, signal)) !== undefined;
   const writes: HostWrite[] = [];
   for (const path of [hostPaths.kubeconfig, hostPaths.kubeletKubeconfig]) {
@@ -133,20 +182,38 @@ async function believeServer(host: Host, bundle: string | undefined, managed: Re
   if (!owes) await host.ledger.write(owedName, JSON.stringify({ v: version, restart: kubelet }), signal);
   if (writes.length > 0) await host.files.write(writes, signal);
   const state = (await host.units.state([kubelet], signal)).get(kubelet);
-  if (state !== undefined && state.enablement !== "absent" && state.enablement !== "masked") await host.units.restart(kubelet, signal);
+  if (state !== undefined && state.enablement !== "absent" && state.enablement !== "masked")
+    await host.units.restart(kubelet, signal);
   await host.ledger.remove(owedName, signal);
   log.info({ written: writes.map(({ path }) => path) }, "the kubelet believes the API server's new authorities");
 }
 
 /** An existing file keeps its mode and owner; credentials are root's alone. */
-function writeOf({ path, contents, mode, credentials }: MachineFile, has: HostEntry | undefined): HostWrite | undefined {
-  const own = has?.kind === "file" && !credentials ? { mode: has.mode, uid: has.uid, gid: has.gid } : { mode, uid: 0, gid: 0 };
-  if (has?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path }, { message: `${path} is a folder: a file of certificates belongs there; remove the folder` });
-  if (has?.kind === "file" && has.mode === own.mode && has.uid === own.uid && has.gid === own.gid && same([...has.contents], [...contents])) return undefined;
+function writeOf(
+  { path, contents, mode, credentials }: MachineFile,
+  has: HostEntry | undefined,
+): HostWrite | undefined {
+  const own =
+    has?.kind === "file" && !credentials ? { mode: has.mode, uid: has.uid, gid: has.gid } : { mode, uid: 0, gid: 0 };
+  if (has?.kind === "folder")
+    throw new McoError(
+      "MCO_HOST_COMMAND_FAILED",
+      { path },
+      { message: `${path} is a folder: a file of certificates belongs there; remove the folder` },
+    );
+  if (
+    has?.kind === "file" &&
+    has.mode === own.mode &&
+    has.uid === own.uid &&
+    has.gid === own.gid &&
+    same([...has.contents], [...contents])
+  )
+    return undefined;
   return { path, entry: { kind: "file", contents, ...own } };
 }
 
-const same = <T>(a: readonly T[], b: readonly T[]) => a.length === b.length && a.every((one, index) => one === b[index]);
+const same = <T>(a: readonly T[], b: readonly T[]) =>
+  a.length === b.length && a.every((one, index) => one === b[index]);
 
 /** Paths that the configuration of the machine names, or the one that it is on its way to. */
 async function pathsOfConfigs(host: Host, signal: AbortSignal): Promise<ReadonlySet<string>> {
@@ -166,7 +233,9 @@ async function readRecord({ ledger }: Host, signal: AbortSignal): Promise<readon
   try {
     const { v, paths } = JSON.parse(text) as { readonly v?: unknown; readonly paths?: unknown };
     // One that cannot be understood names nothing that may be removed.
-    return v === version && Array.isArray(paths) ? paths.filter((path): path is string => typeof path === "string" && isOurs(path)) : [];
+    return v === version && Array.isArray(paths)
+      ? paths.filter((path): path is string => typeof path === "string" && isOurs(path))
+      : [];
   } catch {
     return [];
   }
@@ -174,4 +243,5 @@ async function readRecord({ ledger }: Host, signal: AbortSignal): Promise<readon
 
 const isOurs = (path: string) => certificatePaths.has(path) || path.startsWith(`${hostPaths.registryCas}/`);
 
-const storeRecord = ({ ledger }: Host, paths: readonly string[], signal: AbortSignal) => ledger.write(recordName, JSON.stringify({ v: version, paths }), signal);
+const storeRecord = ({ ledger }: Host, paths: readonly string[], signal: AbortSignal) =>
+  ledger.write(recordName, JSON.stringify({ v: version, paths }), signal);

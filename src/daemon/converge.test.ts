@@ -16,12 +16,25 @@ import { type Worksite, performStep } from "./perform-step.ts";
 const signal = new AbortController().signal;
 const image = "os@sha256:stock";
 const registriesConf = "/etc/containers/registries.conf";
-const stock = { etc: { [registriesConf]: "vendor", "/etc/chrony.conf": "vendor chrony" }, usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" } };
-const policies = mergePolicies({ files: [{ path: "/etc/none", actions: [{ type: "None" }] }], units: [{ name: "a.service", actions: [{ type: "DaemonReload" }, { type: "Restart", restart: { serviceName: "a.service" } }] }] });
+const stock = {
+  etc: { [registriesConf]: "vendor", "/etc/chrony.conf": "vendor chrony" },
+  usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" },
+};
+const policies = mergePolicies({
+  files: [{ path: "/etc/none", actions: [{ type: "None" }] }],
+  units: [
+    {
+      name: "a.service",
+      actions: [{ type: "DaemonReload" }, { type: "Restart", restart: { serviceName: "a.service" } }],
+    },
+  ],
+});
 
 interface Content {
   readonly files: Readonly<Record<string, string>>;
-  readonly unit: { readonly contents?: string; readonly enabled?: boolean; readonly dropin?: string; readonly mask?: boolean } | undefined;
+  readonly unit:
+    | { readonly contents?: string; readonly enabled?: boolean; readonly dropin?: string; readonly mask?: boolean }
+    | undefined;
   readonly keys: readonly string[];
   readonly kernelArguments: readonly string[];
 }
@@ -38,7 +51,13 @@ function wanted(name: string, content: Content): { machineConfig: MachineConfig;
       kernelArguments: [...content.kernelArguments],
       config: {
         ignition: { version: "3.5.0" },
-        storage: { files: Object.entries(content.files).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) },
+        storage: {
+          files: Object.entries(content.files).map(([path, text]) => ({
+            path,
+            mode: 0o644,
+            contents: { source: encodeDataUrl(text) },
+          })),
+        },
         ...(unit === undefined
           ? {}
           : {
@@ -54,7 +73,9 @@ function wanted(name: string, content: Content): { machineConfig: MachineConfig;
                 ],
               },
             }),
-        ...(content.keys.length === 0 ? {} : { passwd: { users: [{ name: "core", sshAuthorizedKeys: [...content.keys] }] } }),
+        ...(content.keys.length === 0
+          ? {}
+          : { passwd: { users: [{ name: "core", sshAuthorizedKeys: [...content.keys] }] } }),
       },
     },
   };
@@ -66,26 +87,53 @@ function wanted(name: string, content: Content): { machineConfig: MachineConfig;
 }
 
 async function newHost(): Promise<MemoryHost> {
-  const host = memoryHost({ images: { [image]: stock }, image, kernelArguments: ["root=x"], random: systemRandom, onReboot: () => undefined });
+  const host = memoryHost({
+    images: { [image]: stock },
+    image,
+    kernelArguments: ["root=x"],
+    random: systemRandom,
+    onReboot: () => undefined,
+  });
   await host.units.enable("crio.service", signal);
   await host.boot({ orderly: true });
   return host;
 }
 
 /** One life of a daemon: looks and acts until it is in sync, or is killed after `survives` steps. */
-async function live(host: MemoryHost, target: ReturnType<typeof wanted>, survives: number): Promise<{ plans: NodePlan[]; drained: number }> {
+async function live(
+  host: MemoryHost,
+  target: ReturnType<typeof wanted>,
+  survives: number,
+): Promise<{ plans: NodePlan[]; drained: number }> {
   const documents = documentStore(host.ledger);
   const plans: NodePlan[] = [];
   let left = survives;
   let drained = 0;
   for (let round = 0; round < 6; round += 1) {
     const known = await documents.load(signal);
-    const previous = known.previous === undefined ? undefined : wanted(known.previous.config.metadata.name, contents.get(known.previous.config.metadata.name) ?? nothing).config;
-    const observed = await observeHost(host, known, { previous, target: target.config, inService: previous !== undefined, onlyControlPlane: false }, signal);
+    const previous =
+      known.previous === undefined
+        ? undefined
+        : wanted(known.previous.config.metadata.name, contents.get(known.previous.config.metadata.name) ?? nothing)
+            .config;
+    const observed = await observeHost(
+      host,
+      known,
+      { previous, target: target.config, inService: previous !== undefined, onlyControlPlane: false },
+      signal,
+    );
     const plan = planNode(observed, target.config, policies);
     plans.push(plan);
     if (plan.verdict !== "change") return { plans, drained };
-    const site: Worksite = { host, documents, clock: systemClock, observed, target, originals: observed.originals, ledger: observed.ledger };
+    const site: Worksite = {
+      host,
+      documents,
+      clock: systemClock,
+      observed,
+      target,
+      originals: observed.originals,
+      ledger: observed.ledger,
+    };
     for (const step of plan.steps) {
       if (left === 0) return { plans, drained };
       left -= 1;
@@ -109,13 +157,26 @@ function named(content: Content): ReturnType<typeof wanted> {
 }
 
 const text = fc.constantFrom("a", "b", "");
-const unitText = fc.constantFrom("[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n", "[Service]\nExecStart=/bin/b\n[Install]\nWantedBy=x.target\n", "[Service]\nExecStart=/bin/c\n");
+const unitText = fc.constantFrom(
+  "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n",
+  "[Service]\nExecStart=/bin/b\n[Install]\nWantedBy=x.target\n",
+  "[Service]\nExecStart=/bin/c\n",
+);
 const anyContent = (): fc.Arbitrary<Content> =>
   fc.record({
-    files: fc.dictionary(fc.constantFrom(registriesConf, "/etc/chrony.conf", "/etc/new/file", "/etc/none", "/var/lib/x"), text, { maxKeys: 5 }),
+    files: fc.dictionary(
+      fc.constantFrom(registriesConf, "/etc/chrony.conf", "/etc/new/file", "/etc/none", "/var/lib/x"),
+      text,
+      { maxKeys: 5 },
+    ),
     unit: fc.option(
       fc.record(
-        { contents: unitText, enabled: fc.boolean(), dropin: fc.constantFrom("[Service]\nA=1\n", ""), mask: fc.boolean() },
+        {
+          contents: unitText,
+          enabled: fc.boolean(),
+          dropin: fc.constantFrom("[Service]\nA=1\n", ""),
+          mask: fc.boolean(),
+        },
         { requiredKeys: [] },
       ),
       { nil: undefined },
@@ -129,30 +190,36 @@ const files = (host: MemoryHost) => new Map([...host.snapshot()].filter(([path])
 describe("a daemon on a machine", () => {
   test("killed after any step, with the target changing in between, finishes when it comes back", async () => {
     await fc.assert(
-      fc.asyncProperty(anyContent(), fc.array(fc.tuple(anyContent(), fc.nat(8), fc.boolean()), { maxLength: 4 }), anyContent(), async (from, lives, to) => {
-        const host = await newHost();
-        await live(host, named(from), Infinity);
-        for (const [content, steps, cut] of lives) {
-          await live(host, named(content), steps);
-          if (cut) await host.boot({ orderly: false });
-        }
-        const target = named(to);
-        await live(host, target, Infinity);
+      fc.asyncProperty(
+        anyContent(),
+        fc.array(fc.tuple(anyContent(), fc.nat(8), fc.boolean()), { maxLength: 4 }),
+        anyContent(),
+        async (from, lives, to) => {
+          const host = await newHost();
+          await live(host, named(from), Infinity);
+          for (const [content, steps, cut] of lives) {
+            await live(host, named(content), steps);
+            if (cut) await host.boot({ orderly: false });
+          }
+          const target = named(to);
+          await live(host, target, Infinity);
 
-        const { plans } = await live(host, target, Infinity);
-        expect(plans).toEqual([{ verdict: "inSync" }]);
-        for (const [path, entry] of target.config.entries) {
-          if (entry.kind === "file") expect(host.snapshot().get(path)).toContain(new TextDecoder().decode(entry.contents));
-        }
-        const status = await host.os.status(signal);
-        expect([...status.booted.kernelArguments].sort()).toEqual(["root=x", ...to.kernelArguments].sort());
-        // Not only the files: what the service last read is what is there now.
-        const fresh = await newHost();
-        await live(fresh, target, Infinity);
-        await fresh.boot({ orderly: true });
-        await host.units.state(["crio.service"], signal);
-        expect(host.seenBy("crio.service")[registriesConf]).toBe(fresh.seenBy("crio.service")[registriesConf]);
-      }),
+          const { plans } = await live(host, target, Infinity);
+          expect(plans).toEqual([{ verdict: "inSync" }]);
+          for (const [path, entry] of target.config.entries) {
+            if (entry.kind === "file")
+              expect(host.snapshot().get(path)).toContain(new TextDecoder().decode(entry.contents));
+          }
+          const status = await host.os.status(signal);
+          expect([...status.booted.kernelArguments].sort()).toEqual(["root=x", ...to.kernelArguments].sort());
+          // Not only the files: what the service last read is what is there now.
+          const fresh = await newHost();
+          await live(fresh, target, Infinity);
+          await fresh.boot({ orderly: true });
+          await host.units.state(["crio.service"], signal);
+          expect(host.seenBy("crio.service")[registriesConf]).toBe(fresh.seenBy("crio.service")[registriesConf]);
+        },
+      ),
       { numRuns: 300 },
     );
   });
@@ -167,7 +234,21 @@ describe("a daemon on a machine", () => {
         await live(host, named(base), Infinity);
         expect(files(host)).toEqual(before);
       }),
-      { numRuns: 200, examples: [[{ ...nothing, unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n" } }, { ...nothing, unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n", enabled: false } }]] },
+      {
+        numRuns: 200,
+        examples: [
+          [
+            { ...nothing, unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n" } },
+            {
+              ...nothing,
+              unit: {
+                contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n",
+                enabled: false,
+              },
+            },
+          ],
+        ],
+      },
     );
   });
 
@@ -175,12 +256,22 @@ describe("a daemon on a machine", () => {
     const host = await newHost();
     expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "1" } }), Infinity)).drained).toBe(0);
     expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "2" } }), Infinity)).drained).toBe(1);
-    expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "2", "/etc/none": "x" } }), Infinity)).drained).toBe(0);
+    expect(
+      (await live(host, named({ ...nothing, files: { "/etc/new/file": "2", "/etc/none": "x" } }), Infinity)).drained,
+    ).toBe(0);
   });
 
   test("restores a file that somebody had before it was managed", async () => {
     const host = await newHost();
-    await host.files.write([{ path: "/etc/mine", entry: { kind: "file", contents: new TextEncoder().encode("mine"), mode: 0o640, uid: 7, gid: 8 } }], signal);
+    await host.files.write(
+      [
+        {
+          path: "/etc/mine",
+          entry: { kind: "file", contents: new TextEncoder().encode("mine"), mode: 0o640, uid: 7, gid: 8 },
+        },
+      ],
+      signal,
+    );
     const before = files(host);
     await live(host, named({ ...nothing, files: { "/etc/mine": "theirs" } }), Infinity);
     expect(host.snapshot().get("/etc/mine")).toBe("644 0:0 theirs");

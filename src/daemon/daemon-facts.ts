@@ -11,4 +11,16 @@ export type DaemonFacts = { -readonly [Key in keyof DaemonFigures]: DaemonFigure
   hasSeenNode: boolean;
 };
 
-export const newDaemonFacts = (): DaemonFacts => ({ state: "", reason: "", config: "", os: undefined, driftSince: undefined, osFailures: 0, rebootFailures: 0, kubeletFailures: 0, foreignPackages: 0, lookingSince: undefined, hasSeenNode: false });
+export const newDaemonFacts = (): DaemonFacts => ({
+  state: "",
+  reason: "",
+  config: "",
+  os: undefined,
+  driftSince: undefined,
+  osFailures: 0,
+  rebootFailures: 0,
+  kubeletFailures: 0,
+  foreignPackages: 0,
+  lookingSince: undefined,
+  hasSeenNode: false,
+});

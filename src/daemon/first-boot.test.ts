@@ -12,23 +12,52 @@ import { documentStore } from "./machine-documents.ts";
 import { completeFirstBoot, keepCompletingFirstBoot } from "./first-boot.ts";
 
 const { signal } = new AbortController();
-const images = { "os@1": { etc: { "/etc/app.conf": "vendor" }, usr: {} }, "os@2": { etc: { "/etc/app.conf": "vendor" }, usr: {} }, "ext@1": { etc: {}, usr: {} } };
+const images = {
+  "os@1": { etc: { "/etc/app.conf": "vendor" }, usr: {} },
+  "os@2": { etc: { "/etc/app.conf": "vendor" }, usr: {} },
+  "ext@1": { etc: {}, usr: {} },
+};
 
 const served = (spec: Partial<MachineConfig["spec"]>): MachineConfig => ({
   apiVersion: "machineconfiguration.openshift.io/v1",
   kind: "MachineConfig",
   metadata: { name: "rendered-worker-1" },
-  spec: { osImageURL: "os@1", baseOSExtensionsContainerImage: "ext@1", config: { ignition: { version: "3.5.0" }, storage: { files: [{ path: "/etc/app.conf", mode: 0o644, contents: { source: encodeDataUrl("ours") } }] } }, ...spec },
+  spec: {
+    osImageURL: "os@1",
+    baseOSExtensionsContainerImage: "ext@1",
+    config: {
+      ignition: { version: "3.5.0" },
+      storage: { files: [{ path: "/etc/app.conf", mode: 0o644, contents: { source: encodeDataUrl("ours") } }] },
+    },
+    ...spec,
+  },
 });
 
 /** A machine as Ignition leaves it: files written, what is left to do in a file. */
-async function ignited(config: MachineConfig, parts: Partial<Parameters<typeof memoryHost>[0]> = {}): Promise<MemoryHost> {
-  const host = memoryHost({ images, image: "os@1", kernelArguments: ["root=x"], random: systemRandom, onReboot: () => undefined, ...parts });
+async function ignited(
+  config: MachineConfig,
+  parts: Partial<Parameters<typeof memoryHost>[0]> = {},
+): Promise<MemoryHost> {
+  const host = memoryHost({
+    images,
+    image: "os@1",
+    kernelArguments: ["root=x"],
+    random: systemRandom,
+    onReboot: () => undefined,
+    ...parts,
+  });
   await host.boot({ orderly: true });
-  const put = (path: string, text: string) => host.files.write([{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o644, uid: 0, gid: 0 } }], signal);
+  const put = (path: string, text: string) =>
+    host.files.write(
+      [{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o644, uid: 0, gid: 0 } }],
+      signal,
+    );
   await put("/etc/app.conf", "ours");
   await put(hostPaths.servedConfig, JSON.stringify(config));
-  await put(hostPaths.encapsulated, JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }));
+  await put(
+    hostPaths.encapsulated,
+    JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }),
+  );
   return host;
 }
 
@@ -42,7 +71,13 @@ const clock = clockFrom({
     return () => undefined;
   },
 });
-const options = (host: Host) => ({ host, file: hostPaths.encapsulated, clock, log: silentLogger, scribe: memoryScribe() });
+const options = (host: Host) => ({
+  host,
+  file: hostPaths.encapsulated,
+  clock,
+  log: silentLogger,
+  scribe: memoryScribe(),
+});
 const isThere = async (host: Host, path: string) => (await host.files.read(path, signal)) !== undefined;
 
 describe("a first boot", () => {
@@ -56,15 +91,29 @@ describe("a first boot", () => {
   });
 
   test("stages image, arguments, packages and kernel in one deployment, and reboots once", async () => {
-    const host = await ignited(served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }));
+    const host = await ignited(
+      served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }),
+    );
     const scribe = memoryScribe();
     expect(await completeFirstBoot({ ...options(host), scribe }, signal)).toMatchObject({ verdict: "rebooting" });
-    expect(scribe.lines.map(({ path, mark, message }) => `${path} ${mark} ${message}`)).toEqual(["EncapsulatedConfigRead end rendered-worker-1", "OSUpdated begin os@2", "OSUpdated end os@2", "Extensions end usbguard", "Kargs end 1 kernel arguments", expect.stringMatching(/^Reboot begin /)]);
+    expect(scribe.lines.map(({ path, mark, message }) => `${path} ${mark} ${message}`)).toEqual([
+      "EncapsulatedConfigRead end rendered-worker-1",
+      "OSUpdated begin os@2",
+      "OSUpdated end os@2",
+      "Extensions end usbguard",
+      "Kargs end 1 kernel arguments",
+      expect.stringMatching(/^Reboot begin /),
+    ]);
     expect(host.reboots).toHaveLength(1);
     expect(await isThere(host, hostPaths.encapsulated)).toBe(false);
     await host.boot({ orderly: true });
     const { booted } = await host.os.status(signal);
-    expect(booted).toEqual({ image: "os@2", kernelArguments: ["root=x", "nosmt"], packages: ["usbguard"], kernelType: "realtime" });
+    expect(booted).toEqual({
+      image: "os@2",
+      kernelArguments: ["root=x", "nosmt"],
+      packages: ["usbguard"],
+      kernelType: "realtime",
+    });
     // What the daemon will find: what it has, not yet proven, and what was there before, so that it can be restored.
     const known = await documentStore(host.ledger).load(signal);
     expect(known.previous).toMatchObject({ proven: false, config: { metadata: { name: "rendered-worker-1" } } });
@@ -77,7 +126,10 @@ describe("a first boot", () => {
     await host.boot({ orderly: false });
     expect((await host.os.status(signal)).booted.image).toBe("os@1");
     // The marker is gone, the ledger is not: the daemon goes on from it.
-    expect((await documentStore(host.ledger).load(signal)).ledger).toMatchObject({ target: "rendered-worker-1", owes: [{ kind: "reboot" }] });
+    expect((await documentStore(host.ledger).load(signal)).ledger).toMatchObject({
+      target: "rendered-worker-1",
+      owes: [{ kind: "reboot" }],
+    });
   });
 
   test("is tried again for as long as something fails", async () => {
@@ -96,15 +148,22 @@ describe("a first boot", () => {
     };
     const before = now;
     const scribe = memoryScribe();
-    expect(await keepCompletingFirstBoot({ ...options(flaky), scribe }, signal)).toMatchObject({ verdict: "rebooting" });
+    expect(await keepCompletingFirstBoot({ ...options(flaky), scribe }, signal)).toMatchObject({
+      verdict: "rebooting",
+    });
     expect(now - before).toBe(180_000);
     // The same failure is told once.
-    expect(scribe.lines.filter(({ mark }) => mark === "fail").map(({ path, message }) => [path, message])).toEqual([["OSUpdated", "no route to the registry"]]);
+    expect(scribe.lines.filter(({ mark }) => mark === "fail").map(({ path, message }) => [path, message])).toEqual([
+      ["OSUpdated", "no route to the registry"],
+    ]);
   });
 
   test("refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it", async () => {
     const host = await ignited(served({ fips: true, osImageURL: "os@2" }), { fips: false });
-    expect(await completeFirstBoot(options(host), signal)).toMatchObject({ verdict: "givenUp", reason: expect.stringContaining("FIPS") as string });
+    expect(await completeFirstBoot(options(host), signal)).toMatchObject({
+      verdict: "givenUp",
+      reason: expect.stringContaining("FIPS") as string,
+    });
     expect((await host.os.status(signal)).staged).toBeUndefined();
     expect(host.reboots).toEqual([]);
   });

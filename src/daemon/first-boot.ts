@@ -28,7 +28,14 @@ export type FirstBoot =
  *
  * @param file where the MachineConfig lies that the machine was started with.
  */
-export async function completeFirstBoot(options: { readonly host: Host; readonly file: string; /** Called before an image is staged that the machine was given. */ readonly beforeStaging?: () => Promise<void> } & Pick<Ports, "clock" | "log" | "scribe">, signal: AbortSignal): Promise<FirstBoot> {
+export async function completeFirstBoot(
+  options: {
+    readonly host: Host;
+    readonly file: string;
+    /** Called before an image is staged that the machine was given. */ readonly beforeStaging?: () => Promise<void>;
+  } & Pick<Ports, "clock" | "log" | "scribe">,
+  signal: AbortSignal,
+): Promise<FirstBoot> {
   const { host, file, log, scribe, clock } = options;
   const documents = documentStore(host.ledger);
   const tell = (line: StoryLineIn<"node">) => scribe.line({ book: "node/self", ...line });
@@ -56,37 +63,65 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
     await documents.adopt(previous, originals, signal);
     known = { ...known, previous, originals };
   }
-  const seen = await observeHost(host, known, { previous: read.wanted.config, target: read.wanted.config, inService: false, onlyControlPlane: false }, signal);
+  const seen = await observeHost(
+    host,
+    known,
+    { previous: read.wanted.config, target: read.wanted.config, inService: false, onlyControlPlane: false },
+    signal,
+  );
   const config = fitToAccounts(read.wanted.config, seen.users);
   const observed = { ...seen, previous: config };
-  const problems = judgeTarget(observed, config, { sshFolder: undefined, freeBytes: await host.files.freeBytes(signal) });
+  const problems = judgeTarget(observed, config, {
+    sshFolder: undefined,
+    freeBytes: await host.files.freeBytes(signal),
+  });
   if (problems.length > 0) return giveUp(describeProblems(problems));
 
   const plan = planNode(observed, config, undefined);
-  if (plan.verdict === "bootFails") return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`);
-  if (plan.verdict === "unsettled" || plan.verdict === "settleFailed") return giveUp(`the machine is not what its image should make of it: ${plan.path ?? ""} ${plan.cause}`);
+  if (plan.verdict === "bootFails")
+    return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`);
+  if (plan.verdict === "unsettled" || plan.verdict === "settleFailed")
+    return giveUp(`the machine is not what its image should make of it: ${plan.path ?? ""} ${plan.cause}`);
   if (plan.verdict === "inSync") {
     await finish();
-    tell({ ...here, path: "Reboot", mark: "skip", reason: "NotRequired", message: "the machine has what it should have" });
+    tell({
+      ...here,
+      path: "Reboot",
+      mark: "skip",
+      reason: "NotRequired",
+      message: "the machine has what it should have",
+    });
     return { verdict: "complete" };
   }
-  const site: Worksite = { host, documents, clock, observed, target: { machineConfig, config }, originals: observed.originals, ledger: observed.ledger, refreshCredentials: options.beforeStaging };
+  const site: Worksite = {
+    host,
+    documents,
+    clock,
+    observed,
+    target: { machineConfig, config },
+    originals: observed.originals,
+    ledger: observed.ledger,
+    refreshCredentials: options.beforeStaging,
+  };
   for (const step of plan.steps) {
     signal.throwIfAborted();
     if (step.do === "drain") continue;
     log.info({ step: step.do }, "first boot");
     // The marker goes before the machine does: from here on the ledger knows what is left.
     if (step.do === "reboot") await finish();
-    if (step.do === "stageOs") tell({ ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
+    if (step.do === "stageOs")
+      tell({ ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
     await performStep(step, site, signal);
     const mismatch = step.do === "prefetch" ? await contentMismatchOf(host, config, step.images, signal) : undefined;
     if (mismatch !== undefined) return giveUp(mismatch);
     if (step.do === "stageOs") {
       const { image, kernelArguments, packages } = step.deployment;
       tell({ ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });
-      if (packages.length > 0) tell({ ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
+      if (packages.length > 0)
+        tell({ ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
       const added = kernelArguments.filter((word) => !observed.booted.kernelArguments.includes(word)).length;
-      if (added > 0) tell({ ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
+      if (added > 0)
+        tell({ ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
     }
     if (step.do === "reboot") {
       tell({ ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
@@ -98,7 +133,8 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
   return { verdict: "complete" };
 
   async function finish(): Promise<void> {
-    if (file === hostPaths.encapsulated) await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
+    if (file === hostPaths.encapsulated)
+      await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
   }
 
   async function giveUp(reason: string): Promise<FirstBoot> {
@@ -109,7 +145,10 @@ export async function completeFirstBoot(options: { readonly host: Host; readonly
 }
 
 /** As {@link completeFirstBoot}, again and again until it comes to an end: nobody else could try it on a machine that has not joined. */
-export async function keepCompletingFirstBoot(options: Parameters<typeof completeFirstBoot>[0], signal: AbortSignal): Promise<FirstBoot> {
+export async function keepCompletingFirstBoot(
+  options: Parameters<typeof completeFirstBoot>[0],
+  signal: AbortSignal,
+): Promise<FirstBoot> {
   let told = "";
   for (;;) {
     try {
@@ -118,7 +157,16 @@ export async function keepCompletingFirstBoot(options: Parameters<typeof complet
       if (signal.aborted) throw error;
       const message = error instanceof Error ? error.message : String(error);
       // The same failure again is one line; whoever waits for the machine sees it in the log.
-      if (message !== told) options.scribe.line({ book: "node/self", chapter: "Firstboot", path: "OSUpdated", mark: "fail", level: "boundary", reason: "StageFailed", message });
+      if (message !== told)
+        options.scribe.line({
+          book: "node/self",
+          chapter: "Firstboot",
+          path: "OSUpdated",
+          mark: "fail",
+          level: "boundary",
+          reason: "StageFailed",
+          message,
+        });
       told = message;
       options.log.error({ error }, "the first boot is not complete; trying again in a minute");
       await options.clock.sleep(retryMs, signal);

@@ -20,7 +20,11 @@ type Given = Pick<Ports, "clock" | "random" | "log"> & { readonly host: Host; re
  * The story lines that lie on the machine, older boots first, each once; a line that a power cut left in part is none. Given
  * a name, lines of the first boot become lines of the node of that name.
  */
-export async function linesOnDisk(host: Host, nodeName: string | undefined, signal: AbortSignal): Promise<readonly JournalLine[]> {
+export async function linesOnDisk(
+  host: Host,
+  nodeName: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly JournalLine[]> {
   const boots = (await host.books.read(signal)).map(({ lines }) => {
     const read = new Map<string, JournalLine>();
     for (const text of lines) {
@@ -32,7 +36,11 @@ export async function linesOnDisk(host: Host, nodeName: string | undefined, sign
   return boots
     .sort((a, b) => (a[0]?.at ?? 0) - (b[0]?.at ?? 0))
     .flat()
-    .map((line) => (nodeName === undefined || line.book !== ownBook ? line : { ...line, book: `node/${nodeName}`, writer: { ...line.writer, instance: nodeName, node: nodeName } }));
+    .map((line) =>
+      nodeName === undefined || line.book !== ownBook
+        ? line
+        : { ...line, book: `node/${nodeName}`, writer: { ...line.writer, instance: nodeName, node: nodeName } },
+    );
 }
 
 /** The number that the last line of a writer has in a boot. */
@@ -40,13 +48,18 @@ function lastNumber(lines: readonly JournalLine[], component: string, boot: stri
   let last: LineNumber = { seq: 0 };
   for (const { writer, boot: of, seq, sub } of lines) {
     if (writer.component !== component || of !== boot) continue;
-    if (seq > last.seq || (seq === last.seq && (sub ?? 0) > (last.sub ?? 0))) last = { seq, ...(sub === undefined ? {} : { sub }) };
+    if (seq > last.seq || (seq === last.seq && (sub ?? 0) > (last.sub ?? 0)))
+      last = { seq, ...(sub === undefined ? {} : { sub }) };
   }
   return last;
 }
 
 /** A machine whose disk says nothing still has a daemon: it tells its story under a boot of its own, in memory. */
-async function onMachine({ host, random, log }: Given, nodeName: string | undefined, signal: AbortSignal): Promise<{ readonly boot: string; readonly past: readonly JournalLine[] }> {
+async function onMachine(
+  { host, random, log }: Given,
+  nodeName: string | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly boot: string; readonly past: readonly JournalLine[] }> {
   try {
     const [{ bootId: boot }, past] = await Promise.all([host.os.status(signal), linesOnDisk(host, nodeName, signal)]);
     return { boot, past };
@@ -64,20 +77,54 @@ export interface NodeScribe {
 }
 
 /** The scribe of a daemon: it goes on where the last one of this boot left off, and sends what earlier ones could not. */
-export async function nodeScribe(options: Given & { readonly nodeName: string; readonly kube: KubeClient }, signal: AbortSignal): Promise<NodeScribe> {
+export async function nodeScribe(
+  options: Given & { readonly nodeName: string; readonly kube: KubeClient },
+  signal: AbortSignal,
+): Promise<NodeScribe> {
   const { host, nodeName, version, kube, clock, random, log } = options;
   const { boot, past } = await onMachine(options, nodeName, signal);
   const book = `node/${nodeName}`;
   const own = past.filter((line) => line.book === book);
-  const journal: JournalWriter = createJournalWriter({ kube, clock, random, log, name: journalOfNode(nodeName), owner: fieldManagers.daemon, rules: nodeSending });
+  const journal: JournalWriter = createJournalWriter({
+    kube,
+    clock,
+    random,
+    log,
+    name: journalOfNode(nodeName),
+    owner: fieldManagers.daemon,
+    rules: nodeSending,
+  });
   journal.offer(own.filter(({ level }) => level === "boundary").slice(-ringLimits.lines), pastPatienceMs);
-  const writer = { component: "daemon", instance: nodeName, node: nodeName, ...(version === undefined ? {} : { version }) };
-  return { scribe: createStoryScribe({ clock, log, writer, boot, after: lastNumber(past, writer.component, boot), store: host.books, journal }), past: own };
+  const writer = {
+    component: "daemon",
+    instance: nodeName,
+    node: nodeName,
+    ...(version === undefined ? {} : { version }),
+  };
+  return {
+    scribe: createStoryScribe({
+      clock,
+      log,
+      writer,
+      boot,
+      after: lastNumber(past, writer.component, boot),
+      store: host.books,
+      journal,
+    }),
+    past: own,
+  };
 }
 
 /** The scribe of a first boot: there is no API server and no name yet, so its lines wait on the disk for the daemon. */
 export async function firstBootScribe(options: Given, signal: AbortSignal): Promise<StoryScribe> {
   const { host, version, clock, log } = options;
   const { boot, past } = await onMachine(options, undefined, signal);
-  return createStoryScribe({ clock, log, writer: { ...firstBootWriter, ...(version === undefined ? {} : { version }) }, boot, after: lastNumber(past, firstBootWriter.component, boot), store: host.books });
+  return createStoryScribe({
+    clock,
+    log,
+    writer: { ...firstBootWriter, ...(version === undefined ? {} : { version }) },
+    boot,
+    after: lastNumber(past, firstBootWriter.component, boot),
+    store: host.books,
+  });
 }

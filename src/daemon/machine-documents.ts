@@ -12,7 +12,15 @@ const version = 2;
 /** What speaks of no image is the same in both; a daemon that knows of none can go on with it. */
 const versionOf = (pair: ImagePair | undefined) => (pair === undefined ? 1 : version);
 
-const names = { ledger: "ledger.json", previous: "previous.json", target: "target.json", originals: "originals.json", refused: "refused.json", settled: "settled.json", payloads: "payloads.json" } as const;
+const names = {
+  ledger: "ledger.json",
+  previous: "previous.json",
+  target: "target.json",
+  originals: "originals.json",
+  refused: "refused.json",
+  settled: "settled.json",
+  payloads: "payloads.json",
+} as const;
 
 /** A target that this machine went back from. */
 export interface RefusedTarget {
@@ -89,22 +97,42 @@ export function documentStore(store: HostLedger): DocumentStore {
       throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it is no JSON" }, { cause });
     }
     const v = typeof document === "object" && document !== null && "v" in document ? document.v : undefined;
-    if (typeof v !== "number") throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it has no version" });
+    if (typeof v !== "number")
+      throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it has no version" });
     if (v > version) throw new McoError("MCO_LEDGER_NEWER", { document: name, version: v });
     return document as T;
   }
-  const write = (name: string, document: object, signal: AbortSignal, v = 1) => store.write(name, JSON.stringify({ v, ...document }), signal);
-  const writeLedger = ({ v: _v, ...ledger }: Ledger, signal: AbortSignal) => write(names.ledger, ledger, signal, ledger.image === undefined ? 1 : version);
-  const writeTarget = (name: string, { config, pair, ...more }: KeptTarget & { readonly proven?: boolean }, signal: AbortSignal) => write(name, { config, ...(pair === undefined ? {} : { pair }), ...more }, signal, versionOf(pair));
-  const payloadImages = async (signal: AbortSignal) => (await read<{ images: readonly string[] }>(names.payloads, signal))?.images ?? [];
+  const write = (name: string, document: object, signal: AbortSignal, v = 1) =>
+    store.write(name, JSON.stringify({ v, ...document }), signal);
+  const writeLedger = ({ v: _v, ...ledger }: Ledger, signal: AbortSignal) =>
+    write(names.ledger, ledger, signal, ledger.image === undefined ? 1 : version);
+  const writeTarget = (
+    name: string,
+    { config, pair, ...more }: KeptTarget & { readonly proven?: boolean },
+    signal: AbortSignal,
+  ) => write(name, { config, ...(pair === undefined ? {} : { pair }), ...more }, signal, versionOf(pair));
+  const payloadImages = async (signal: AbortSignal) =>
+    (await read<{ images: readonly string[] }>(names.payloads, signal))?.images ?? [];
 
   return {
     async load(signal) {
       const ledger = await read<Ledger>(names.ledger, signal);
       // Its absence in a document says that nothing but a proven one was ever kept.
-      const previous = await read<{ config: MachineConfig; pair?: ImagePair; proven?: boolean }>(names.previous, signal);
+      const previous = await read<{ config: MachineConfig; pair?: ImagePair; proven?: boolean }>(
+        names.previous,
+        signal,
+      );
       const refused = await read<{ targets: readonly RefusedTarget[] }>(names.refused, signal);
-      return { ledger, previous: previous === undefined ? undefined : { config: previous.config, pair: previous.pair, proven: previous.proven !== false }, settled: await read<SettleRecord>(names.settled, signal), originals: await read<Originals>(names.originals, signal), refused: refused?.targets ?? [] };
+      return {
+        ledger,
+        previous:
+          previous === undefined
+            ? undefined
+            : { config: previous.config, pair: previous.pair, proven: previous.proven !== false },
+        settled: await read<SettleRecord>(names.settled, signal),
+        originals: await read<Originals>(names.originals, signal),
+        refused: refused?.targets ?? [],
+      };
     },
     async target(signal) {
       return read<KeptTarget>(names.target, signal);

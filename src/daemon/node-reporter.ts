@@ -41,7 +41,12 @@ export interface NodeReporter {
 /** A key that is there with no value: there is none. One that is not: nothing is said about it. */
 export type ImageVersions = { readonly desired?: string | undefined; readonly current?: string | undefined };
 
-export function nodeReporter(options: { readonly kube: KubeClient; readonly clock: Clock; readonly log: Logger; readonly nodeName: string }): NodeReporter {
+export function nodeReporter(options: {
+  readonly kube: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly nodeName: string;
+}): NodeReporter {
   const { kube, clock, log, nodeName } = options;
   let noted = new Map<string, PhaseReport>();
   /** An update that is over and was not told of yet, with what was noted of it. */
@@ -59,7 +64,8 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
 
   return {
     begin(node) {
-      for (const [key, { version }] of written) if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
+      for (const [key, { version }] of written)
+        if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
     },
     hasWritten(key, value) {
       return lastWritten.has(key) && lastWritten.get(key) === value;
@@ -78,7 +84,15 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         written.set(key, { value });
         lastWritten.set(key, value);
       }
-      const after = await kube.patch(kubernetes.Node, { name: nodeName }, { type: "merge", body: { metadata: { annotations: Object.fromEntries(changes.map(([key, value]) => [key, value ?? null])) } } }, { owner: fieldManagers.daemon });
+      const after = await kube.patch(
+        kubernetes.Node,
+        { name: nodeName },
+        {
+          type: "merge",
+          body: { metadata: { annotations: Object.fromEntries(changes.map(([key, value]) => [key, value ?? null])) } },
+        },
+        { owner: fieldManagers.daemon },
+      );
       const version = Number(after.metadata.resourceVersion);
       for (const [key, value] of changes) written.set(key, { value, version });
     },
@@ -94,17 +108,35 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       return (object?.metadata.annotations?.[annotations.refusedTargets] ?? "") !== "";
     },
     async refused(targets) {
-      const value = targets.length === 0 ? null : JSON.stringify(targets.map(({ config, image, reason, at }) => ({ config, image, reason, at })));
-      await kube.patch(MachineConfigNode, { name: nodeName }, { type: "merge", body: { metadata: { annotations: { [annotations.refusedTargets]: value } } } }, { owner: fieldManagers.daemon });
+      const value =
+        targets.length === 0
+          ? null
+          : JSON.stringify(targets.map(({ config, image, reason, at }) => ({ config, image, reason, at })));
+      await kube.patch(
+        MachineConfigNode,
+        { name: nodeName },
+        { type: "merge", body: { metadata: { annotations: { [annotations.refusedTargets]: value } } } },
+        { owner: fieldManagers.daemon },
+      );
     },
     versions(versions) {
-      notedVersions = { ...notedVersions, ...versions, ...(versions.images === undefined ? {} : { images: { ...notedVersions.images, ...versions.images } }) };
+      notedVersions = {
+        ...notedVersions,
+        ...versions,
+        ...(versions.images === undefined ? {} : { images: { ...notedVersions.images, ...versions.images } }),
+      };
     },
     irreconcilable(changes) {
       notedChanges = changes;
     },
     async flush() {
-      if (noted.size === 0 && over === undefined && Object.keys(notedVersions).length === 0 && notedChanges === undefined) return "told";
+      if (
+        noted.size === 0 &&
+        over === undefined &&
+        Object.keys(notedVersions).length === 0 &&
+        notedChanges === undefined
+      )
+        return "told";
       const reports = [...noted.values()];
       const versions = notedVersions;
       const changes = notedChanges;
@@ -115,21 +147,43 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
       notedChanges = undefined;
       const change = (object: MachineConfigNode): Partial<MachineConfigNode> | undefined => {
         const before = object.status?.conditions ?? [];
-        const put = end === undefined ? [] : phasesAtEnd(end.target, withPhases(before, end.run, clock.now()), clock.now());
+        const put =
+          end === undefined ? [] : phasesAtEnd(end.target, withPhases(before, end.run, clock.now()), clock.now());
         const conditions = withPhases(before, [...put, ...reports], clock.now());
-        const configVersion = { desired: versions.desired ?? object.status?.configVersion?.desired ?? "", ...(object.status?.configVersion?.current === undefined ? {} : { current: object.status.configVersion.current }), ...(versions.current === undefined ? {} : { current: versions.current }) };
-        const sameVersions = configVersion.desired === (object.status?.configVersion?.desired ?? "") && configVersion.current === object.status?.configVersion?.current;
+        const configVersion = {
+          desired: versions.desired ?? object.status?.configVersion?.desired ?? "",
+          ...(object.status?.configVersion?.current === undefined
+            ? {}
+            : { current: object.status.configVersion.current }),
+          ...(versions.current === undefined ? {} : { current: versions.current }),
+        };
+        const sameVersions =
+          configVersion.desired === (object.status?.configVersion?.desired ?? "") &&
+          configVersion.current === object.status?.configVersion?.current;
         const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
         const configImage = imageVersions(object.status?.configImage, versions.images);
         const sameImages = equalValues(configImage ?? {}, object.status?.configImage ?? {});
         if (conditions === before && sameVersions && sameImages && sameChanges) return undefined;
         const observedGeneration = Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1);
-        return { status: { observedGeneration, conditions: [...conditions], ...(configVersion.desired === "" ? {} : { configVersion }), ...(sameImages ? {} : { configImage: removing(object.status?.configImage, configImage) }), ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }) } };
+        return {
+          status: {
+            observedGeneration,
+            conditions: [...conditions],
+            ...(configVersion.desired === "" ? {} : { configVersion }),
+            ...(sameImages ? {} : { configImage: removing(object.status?.configImage, configImage) }),
+            ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }),
+          },
+        };
       };
       // Nobody else writes what is ours: what we have just said need not be read to know that it stands there.
-      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined) return "told";
+      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined)
+        return "told";
       try {
-        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, { subresource: "status", owner: fieldManagers.daemon, byItem: true });
+        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, {
+          subresource: "status",
+          owner: fieldManagers.daemon,
+          byItem: true,
+        });
         seen = object === undefined ? undefined : { object, at: clock.monotonic() };
         return "told";
       } catch (error) {
@@ -137,7 +191,11 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
         log.warn({ error }, "MachineConfigNode not written");
         over ??= end;
         noted = new Map([...reports.map((report) => [report.type, report] as const), ...noted]);
-        notedVersions = { ...versions, ...notedVersions, ...(versions.images === undefined ? {} : { images: { ...versions.images, ...notedVersions.images } }) };
+        notedVersions = {
+          ...versions,
+          ...notedVersions,
+          ...(versions.images === undefined ? {} : { images: { ...versions.images, ...notedVersions.images } }),
+        };
         notedChanges ??= changes;
         return "behind";
       }
@@ -147,7 +205,14 @@ export function nodeReporter(options: { readonly kube: KubeClient; readonly cloc
 
 /** The new images as a change of the old ones: what is gone is `null`. */
 function removing(before: ConfigImage, after: ConfigImage): NonNullable<ConfigImage> {
-  const change = after === undefined ? null : { ...(before?.desiredImage === undefined ? {} : { desiredImage: null }), ...(before?.currentImage === undefined ? {} : { currentImage: null }), ...after };
+  const change =
+    after === undefined
+      ? null
+      : {
+          ...(before?.desiredImage === undefined ? {} : { desiredImage: null }),
+          ...(before?.currentImage === undefined ? {} : { currentImage: null }),
+          ...after,
+        };
   return change as NonNullable<ConfigImage>;
 }
 
@@ -158,5 +223,8 @@ function imageVersions(before: ConfigImage, now: ImageVersions = {}): ConfigImag
   const desiredImage = "desired" in now ? now.desired : before?.desiredImage;
   const currentImage = "current" in now ? now.current : before?.currentImage;
   if (desiredImage === undefined && currentImage === undefined) return undefined;
-  return { ...(desiredImage === undefined ? {} : { desiredImage }), ...(currentImage === undefined ? {} : { currentImage }) };
+  return {
+    ...(desiredImage === undefined ? {} : { desiredImage }),
+    ...(currentImage === undefined ? {} : { currentImage }),
+  };
 }

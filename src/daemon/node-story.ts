@@ -61,13 +61,32 @@ export interface NodeStory {
 }
 
 /** Begun, maybe again: what it failed of last stays known, so that the same failure is not told again. */
-const begun = (before: Section | undefined, boot: string, at: number): Section => ({ state: "open", boot, at, ...(before?.failure === undefined ? {} : { failure: before.failure }) });
+const begun = (before: Section | undefined, boot: string, at: number): Section => ({
+  state: "open",
+  boot,
+  at,
+  ...(before?.failure === undefined ? {} : { failure: before.failure }),
+});
 
 /** Sections that a daemon can be interrupted in. */
-const interruptible = new Set<string>(Object.entries(stories.node.Update).flatMap(([path, reasons]) => ((reasons as readonly string[]).includes("Interrupted") ? [path] : [])));
+const interruptible = new Set<string>(
+  Object.entries(stories.node.Update).flatMap(([path, reasons]) =>
+    (reasons as readonly string[]).includes("Interrupted") ? [path] : [],
+  ),
+);
 
 /** @param past lines of this machine's book that were told before, in their order. */
-export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: Scribe; readonly clock: Pick<Clock, "now">; readonly nodeName: string; readonly past: readonly JournalLine[] }): NodeStory {
+export function nodeStory({
+  scribe,
+  clock,
+  nodeName,
+  past,
+}: {
+  readonly scribe: Scribe;
+  readonly clock: Pick<Clock, "now">;
+  readonly nodeName: string;
+  readonly past: readonly JournalLine[];
+}): NodeStory {
   const book = `node/${nodeName}` as const;
   let boot = "";
   let run: Run | undefined;
@@ -79,7 +98,16 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
 
   for (const line of past) remember(line);
 
-  function remember({ chapter, path, mark, run: name = "", msg, at, boot: of, reason }: Pick<JournalLine, "chapter" | "path" | "mark" | "run" | "msg" | "at" | "boot" | "reason">): void {
+  function remember({
+    chapter,
+    path,
+    mark,
+    run: name = "",
+    msg,
+    at,
+    boot: of,
+    reason,
+  }: Pick<JournalLine, "chapter" | "path" | "mark" | "run" | "msg" | "at" | "boot" | "reason">): void {
     switch (chapter) {
       case "Update":
         if (path === "Updated" && mark !== "retry") {
@@ -88,8 +116,10 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
         }
         if (run?.name !== name) run = { name, sections: new Map(), began: at, isInherited: true };
         if (mark === "begin") run.sections.set(path, begun(run.sections.get(path), of, at));
-        else if (mark === "end" || mark === "skip") run.sections.set(path, { ...(run.sections.get(path) ?? { boot: of, at }), state: "ended" });
-        else if (mark === "fail") run.sections.set(path, { ...(run.sections.get(path) ?? { boot: of, at }), state: "failed", failure: msg });
+        else if (mark === "end" || mark === "skip")
+          run.sections.set(path, { ...(run.sections.get(path) ?? { boot: of, at }), state: "ended" });
+        else if (mark === "fail")
+          run.sections.set(path, { ...(run.sections.get(path) ?? { boot: of, at }), state: "failed", failure: msg });
         else if (mark === "retry") run.sections.delete(path);
         return;
       case "Degraded":
@@ -116,10 +146,25 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
 
   const say = (line: StoryLineIn<"node">) => scribe.line({ book, ...line });
 
-  function tell(path: UpdateSection, mark: StoryLineIn<"node">["mark"], reason: string, message: string, more: Told & { readonly level?: "progress"; readonly outcome?: StoryOutcome } = {}): void {
+  function tell(
+    path: UpdateSection,
+    mark: StoryLineIn<"node">["mark"],
+    reason: string,
+    message: string,
+    more: Told & { readonly level?: "progress"; readonly outcome?: StoryOutcome } = {},
+  ): void {
     if (run === undefined) return;
     // The callers' types tie the reason to its section; what ties both to the union of all lines is this one place.
-    say({ chapter: "Update", run: run.name, path, mark, level: "boundary", reason, message, ...more } as StoryLineIn<"node">);
+    say({
+      chapter: "Update",
+      run: run.name,
+      path,
+      mark,
+      level: "boundary",
+      reason,
+      message,
+      ...more,
+    } as StoryLineIn<"node">);
   }
 
   const story: NodeStory = {
@@ -129,7 +174,9 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
     seen(target, from) {
       if (run?.name === target) return;
       run = { name: target, sections: new Map(), began: clock.now(), isInherited: false };
-      tell("Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, { data: { to: target, ...(from === undefined ? {} : { from }) } });
+      tell("Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, {
+        data: { to: target, ...(from === undefined ? {} : { from }) },
+      });
       run.sections.set("Requested", { state: "ended", boot, at: clock.now() });
       story.begin("Prepared", "Checking", "the machine is compared with it");
     },
@@ -180,7 +227,10 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
     finish(how, message) {
       if (run === undefined) return;
       const outcome = how === "WentBack" ? "RolledBack" : how;
-      tell("Updated", how === "WentBack" ? "fail" : "end", how, message, { outcome, data: { totalMs: Math.max(0, clock.now() - run.began) } });
+      tell("Updated", how === "WentBack" ? "fail" : "end", how, message, {
+        outcome,
+        data: { totalMs: Math.max(0, clock.now() - run.began) },
+      });
       run = undefined;
     },
     booted(now, message) {
@@ -190,12 +240,28 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
         const downMs = Math.max(0, clock.now() - reboot.at);
         story.end("PostAction/Rebooted", "Rebooted", message, { data: { boot: now, upAfterMs: downMs } });
         // That was no accident: the machine was to go down here.
-        if (![...run.sections].some(([path, { state }]) => state === "open" && interruptible.has(path))) run.isInherited = false;
+        if (![...run.sections].some(([path, { state }]) => state === "open" && interruptible.has(path)))
+          run.isInherited = false;
       }
       if (!firstBoot.isOpen || firstBoot.told.has("DaemonUp")) return;
-      if (firstBoot.told.has("Reboot")) say({ chapter: "Firstboot", path: "Reboot", mark: "end", level: "boundary", reason: "Rebooted", message });
-      say({ chapter: "Firstboot", path: "Registered", mark: "end", level: "boundary", reason: "Registered", message: "its Node is there" });
-      say({ chapter: "Firstboot", path: "DaemonUp", mark: "end", level: "boundary", reason: "Up", message: "the daemon looks after the machine" });
+      if (firstBoot.told.has("Reboot"))
+        say({ chapter: "Firstboot", path: "Reboot", mark: "end", level: "boundary", reason: "Rebooted", message });
+      say({
+        chapter: "Firstboot",
+        path: "Registered",
+        mark: "end",
+        level: "boundary",
+        reason: "Registered",
+        message: "its Node is there",
+      });
+      say({
+        chapter: "Firstboot",
+        path: "DaemonUp",
+        mark: "end",
+        level: "boundary",
+        reason: "Up",
+        message: "the daemon looks after the machine",
+      });
       firstBoot.told.add("DaemonUp");
     },
     degraded(reason, message) {
@@ -211,7 +277,14 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
     },
     drifted(message) {
       if (drift === message) return;
-      say({ chapter: "Drift", path: "Detected", mark: drift === undefined ? "begin" : "note", level: "boundary", reason: "ConfigDrift", message });
+      say({
+        chapter: "Drift",
+        path: "Detected",
+        mark: drift === undefined ? "begin" : "note",
+        level: "boundary",
+        reason: "ConfigDrift",
+        message,
+      });
       drift = message;
     },
     driftEnded(reason, message) {
@@ -227,17 +300,41 @@ export function nodeStory({ scribe, clock, nodeName, past }: { readonly scribe: 
     },
     isBack(message) {
       if (isGoingBack === undefined) return;
-      say({ chapter: "Rollback", run: isGoingBack, path: "Done", mark: "end", level: "boundary", reason: "WentBack", outcome: "RolledBack", message });
+      say({
+        chapter: "Rollback",
+        run: isGoingBack,
+        path: "Done",
+        mark: "end",
+        level: "boundary",
+        reason: "WentBack",
+        outcome: "RolledBack",
+        message,
+      });
       isGoingBack = undefined;
     },
     adopted(config, from) {
       if (join.isAdopted && !join.isOver) return;
       join.isAdopted = true;
       join.isOver = false;
-      say({ chapter: "Join", path: "Adopted", mark: "end", level: "boundary", reason: "Adopted", message: `the machine has ${config}`, data: { from } });
+      say({
+        chapter: "Join",
+        path: "Adopted",
+        mark: "end",
+        level: "boundary",
+        reason: "Adopted",
+        message: `the machine has ${config}`,
+        data: { from },
+      });
       if (firstBoot.isOpen && !firstBoot.told.has("AnnotationsInitialised")) {
         firstBoot.told.add("AnnotationsInitialised");
-        say({ chapter: "Firstboot", path: "AnnotationsInitialised", mark: "end", level: "boundary", reason: "Applied", message: `the node says that it has ${config}` });
+        say({
+          chapter: "Firstboot",
+          path: "AnnotationsInitialised",
+          mark: "end",
+          level: "boundary",
+          reason: "Applied",
+          message: `the node says that it has ${config}`,
+        });
       }
     },
     validated(message, isNew) {

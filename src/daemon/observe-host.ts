@@ -10,18 +10,29 @@ import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
 import type { MachineDocuments } from "./machine-documents.ts";
 
-export const noOriginals = (kernelArguments: readonly string[]): Originals => ({ paths: {}, enablement: {}, passwords: {}, kernelArguments, ownKernelArguments: [] });
+export const noOriginals = (kernelArguments: readonly string[]): Originals => ({
+  paths: {},
+  enablement: {},
+  passwords: {},
+  kernelArguments,
+  ownKernelArguments: [],
+});
 
 export const digestOf = (contents: Uint8Array): string => bytesToHex(sha256(contents));
 
 /** What is to be remembered of a path before it is managed; `null` where nothing is that could be put back. */
 export function originalOf(entry: HostEntry | undefined): OriginalEntry | null {
-  if (entry?.kind === "file") return { ...entry, digest: digestOf(entry.contents), contents: encodeBase64(entry.contents) };
+  if (entry?.kind === "file")
+    return { ...entry, digest: digestOf(entry.contents), contents: encodeBase64(entry.contents) };
   return entry?.kind === "link" ? entry : null;
 }
 
 /** What the system that runs ships at these paths of /etc. */
-async function shippedAt(host: Host, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, OriginalEntry>> {
+async function shippedAt(
+  host: Host,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, OriginalEntry>> {
   const shipped = new Map<string, OriginalEntry>();
   for (const path of paths) {
     const entry = originalOf(await host.files.vendor(path, signal));
@@ -46,33 +57,63 @@ export interface Known {
 }
 
 /** Whether the image that runs has a payload: the folder that is there for nothing else tells it without reading all of it. */
-export const holdsPayload = async (host: Host, signal: AbortSignal) => (await host.files.read(hostPaths.payload.slice(0, hostPaths.payload.lastIndexOf("/")), signal)) !== undefined;
+export const holdsPayload = async (host: Host, signal: AbortSignal) =>
+  (await host.files.read(hostPaths.payload.slice(0, hostPaths.payload.lastIndexOf("/")), signal)) !== undefined;
 
 /** Reads what the machine is, as far as the previous configuration, the target and what was managed before name it. */
-export async function observeHost(host: Host, documents: Pick<MachineDocuments, "ledger" | "originals" | "settled">, known: Known, signal: AbortSignal): Promise<ObservedNode> {
+export async function observeHost(
+  host: Host,
+  documents: Pick<MachineDocuments, "ledger" | "originals" | "settled">,
+  known: Known,
+  signal: AbortSignal,
+): Promise<ObservedNode> {
   const { previous, target } = known;
   const status = await host.os.status(signal);
   const payload = known.localPayload === true ? "local" : (await holdsPayload(host, signal)) ? "image" : undefined;
   const remembered = documents.originals ?? noOriginals(status.booted.kernelArguments);
-  const originals = payload === "image" || remembered.hidden === undefined ? remembered : uncovered(remembered, await shippedAt(host, remembered.hidden, signal));
+  const originals =
+    payload === "image" || remembered.hidden === undefined
+      ? remembered
+      : uncovered(remembered, await shippedAt(host, remembered.hidden, signal));
   const configs = previous === undefined ? [target] : [previous, target];
   const born = previous === undefined ? target.atBirth : undefined;
 
-  const paths = new Set([...configs.flatMap(({ entries }) => [...entries.keys()]), ...Object.keys(originals.paths), ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()])]);
+  const paths = new Set([
+    ...configs.flatMap(({ entries }) => [...entries.keys()]),
+    ...Object.keys(originals.paths),
+    ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()]),
+  ]);
   const entries = new Map<string, ObservedEntry>();
   for (const path of paths) {
     const entry = await observeEntry(host, path, signal);
     if (entry !== undefined) entries.set(path, entry);
   }
 
-  const units = new Set([...configs.flatMap(({ enablement }) => [...enablement.keys()]), ...Object.keys(originals.enablement)]);
-  const states = units.size === 0 ? new Map<string, { enablement: string }>() : await host.units.state([...units], signal);
+  const units = new Set([
+    ...configs.flatMap(({ enablement }) => [...enablement.keys()]),
+    ...Object.keys(originals.enablement),
+  ]);
+  const states =
+    units.size === 0 ? new Map<string, { enablement: string }>() : await host.units.state([...units], signal);
 
-  const owners = configs.flatMap((config) => [...config.entries.values()].flatMap((wanted) => (wanted.kind === "file" ? [wanted, ...(wanted.folder === undefined ? [] : [wanted.folder])] : [])));
+  const owners = configs.flatMap((config) =>
+    [...config.entries.values()].flatMap((wanted) =>
+      wanted.kind === "file" ? [wanted, ...(wanted.folder === undefined ? [] : [wanted.folder])] : [],
+    ),
+  );
   const bornOwners = born === undefined ? [] : [...born.folders.values(), ...born.appends.values()];
-  const accounts = new Set([...configs.flatMap(({ passwords }) => [...passwords.keys()]), ...Object.keys(originals.passwords)]);
-  const users = await idsOf([...[...owners, ...bornOwners].map(({ user }) => user), ...[...accounts].map((name) => ({ name }))], async (name) => (await host.users.lookup(name, signal))?.uid);
-  const groups = await idsOf([...owners, ...bornOwners].map(({ group }) => group), (name) => host.users.group(name, signal));
+  const accounts = new Set([
+    ...configs.flatMap(({ passwords }) => [...passwords.keys()]),
+    ...Object.keys(originals.passwords),
+  ]);
+  const users = await idsOf(
+    [...[...owners, ...bornOwners].map(({ user }) => user), ...[...accounts].map((name) => ({ name }))],
+    async (name) => (await host.users.lookup(name, signal))?.uid,
+  );
+  const groups = await idsOf(
+    [...owners, ...bornOwners].map(({ group }) => group),
+    (name) => host.users.group(name, signal),
+  );
 
   const passwords = new Map<string, string>();
   for (const user of accounts) {
@@ -103,7 +144,10 @@ export async function observeHost(host: Host, documents: Pick<MachineDocuments, 
 }
 
 /** Name → number, of those that the machine knows; each name is asked for once. */
-async function idsOf(owners: readonly Owner[], lookup: (name: string) => Promise<number | undefined>): Promise<ReadonlyMap<string, number>> {
+async function idsOf(
+  owners: readonly Owner[],
+  lookup: (name: string) => Promise<number | undefined>,
+): Promise<ReadonlyMap<string, number>> {
   const ids = new Map<string, number>();
   for (const name of new Set(owners.flatMap(({ name: one }) => one ?? []))) {
     const id = await lookup(name);

@@ -30,7 +30,11 @@ export async function performContent(step: ContentStep, site: ContentSite, signa
     case "presetUnit":
       return host.units.preset(step.unit, signal);
     case "setPassword":
-      return host.users.setPasswordHash(step.user, site.config.passwords.get(step.user) ?? site.originals.passwords[step.user] ?? undefined, signal);
+      return host.users.setPasswordHash(
+        step.user,
+        site.config.passwords.get(step.user) ?? site.originals.passwords[step.user] ?? undefined,
+        signal,
+      );
   }
 }
 
@@ -52,7 +56,11 @@ async function writeEntries(paths: readonly string[], site: ContentSite, signal:
 }
 
 /** What is to be written at a path; `absent` where nothing may be. */
-async function entryFor(path: string, { host, observed, originals, config }: ContentSite, signal: AbortSignal): Promise<HostWrite | "absent"> {
+async function entryFor(
+  path: string,
+  { host, observed, originals, config }: ContentSite,
+  signal: AbortSignal,
+): Promise<HostWrite | "absent"> {
   const wanted: WantedEntry | undefined = config.entries.get(path);
   switch (wanted?.kind) {
     case "absent":
@@ -60,20 +68,36 @@ async function entryFor(path: string, { host, observed, originals, config }: Con
     case "link":
       return { path, entry: { kind: "link", target: wanted.target } };
     case "file":
-      return { path, entry: { kind: "file", contents: wanted.contents, ...ownership(wanted, observed, path) }, ...(wanted.folder === undefined ? {} : { folder: ownership(wanted.folder, observed, path) }) };
+      return {
+        path,
+        entry: { kind: "file", contents: wanted.contents, ...ownership(wanted, observed, path) },
+        ...(wanted.folder === undefined ? {} : { folder: ownership(wanted.folder, observed, path) }),
+      };
     case undefined: {
       const link = config.atBirth.links.get(path);
       if (link !== undefined) return { path, entry: { kind: "link", target: link } };
       const more = config.atBirth.appends.get(path);
       const whole = more === undefined ? undefined : appendedTo(originals, more.contents, path);
-      if (more === undefined || whole === undefined) throw new Error(`bug: the plan writes ${path}, which the target does not name`);
+      if (more === undefined || whole === undefined)
+        throw new Error(`bug: the plan writes ${path}, which the target does not name`);
       const is = await host.files.read(path, signal);
-      return { path, entry: { kind: "file", contents: whole, ...ownership({ ...more, mode: more.mode ?? (is?.kind === "file" ? is.mode : 0o644) }, observed, path) } };
+      return {
+        path,
+        entry: {
+          kind: "file",
+          contents: whole,
+          ...ownership({ ...more, mode: more.mode ?? (is?.kind === "file" ? is.mode : 0o644) }, observed, path),
+        },
+      };
     }
   }
 }
 
-function ownership({ mode, user, group }: { readonly mode: number; readonly user: Owner; readonly group: Owner }, { users, groups }: ContentSite["observed"], path: string): Ownership {
+function ownership(
+  { mode, user, group }: { readonly mode: number; readonly user: Owner; readonly group: Owner },
+  { users, groups }: ContentSite["observed"],
+  path: string,
+): Ownership {
   return { mode, uid: idOf(user, users, path), gid: idOf(group, groups, path) };
 }
 
@@ -84,12 +108,29 @@ function idOf(owner: Owner, ids: ReadonlyMap<string, number>, path: string): num
   return id;
 }
 
-async function restoreEntries(paths: readonly string[], { host, originals }: ContentSite, signal: AbortSignal): Promise<void> {
+async function restoreEntries(
+  paths: readonly string[],
+  { host, originals }: ContentSite,
+  signal: AbortSignal,
+): Promise<void> {
   const writes: HostWrite[] = [];
   for (const path of paths) {
     const original = originals.paths[path];
     if (original === null || original === undefined) await host.files.remove(path, signal);
-    else writes.push({ path, entry: original.kind === "link" ? original : { kind: "file", contents: decodeBase64(original.contents), mode: original.mode, uid: original.uid, gid: original.gid } });
+    else
+      writes.push({
+        path,
+        entry:
+          original.kind === "link"
+            ? original
+            : {
+                kind: "file",
+                contents: decodeBase64(original.contents),
+                mode: original.mode,
+                uid: original.uid,
+                gid: original.gid,
+              },
+      });
   }
   if (writes.length > 0) await host.files.write(writes, signal);
 }

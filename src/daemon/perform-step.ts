@@ -50,7 +50,11 @@ export async function performStep(step: LocalStep, site: Worksite, signal: Abort
     case "disableUnit":
     case "presetUnit":
     case "setPassword":
-      return performContent(step, { host, observed: site.observed, originals: site.originals, config: site.target.config }, signal);
+      return performContent(
+        step,
+        { host, observed: site.observed, originals: site.originals, config: site.target.config },
+        signal,
+      );
     case "refreshCredentials":
       return site.refreshCredentials?.(signal);
     case "keepPayload":
@@ -82,7 +86,11 @@ export async function performStep(step: LocalStep, site: Worksite, signal: Abort
  * that does not run reads its files when it is started. A unit that no configuration names was asked for by mistake, and
  * says so when it is tried.
  */
-async function readsConfiguration({ do: verb, unit }: Step & { do: "reload" | "restart" }, site: Worksite, signal: AbortSignal): Promise<boolean> {
+async function readsConfiguration(
+  { do: verb, unit }: Step & { do: "reload" | "restart" },
+  site: Worksite,
+  signal: AbortSignal,
+): Promise<boolean> {
   const state = (await site.host.units.state([unit], signal)).get(unit);
   if (state?.enablement === "absent" || state?.enablement === "masked") {
     if (isManaged(unit, site)) return false;
@@ -94,14 +102,26 @@ async function readsConfiguration({ do: verb, unit }: Step & { do: "reload" | "r
 /** Whether a configuration has ever spoken of the unit; the originals know of those that were superseded half-way, too. */
 function isManaged(unit: string, { observed, target, originals }: Worksite): boolean {
   const path = `/etc/systemd/system/${unit}`;
-  if (unit in originals.enablement || Object.keys(originals.paths).some((one) => one === path || one.startsWith(`${path}.d/`))) return true;
-  return [target.config, ...(observed.previous === undefined ? [] : [observed.previous])].some((config) => speaksOf(config, unit));
+  if (
+    unit in originals.enablement ||
+    Object.keys(originals.paths).some((one) => one === path || one.startsWith(`${path}.d/`))
+  )
+    return true;
+  return [target.config, ...(observed.previous === undefined ? [] : [observed.previous])].some((config) =>
+    speaksOf(config, unit),
+  );
 }
 
-const speaksOf = (config: NodeConfig, unit: string) => config.enablement.has(unit) || [...config.entries.values()].some(({ origin }) => origin.kind === "unit" && origin.name === unit);
+const speaksOf = (config: NodeConfig, unit: string) =>
+  config.enablement.has(unit) ||
+  [...config.entries.values()].some(({ origin }) => origin.kind === "unit" && origin.name === unit);
 
 /** Systemd's word that a job is done is not enough: the unit itself must say that it has not failed. */
-async function expectAlive({ do: verb, unit }: Step & { do: "reload" | "restart" }, { host }: Worksite, signal: AbortSignal): Promise<void> {
+async function expectAlive(
+  { do: verb, unit }: Step & { do: "reload" | "restart" },
+  { host }: Worksite,
+  signal: AbortSignal,
+): Promise<void> {
   const state = (await host.units.state([unit], signal)).get(unit);
   if (state?.activity === "failed") throw new McoError("MCO_SERVICE_FAILED", { unit, verb, activity: state.activity });
 }
@@ -125,7 +145,12 @@ async function reboot(because: string, site: Worksite, signal: AbortSignal): Pro
 }
 
 /** Why an image that was just fetched does not hold what it is said to hold; asked before anything is done to the machine. */
-export async function contentMismatchOf(host: Host, config: NodeConfig, images: readonly string[], signal: AbortSignal): Promise<string | undefined> {
+export async function contentMismatchOf(
+  host: Host,
+  config: NodeConfig,
+  images: readonly string[],
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const pair = pairOf(config);
   if (pair === undefined || !images.includes(pair.image)) return undefined;
   const says = contentSaid((await host.os.labels(pair.image, signal))[imageLabels.content]);
@@ -136,26 +161,52 @@ async function openLedger(step: Step & { do: "openLedger" }, site: Worksite, sig
   const { host, documents, observed, target } = site;
   const paths: Record<string, OriginalEntry | null> = { ...site.originals.paths };
   for (const path of step.paths) paths[path] = originalOf(await host.files.read(path, signal));
-  const enablement = { ...site.originals.enablement, ...Object.fromEntries(step.units.map((unit) => [unit, observed.enablement.get(unit) ?? "absent"])) };
-  const passwords = { ...site.originals.passwords, ...Object.fromEntries(step.users.map((user) => [user, observed.passwords.get(user) ?? null])) };
+  const enablement = {
+    ...site.originals.enablement,
+    ...Object.fromEntries(step.units.map((unit) => [unit, observed.enablement.get(unit) ?? "absent"])),
+  };
+  const passwords = {
+    ...site.originals.passwords,
+    ...Object.fromEntries(step.users.map((user) => [user, observed.passwords.get(user) ?? null])),
+  };
   const ownKernelArguments = [...new Set([...site.originals.ownKernelArguments, ...target.config.kernelArguments])];
   const grown = { ...site.originals, paths, enablement, passwords, ownKernelArguments };
   await documents.storeOriginals(grown, signal);
   site.originals = grown;
-  const same = observed.ledger !== undefined && isTargetOf(observed.ledger, target.config) ? observed.ledger : undefined;
+  const same =
+    observed.ledger !== undefined && isTargetOf(observed.ledger, target.config) ? observed.ledger : undefined;
   const rebootsAsked = observed.forced ? [] : (same?.rebootsAsked ?? []);
   const pair = pairOf(target.config);
   const deployment = step.deployment ?? same?.deployment;
-  site.ledger = { v: 1, target: target.config.name, ...pair, ...(deployment === undefined ? {} : { deployment }), bootId: observed.bootId, owes: step.owes, openedAt: same?.openedAt ?? new Date(site.clock.now()).toISOString(), ...(rebootsAsked.length === 0 ? {} : { rebootsAsked }) };
+  site.ledger = {
+    v: 1,
+    target: target.config.name,
+    ...pair,
+    ...(deployment === undefined ? {} : { deployment }),
+    bootId: observed.bootId,
+    owes: step.owes,
+    openedAt: same?.openedAt ?? new Date(site.clock.now()).toISOString(),
+    ...(rebootsAsked.length === 0 ? {} : { rebootsAsked }),
+  };
   await documents.openLedger(site.ledger, { config: target.machineConfig, pair }, signal);
 }
 
-const rootFile = (path: string, text: string, mode: number): HostWrite => ({ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 } });
+const rootFile = (path: string, text: string, mode: number): HostWrite => ({
+  path,
+  entry: { kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 },
+});
 const localUnit = `/etc/systemd/system/${hostPaths.settleUnit}`;
 
 /** The payload first, then the unit that reads it: without a payload that does nothing. */
-async function keepPayload({ image, of }: Step & { do: "keepPayload" }, { host, documents, observed, originals, target }: Worksite, signal: AbortSignal): Promise<void> {
-  const payload = of === "target" ? payloadOf(target.config, observed) : withOriginals(payloadOf(observed.previous ?? emptyNodeConfig, observed), originals);
+async function keepPayload(
+  { image, of }: Step & { do: "keepPayload" },
+  { host, documents, observed, originals, target }: Worksite,
+  signal: AbortSignal,
+): Promise<void> {
+  const payload =
+    of === "target"
+      ? payloadOf(target.config, observed)
+      : withOriginals(payloadOf(observed.previous ?? emptyNodeConfig, observed), originals);
   await documents.keepPayload(image, printPayload(payload), signal);
   await host.files.write([rootFile(localUnit, settleUnitText, 0o644)], signal);
   await host.units.enable(hostPaths.settleUnit, signal);
@@ -164,24 +215,52 @@ async function keepPayload({ image, of }: Step & { do: "keepPayload" }, { host, 
 /** With what was there before us wherever the payload says nothing: an update that was broken off may have left something else. */
 function withOriginals(payload: Payload, originals: Originals): LocalPayload {
   const { paths, enablement } = originals;
-  const units = Object.entries(enablement).flatMap(([name, was]) => (payload.units.some((unit) => unit.name === name) ? [] : [{ name, enabled: was === "enabled" }]));
+  const units = Object.entries(enablement).flatMap(([name, was]) =>
+    payload.units.some((unit) => unit.name === name) ? [] : [{ name, enabled: was === "enabled" }],
+  );
   const named = new Set(payload.entries.map(({ path }) => path));
   const before = Object.entries(paths).flatMap(([path, original]): PayloadEntry[] => {
     if (named.has(path)) return [];
     if (original === null) return [{ path, kind: "absent" }];
-    return [original.kind === "link" ? { path, ...original } : { path, kind: "file", contents: original.contents, mode: original.mode, uid: original.uid, gid: original.gid }];
+    return [
+      original.kind === "link"
+        ? { path, ...original }
+        : {
+            path,
+            kind: "file",
+            contents: original.contents,
+            mode: original.mode,
+            uid: original.uid,
+            gid: original.gid,
+          },
+    ];
   });
-  return { ...payload, entries: [...payload.entries, ...before].sort((a, b) => (a.path < b.path ? -1 : 1)), units: [...payload.units, ...units], originals };
+  return {
+    ...payload,
+    entries: [...payload.entries, ...before].sort((a, b) => (a.path < b.path ? -1 : 1)),
+    units: [...payload.units, ...units],
+    originals,
+  };
 }
 
 /**
  * Takes payloads away that nothing boots any more. `proven`: the machine is what it should be, so that what it runs needs
  * none, nor the unit that read it here; another deployment has that in an /etc of its own.
  */
-export async function forgetPayloads(host: Host, documents: DocumentStore, proven: boolean, signal: AbortSignal): Promise<void> {
+export async function forgetPayloads(
+  host: Host,
+  documents: DocumentStore,
+  proven: boolean,
+  signal: AbortSignal,
+): Promise<void> {
   const { booted, staged, rollback } = await host.os.status(signal);
-  const kept = [proven ? undefined : booted.image, staged?.image, proven && rollback?.image === booted.image ? undefined : rollback?.image];
-  for (const image of await documents.payloadImages(signal)) if (!kept.includes(image)) await documents.forgetPayload(image, signal);
+  const kept = [
+    proven ? undefined : booted.image,
+    staged?.image,
+    proven && rollback?.image === booted.image ? undefined : rollback?.image,
+  ];
+  for (const image of await documents.payloadImages(signal))
+    if (!kept.includes(image)) await documents.forgetPayload(image, signal);
   // Without a payload the unit does nothing; without the unit a payload would be waited for.
   if (proven && staged === undefined && (await host.files.read(localUnit, signal)) !== undefined) {
     await host.units.disable(hostPaths.settleUnit, signal);
@@ -190,9 +269,21 @@ export async function forgetPayloads(host: Host, documents: DocumentStore, prove
 }
 
 /** The proven configuration and image, for people and for handing the node to another daemon: no decision of ours needs them. */
-export async function writeCurrent(host: Host, machineConfig: MachineConfig, image: string | undefined, signal: AbortSignal): Promise<void> {
-  await host.files.write([rootFile(hostPaths.currentConfig, JSON.stringify(machineConfig), 0o600), ...(image === undefined ? [] : [rootFile(hostPaths.currentImage, image, 0o600)])], signal);
-  if (image === undefined && (await host.files.read(hostPaths.currentImage, signal)) !== undefined) await host.files.remove(hostPaths.currentImage, signal);
+export async function writeCurrent(
+  host: Host,
+  machineConfig: MachineConfig,
+  image: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  await host.files.write(
+    [
+      rootFile(hostPaths.currentConfig, JSON.stringify(machineConfig), 0o600),
+      ...(image === undefined ? [] : [rootFile(hostPaths.currentImage, image, 0o600)]),
+    ],
+    signal,
+  );
+  if (image === undefined && (await host.files.read(hostPaths.currentImage, signal)) !== undefined)
+    await host.files.remove(hostPaths.currentImage, signal);
 }
 
 async function closeLedger(site: Worksite, signal: AbortSignal): Promise<void> {
@@ -201,8 +292,10 @@ async function closeLedger(site: Worksite, signal: AbortSignal): Promise<void> {
   await host.files.remove(hostPaths.force, signal);
   await writeCurrent(host, machineConfig, pairOf(config)?.image, signal);
   await forgetPayloads(host, documents, true, signal);
-  const hidden = config.imageContent === "full" ? (originals.hidden ?? []).filter((path) => config.entries.has(path)) : [];
-  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) => Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
+  const hidden =
+    config.imageContent === "full" ? (originals.hidden ?? []).filter((path) => config.entries.has(path)) : [];
+  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
   await documents.closeLedger(
     { config: machineConfig, pair: pairOf(config) },
     {
@@ -219,4 +312,7 @@ async function closeLedger(site: Worksite, signal: AbortSignal): Promise<void> {
 }
 
 /** Paths worth watching for drift. */
-export const watchedPaths = (config: NodeConfig | undefined): readonly string[] => [...(config?.entries.entries() ?? [])].filter(([, wanted]: [string, WantedEntry]) => wanted.kind !== "absent").map(([path]) => path);
+export const watchedPaths = (config: NodeConfig | undefined): readonly string[] =>
+  [...(config?.entries.entries() ?? [])]
+    .filter(([, wanted]: [string, WantedEntry]) => wanted.kind !== "absent")
+    .map(([path]) => path);

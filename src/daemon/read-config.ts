@@ -10,7 +10,9 @@ export interface Wanted {
   readonly config: NodeConfig;
 }
 
-export type ReadConfig = { readonly verdict: "read"; readonly wanted: Wanted } | { readonly verdict: "refused"; readonly reason: string };
+export type ReadConfig =
+  | { readonly verdict: "read"; readonly wanted: Wanted }
+  | { readonly verdict: "refused"; readonly reason: string };
 
 /** Decoded configurations by object, so that a look at an unchanged machine parses nothing. */
 const decoded = new WeakMap<MachineConfig, ReadConfig>();
@@ -23,7 +25,10 @@ export function readTarget(machineConfig: MachineConfig, pair: ImagePair | undef
   if (pair === undefined || plain.verdict === "refused") return plain;
   const known = decodedWith.get(machineConfig);
   if (known !== undefined && samePair(known.pair, pair)) return known.result;
-  const result: ReadConfig = { verdict: "read", wanted: { machineConfig, config: withImage(plain.wanted.config, pair) } };
+  const result: ReadConfig = {
+    verdict: "read",
+    wanted: { machineConfig, config: withImage(plain.wanted.config, pair) },
+  };
   decodedWith.set(machineConfig, { pair, result });
   return result;
 }
@@ -35,13 +40,22 @@ export function readConfig(machineConfig: MachineConfig): ReadConfig {
     const ignition = ignitionOf(machineConfig);
     if (ignition?.verdict === "invalid") {
       const [problem] = ignition.problems;
-      return { verdict: "refused", reason: `${machineConfig.metadata.name}: spec.config${problem?.path === "" ? "" : `.${problem?.path}`}: ${problem?.reason}` };
+      return {
+        verdict: "refused",
+        reason: `${machineConfig.metadata.name}: spec.config${problem?.path === "" ? "" : `.${problem?.path}`}: ${problem?.reason}`,
+      };
     }
     const config = nodeConfigOf(machineConfig, ignition?.config);
     if (config.verdict === "refused") return { verdict: "refused", reason: `${config.path}: ${config.reason}` };
     // Certificates that are kept current by themselves are as old in a configuration as that one is.
     const entries = new Map([...config.config.entries].filter(([path]) => !certificatePaths.has(path)));
-    return { verdict: "read", wanted: { machineConfig, config: entries.size === config.config.entries.size ? config.config : { ...config.config, entries } } };
+    return {
+      verdict: "read",
+      wanted: {
+        machineConfig,
+        config: entries.size === config.config.entries.size ? config.config : { ...config.config, entries },
+      },
+    };
   })();
   decoded.set(machineConfig, result);
   return result;

@@ -12,16 +12,44 @@ import { type Settled, settleMachine } from "./settle-machine.ts";
 const { signal } = new AbortController();
 const bytes = (text: string) => new TextEncoder().encode(text);
 const rooted = { uid: 0, gid: 0 } as const;
-const file = (path: string, text: string, more: object = {}) => ({ path, kind: "file" as const, contents: encodeBase64(bytes(text)), mode: 0o644, ...rooted, ...more });
-const payload = (entries: Payload["entries"], units: Payload["units"] = [], accounts: Payload["accounts"] = []): Payload => ({ v: 1, entries: entries.toSorted((a, b) => (a.path < b.path ? -1 : 1)), units, accounts });
+const file = (path: string, text: string, more: object = {}) => ({
+  path,
+  kind: "file" as const,
+  contents: encodeBase64(bytes(text)),
+  mode: 0o644,
+  ...rooted,
+  ...more,
+});
+const payload = (
+  entries: Payload["entries"],
+  units: Payload["units"] = [],
+  accounts: Payload["accounts"] = [],
+): Payload => ({ v: 1, entries: entries.toSorted((a, b) => (a.path < b.path ? -1 : 1)), units, accounts });
 const unit = (words = "a") => `[Service]\nExecStart=/bin/${words}\n[Install]\nWantedBy=multi-user.target\n`;
 
-const usr = { "/usr/lib/systemd/system/crio.service": unit("crio"), "/usr/lib/systemd/system/systemd-sysctl.service": "[Service]\n", [`/usr/lib/systemd/system/${hostPaths.settleUnit}`]: settleUnitText, [`/usr/lib/systemd/system/multi-user.target.wants/${hostPaths.settleUnit}`]: { kind: "link", target: `../${hostPaths.settleUnit}` } } as const;
+const usr = {
+  "/usr/lib/systemd/system/crio.service": unit("crio"),
+  "/usr/lib/systemd/system/systemd-sysctl.service": "[Service]\n",
+  [`/usr/lib/systemd/system/${hostPaths.settleUnit}`]: settleUnitText,
+  [`/usr/lib/systemd/system/multi-user.target.wants/${hostPaths.settleUnit}`]: {
+    kind: "link",
+    target: `../${hostPaths.settleUnit}`,
+  },
+} as const;
 
 /** An image that holds a payload, and in /etc what images can bring of it. */
 function imageOf(of: Payload, bare: Readonly<Record<string, string>> = {}): MemoryImage {
-  const etc = Object.fromEntries(of.entries.flatMap((entry) => (entry.kind === "file" && entry.path.startsWith("/etc/") && entry.ifAbsent !== true ? [[entry.path, new TextDecoder().decode(Uint8Array.from(atob(entry.contents), (c) => c.charCodeAt(0)))]] : [])));
-  return { etc: { "/etc/app.conf": "vendor", ...bare, ...etc }, usr: { ...usr, [hostPaths.payload]: printPayload(of) } };
+  const etc = Object.fromEntries(
+    of.entries.flatMap((entry) =>
+      entry.kind === "file" && entry.path.startsWith("/etc/") && entry.ifAbsent !== true
+        ? [[entry.path, new TextDecoder().decode(Uint8Array.from(atob(entry.contents), (c) => c.charCodeAt(0)))]]
+        : [],
+    ),
+  );
+  return {
+    etc: { "/etc/app.conf": "vendor", ...bare, ...etc },
+    usr: { ...usr, [hostPaths.payload]: printPayload(of) },
+  };
 }
 
 interface Machine {
@@ -33,8 +61,20 @@ interface Machine {
   readonly slept: number[];
 }
 
-const random: Random = { next: () => 0.5, uuid: ((count) => () => `boot-${(count += 1)}`)(0) } as Partial<Random> as Random;
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined, child: () => silent };
+const random: Random = {
+  next: () => 0.5,
+  uuid: (
+    (count) => () =>
+      `boot-${(count += 1)}`
+  )(0),
+} as Partial<Random> as Random;
+const silent = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silent,
+};
 
 function machineWith(images: Readonly<Record<string, MemoryImage>>, image: string): Machine {
   const made: { -readonly [Key in keyof Machine]: Machine[Key] } = {
@@ -48,7 +88,11 @@ function machineWith(images: Readonly<Record<string, MemoryImage>>, image: strin
       random,
       onReboot: (because) => made.reboots.push(because),
       settle: async (host) => {
-        const clock = { now: () => 0, monotonic: () => 0, sleep: async (ms: number) => void made.slept.push(ms) } as Partial<Clock> as Clock;
+        const clock = {
+          now: () => 0,
+          monotonic: () => 0,
+          sleep: async (ms: number) => void made.slept.push(ms),
+        } as Partial<Clock> as Clock;
         const outcome = await settleMachine({ host: made.wrap(host), clock, random, log: silent }, signal);
         made.outcomes.push(outcome);
         if (outcome.verdict === "failed") throw new Error(outcome.cause);
@@ -59,17 +103,44 @@ function machineWith(images: Readonly<Record<string, MemoryImage>>, image: strin
 }
 
 const deployment = (image: string) => ({ image, kernelArguments: [], packages: [], kernelType: "default" as const });
-const record = async ({ host }: Machine) => JSON.parse((await host.ledger.read("settled.json", signal)) ?? "null") as SettleRecord | null;
-const put = (host: Host, path: string, text: string, own: object = {}) => host.files.write([{ path, entry: { kind: "file", contents: bytes(text), mode: 0o644, ...rooted, ...own } }], signal);
+const record = async ({ host }: Machine) =>
+  JSON.parse((await host.ledger.read("settled.json", signal)) ?? "null") as SettleRecord | null;
+const put = (host: Host, path: string, text: string, own: object = {}) =>
+  host.files.write([{ path, entry: { kind: "file", contents: bytes(text), mode: 0o644, ...rooted, ...own } }], signal);
 const text = async (host: Host, path: string) => {
   const entry = await host.files.read(path, signal);
   return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind;
 };
 const tree = (host: MemoryHost) => new Map([...host.snapshot()].sort());
 
-const first = payload([file("/etc/app.conf", "one"), file("/etc/one.conf", "one"), file("/etc/systemd/system/a.service", unit()), file("/var/lib/app", "one", { mode: 0o600, uid: 7, gid: 8, folder: { mode: 0o700, uid: 7, gid: 8 } }), file(hostPaths.sshKeys, "key A", { mode: 0o600, uid: 1000, gid: 1000 })], [{ name: "a.service", enabled: true }, { name: "crio.service", enabled: true }], [{ user: "core", passwordHash: "$6$a$b" }]);
-const second = payload([file("/etc/two.conf", "two"), file("/var/lib/app", "two"), { path: "/etc/systemd/system/crio.service", kind: "absent" }, { path: "/etc/link", kind: "link", target: "two.conf" }], [{ name: "crio.service", enabled: false }]);
-const images = { bare: { etc: { "/etc/app.conf": "vendor" }, usr: { "/usr/lib/systemd/system/crio.service": unit("crio") } }, first: imageOf(first), second: imageOf(second) };
+const first = payload(
+  [
+    file("/etc/app.conf", "one"),
+    file("/etc/one.conf", "one"),
+    file("/etc/systemd/system/a.service", unit()),
+    file("/var/lib/app", "one", { mode: 0o600, uid: 7, gid: 8, folder: { mode: 0o700, uid: 7, gid: 8 } }),
+    file(hostPaths.sshKeys, "key A", { mode: 0o600, uid: 1000, gid: 1000 }),
+  ],
+  [
+    { name: "a.service", enabled: true },
+    { name: "crio.service", enabled: true },
+  ],
+  [{ user: "core", passwordHash: "$6$a$b" }],
+);
+const second = payload(
+  [
+    file("/etc/two.conf", "two"),
+    file("/var/lib/app", "two"),
+    { path: "/etc/systemd/system/crio.service", kind: "absent" },
+    { path: "/etc/link", kind: "link", target: "two.conf" },
+  ],
+  [{ name: "crio.service", enabled: false }],
+);
+const images = {
+  bare: { etc: { "/etc/app.conf": "vendor" }, usr: { "/usr/lib/systemd/system/crio.service": unit("crio") } },
+  first: imageOf(first),
+  second: imageOf(second),
+};
 
 /** Boots the image, as it is staged. */
 async function boot({ host }: Machine, image?: string): Promise<void> {
@@ -81,13 +152,24 @@ describe("settling", () => {
   test("makes files, owners, folders, links, units and accounts equal; what is equal is not touched", async () => {
     const machine = machineWith(images, "bare");
     await boot(machine, "first");
-    expect(machine.outcomes).toEqual([{ verdict: "settled", changed: [hostPaths.sshKeys, "/var/lib/app", "a.service", "crio.service"] }]);
+    expect(machine.outcomes).toEqual([
+      { verdict: "settled", changed: [hostPaths.sshKeys, "/var/lib/app", "a.service", "crio.service"] },
+    ]);
     expect(await machine.host.files.read("/var/lib/app", signal)).toMatchObject({ mode: 0o600, uid: 7, gid: 8 });
     expect(await machine.host.users.passwordHash("core", signal)).toBe("$6$a$b");
-    expect((await machine.host.units.state(["a.service", "crio.service"], signal)).get("a.service")).toEqual({ enablement: "enabled", activity: "active" });
+    expect((await machine.host.units.state(["a.service", "crio.service"], signal)).get("a.service")).toEqual({
+      enablement: "enabled",
+      activity: "active",
+    });
     expect(machine.reboots).toEqual([]);
     const writes: string[] = [];
-    machine.wrap = (host) => ({ ...host, files: { ...host.files, write: async (all, until) => (writes.push(...all.map(({ path }) => path)), host.files.write(all, until)) } });
+    machine.wrap = (host) => ({
+      ...host,
+      files: {
+        ...host.files,
+        write: async (all, until) => (writes.push(...all.map(({ path }) => path)), host.files.write(all, until)),
+      },
+    });
     await boot(machine);
     expect(machine.outcomes.at(-1)).toEqual({ verdict: "settled", changed: [] });
     expect(writes).toEqual([]);
@@ -100,7 +182,12 @@ describe("settling", () => {
     await boot(machine, "first");
     expect(await text(machine.host, "/etc/one.conf")).toBe("one");
     await boot(machine, "second");
-    expect([await text(machine.host, "/etc/one.conf"), await text(machine.host, "/etc/app.conf"), await text(machine.host, "/etc/systemd/system/a.service"), await text(machine.host, hostPaths.sshKeys)]).toEqual(["theirs", "vendor", undefined, undefined]);
+    expect([
+      await text(machine.host, "/etc/one.conf"),
+      await text(machine.host, "/etc/app.conf"),
+      await text(machine.host, "/etc/systemd/system/a.service"),
+      await text(machine.host, hostPaths.sshKeys),
+    ]).toEqual(["theirs", "vendor", undefined, undefined]);
     expect(await machine.host.users.passwordHash("core", signal)).toBeUndefined();
     expect(await text(machine.host, "/var/lib/app")).toBe("two");
     expect((await machine.host.units.state(["crio.service"], signal)).get("crio.service")?.enablement).toBe("disabled");
@@ -133,11 +220,24 @@ describe("settling", () => {
     await boot(machine);
     expect(await text(machine.host, "/etc/local")).toBe("1");
     // On the system's own /etc, its version is what was there.
-    expect((JSON.parse((await machine.host.ledger.read("originals.json", signal)) ?? "{}") as { paths: object }).paths).toEqual({ "/etc/local": null });
+    expect(
+      (JSON.parse((await machine.host.ledger.read("originals.json", signal)) ?? "{}") as { paths: object }).paths,
+    ).toEqual({ "/etc/local": null });
   });
 
   test("leaves out what belongs to accounts that the machine does not have", async () => {
-    const machine = machineWith({ lone: imageOf(payload([file(hostPaths.sshKeys, "key", { uid: 1000, gid: 1000 })], [], [{ user: "nobody-here", passwordHash: "$6$x$y" }])) }, "lone");
+    const machine = machineWith(
+      {
+        lone: imageOf(
+          payload(
+            [file(hostPaths.sshKeys, "key", { uid: 1000, gid: 1000 })],
+            [],
+            [{ user: "nobody-here", passwordHash: "$6$x$y" }],
+          ),
+        ),
+      },
+      "lone",
+    );
     const lookup = async () => undefined;
     machine.wrap = (host) => ({ ...host, users: { ...host.users, lookup } });
     await boot(machine);
@@ -188,7 +288,16 @@ describe("settling", () => {
 
   test("is tried three times with growing delays, and then tells path and cause; without an update under way the machine stays", async () => {
     const machine = machineWith(images, "bare");
-    machine.wrap = (host) => ({ ...host, files: { ...host.files, write: async (all, until) => (all.some(({ path }) => path === "/var/lib/app") ? Promise.reject(new Error("no space left")) : host.files.write(all, until)) } });
+    machine.wrap = (host) => ({
+      ...host,
+      files: {
+        ...host.files,
+        write: async (all, until) =>
+          all.some(({ path }) => path === "/var/lib/app")
+            ? Promise.reject(new Error("no space left"))
+            : host.files.write(all, until),
+      },
+    });
     await boot(machine, "first");
     expect(machine.outcomes).toEqual([{ verdict: "failed", cause: "no space left", goesBack: false }]);
     expect(machine.slept).toHaveLength(2);
@@ -201,7 +310,17 @@ describe("settling", () => {
   test("names the path that differs still when all was written", async () => {
     const machine = machineWith(images, "bare");
     // A disk that loses what it is given.
-    machine.wrap = (host) => ({ ...host, files: { ...host.files, write: async (all, until) => host.files.write(all.filter(({ path }) => path !== "/var/lib/app"), until) } });
+    machine.wrap = (host) => ({
+      ...host,
+      files: {
+        ...host.files,
+        write: async (all, until) =>
+          host.files.write(
+            all.filter(({ path }) => path !== "/var/lib/app"),
+            until,
+          ),
+      },
+    });
     await boot(machine, "first");
     expect(machine.outcomes).toMatchObject([{ verdict: "failed", path: "/var/lib/app" }]);
   });
@@ -210,7 +329,16 @@ describe("settling", () => {
     const machine = machineWith({ ...images, broken: { etc: {}, usr: { ...usr, [hostPaths.payload]: "{" } } }, "first");
     await boot(machine);
     const before = tree(machine.host);
-    const ledger = { v: 2, target: "rendered-2", image: "broken", content: "full", deployment: deployment("broken"), bootId: "earlier", owes: [{ kind: "reboot" }], openedAt: "" };
+    const ledger = {
+      v: 2,
+      target: "rendered-2",
+      image: "broken",
+      content: "full",
+      deployment: deployment("broken"),
+      bootId: "earlier",
+      owes: [{ kind: "reboot" }],
+      openedAt: "",
+    };
     await machine.host.ledger.write("ledger.json", JSON.stringify(ledger), signal);
     await boot(machine, "broken");
     expect(machine.outcomes.at(-1)).toMatchObject({ verdict: "failed", goesBack: true });
@@ -218,7 +346,10 @@ describe("settling", () => {
     await boot(machine);
     expect((await machine.host.os.status(signal)).booted.image).toBe("first");
     expect(tree(machine.host)).toEqual(before);
-    expect(JSON.parse((await machine.host.ledger.read("ledger.json", signal)) ?? "{}")).toMatchObject({ target: "rendered-2", failed: { cause: expect.stringContaining("no JSON") as unknown } });
+    expect(JSON.parse((await machine.host.ledger.read("ledger.json", signal)) ?? "{}")).toMatchObject({
+      target: "rendered-2",
+      failed: { cause: expect.stringContaining("no JSON") as unknown },
+    });
     // On the system that it came back to, nothing more is asked for.
     expect(machine.reboots).toHaveLength(1);
   });
@@ -233,7 +364,15 @@ function machineOn(machine: Machine, more: Readonly<Record<string, MemoryImage>>
 /** Nothing that changes the machine is done once `isDead`. */
 function dying(host: Host, isDead: () => boolean): Host {
   const guarded = <T extends object>(part: T, effects: readonly (keyof T)[]): T =>
-    Object.fromEntries(Object.entries(part).map(([name, verb]) => [name, typeof verb === "function" && effects.includes(name as keyof T) ? async (...args: unknown[]) => (isDead() ? Promise.reject(new Error("killed")) : (verb as (...all: unknown[]) => unknown)(...args)) : (verb as unknown)])) as T;
+    Object.fromEntries(
+      Object.entries(part).map(([name, verb]) => [
+        name,
+        typeof verb === "function" && effects.includes(name as keyof T)
+          ? async (...args: unknown[]) =>
+              isDead() ? Promise.reject(new Error("killed")) : (verb as (...all: unknown[]) => unknown)(...args)
+          : (verb as unknown),
+      ]),
+    ) as T;
   return {
     ...host,
     files: guarded(host.files, ["write", "remove", "makeFolder"]),

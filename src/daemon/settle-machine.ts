@@ -8,7 +8,18 @@ import { fitToAccounts } from "../core/judge-target.ts";
 import type { NodeConfig } from "../core/node-config.ts";
 import { type Payload, readPayload } from "../core/image-content.ts";
 import type { Ledger } from "../core/plan-node.ts";
-import { type LocalPayload, type SettlePlan, type SettleRecord, type SettleView, isReadEarly, mostSettleTries, originalToKeep, planSettle, settleTarget, settledOriginals } from "../core/settle.ts";
+import {
+  type LocalPayload,
+  type SettlePlan,
+  type SettleRecord,
+  type SettleView,
+  isReadEarly,
+  mostSettleTries,
+  originalToKeep,
+  planSettle,
+  settleTarget,
+  settledOriginals,
+} from "../core/settle.ts";
 import type { Host, OsStatus } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
 import { backedOff } from "../ports/random.ts";
@@ -29,7 +40,12 @@ export type Settled =
   | { readonly verdict: "settled"; readonly changed: readonly string[] }
   /** Something that runs already has to read what was changed. */
   | { readonly verdict: "rebooting"; readonly because: string }
-  | { readonly verdict: "failed"; readonly path?: string; readonly cause: string; /** The machine boots what it had before. */ readonly goesBack: boolean };
+  | {
+      readonly verdict: "failed";
+      readonly path?: string;
+      readonly cause: string;
+      /** The machine boots what it had before. */ readonly goesBack: boolean;
+    };
 
 interface Source {
   readonly from: "image" | "local";
@@ -50,7 +66,10 @@ class SettleFailure extends Error {
  * runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid down on the
  * machine for the image that runs counts before the image's own.
  */
-export async function settleMachine(options: { readonly host: Host } & Pick<Ports, "clock" | "random" | "log">, signal: AbortSignal): Promise<Settled> {
+export async function settleMachine(
+  options: { readonly host: Host } & Pick<Ports, "clock" | "random" | "log">,
+  signal: AbortSignal,
+): Promise<Settled> {
   const { host, log, clock, random } = options;
   const documents = documentStore(host.ledger);
   const status = await host.os.status(signal);
@@ -69,7 +88,9 @@ export async function settleMachine(options: { readonly host: Host } & Pick<Port
     // What a run that was killed in this boot had changed is changed still.
     changed: before?.bootId === status.bootId && !isOver ? before.changed : [],
     result: "settling",
-    ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, status.booted) ? { rebootAskedIn: before.rebootAskedIn } : {}),
+    ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, status.booted)
+      ? { rebootAskedIn: before.rebootAskedIn }
+      : {}),
   };
   /** Of this boot, whichever try changed it. */
   let soFar = base.changed;
@@ -79,7 +100,12 @@ export async function settleMachine(options: { readonly host: Host } & Pick<Port
     } catch (error) {
       if (signal.aborted) throw error;
       const cause = error instanceof Error ? error.message : String(error);
-      const path = error instanceof SettleFailure ? error.path : error instanceof McoError && typeof error.facts["path"] === "string" ? error.facts["path"] : undefined;
+      const path =
+        error instanceof SettleFailure
+          ? error.path
+          : error instanceof McoError && typeof error.facts["path"] === "string"
+            ? error.facts["path"]
+            : undefined;
       log.warn({ error, tries }, "the machine could not be made equal to its payload");
       if (tries >= mostSettleTries) return failed(path, cause);
       await clock.sleep(backedOff(random, tries, retry), signal);
@@ -92,7 +118,8 @@ export async function settleMachine(options: { readonly host: Host } & Pick<Port
     const { changed, early } = await makeEqual(record, payload, source?.from ?? "image");
     if (early.length > 0 && !isOver) {
       const because = `${early.join(", ")} changed after what reads it had started`;
-      if (record.rebootAskedIn !== undefined && record.rebootAskedIn !== status.bootId) throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
+      if (record.rebootAskedIn !== undefined && record.rebootAskedIn !== status.bootId)
+        throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
       await documents.storeSettled({ ...record, changed, result: "rebooting", rebootAskedIn: status.bootId }, signal);
       await host.os.reboot(`settling: ${because}`, signal);
       return { verdict: "rebooting", because };
@@ -102,12 +129,19 @@ export async function settleMachine(options: { readonly host: Host } & Pick<Port
       const { failed: _failed, ...cleared } = ledger;
       await documents.updateLedger(cleared, signal);
     }
-    await documents.storeSettled({ ...record, changed, result: "settled", ...(early.length > 0 ? { owed: early } : {}) }, signal);
+    await documents.storeSettled(
+      { ...record, changed, result: "settled", ...(early.length > 0 ? { owed: early } : {}) },
+      signal,
+    );
     return { verdict: "settled", changed };
   }
 
   /** @returns what was changed in this boot, and what of it has been read already. */
-  async function makeEqual(record: SettleRecord, payload: Payload, from: Source["from"]): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
+  async function makeEqual(
+    record: SettleRecord,
+    payload: Payload,
+    from: Source["from"],
+  ): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
     const target = await fitting(settleTarget(payload), signal);
     const view = await observe(host, documents, target, signal);
     const plan = planSettle(view, target);
@@ -117,15 +151,30 @@ export async function settleMachine(options: { readonly host: Host } & Pick<Port
     if (originals !== view.originals) await documents.storeOriginals(originals, signal);
     if (plan.steps.length > 0) await documents.storeSettled({ ...record, changed }, signal);
     soFar = changed;
-    for (const step of plan.steps) await performContent(step, { host, observed: view, originals: { ...originals, paths: { ...originals.paths, ...plan.originals.paths } }, config: target }, signal);
+    for (const step of plan.steps)
+      await performContent(
+        step,
+        {
+          host,
+          observed: view,
+          originals: { ...originals, paths: { ...originals.paths, ...plan.originals.paths } },
+          config: target,
+        },
+        signal,
+      );
 
     if (plan.steps.length > 0) {
       const left = planSettle(await observe(host, documents, target, signal), target);
-      if (left.differences.length > 0) throw new SettleFailure(`${left.differences.slice(0, 5).join(", ")} differ after they were written`, left.changed[0]);
+      if (left.differences.length > 0)
+        throw new SettleFailure(
+          `${left.differences.slice(0, 5).join(", ")} differ after they were written`,
+          left.changed[0],
+        );
     }
     const kept = settledOriginals(originals, target, view.vendor, from);
     if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
-    if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/"))) await host.units.daemonReload(signal);
+    if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/")))
+      await host.units.daemonReload(signal);
     if (changed.some((what) => what.startsWith(anchors))) await host.units.restart(caTrust, signal);
     if (changed.length > 0) await host.units.startEnabled(signal);
     return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
@@ -153,13 +202,21 @@ export async function settleMachine(options: { readonly host: Host } & Pick<Port
     await documents.storeSettled({ ...base, changed: soFar, result: "failed", ...where, cause }, signal);
     if (goesBack) {
       await host.os.bootPrevious(signal);
-      await host.os.reboot(`settling failed${path === undefined ? "" : ` at ${path}`}: the machine goes back to what it had`, signal);
+      await host.os.reboot(
+        `settling failed${path === undefined ? "" : ` at ${path}`}: the machine goes back to what it had`,
+        signal,
+      );
     }
     return { verdict: "failed", ...where, cause, goesBack };
   }
 }
 
-async function sourceOf(host: Host, documents: DocumentStore, { booted }: OsStatus, signal: AbortSignal): Promise<Source | undefined> {
+async function sourceOf(
+  host: Host,
+  documents: DocumentStore,
+  { booted }: OsStatus,
+  signal: AbortSignal,
+): Promise<Source | undefined> {
   const local = await documents.payload(booted.image, signal);
   if (local !== undefined) return { from: "local", text: local };
   const own = await host.files.read(hostPaths.payload, signal);
@@ -167,7 +224,12 @@ async function sourceOf(host: Host, documents: DocumentStore, { booted }: OsStat
 }
 
 /** What the machine is, as far as its payload and what was managed before name it. */
-async function observe(host: Host, documents: DocumentStore, target: NodeConfig, signal: AbortSignal): Promise<SettleView> {
+async function observe(
+  host: Host,
+  documents: DocumentStore,
+  target: NodeConfig,
+  signal: AbortSignal,
+): Promise<SettleView> {
   const known = await documents.load(signal);
   const { booted } = await host.os.status(signal);
   const originals = known.originals ?? noOriginals(booted.kernelArguments);
@@ -179,7 +241,13 @@ async function observe(host: Host, documents: DocumentStore, target: NodeConfig,
     const shipped = originalOf(await host.files.vendor(path, signal));
     if (shipped !== null) vendor.set(path, shipped);
   }
-  const unitNames = [...new Set([...target.enablement.keys(), ...Object.keys(originals.enablement), ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)])])];
+  const unitNames = [
+    ...new Set([
+      ...target.enablement.keys(),
+      ...Object.keys(originals.enablement),
+      ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
+    ]),
+  ];
   const states = unitNames.length === 0 ? new Map<string, never>() : await host.units.state(unitNames, signal);
   const accounts = new Set([...target.passwords.keys(), ...Object.keys(originals.passwords)]);
   const passwords = new Map<string, string>();
@@ -202,17 +270,34 @@ async function observe(host: Host, documents: DocumentStore, target: NodeConfig,
 }
 
 /** Units whose text or drop-ins are among paths. */
-const unitsNamed = (paths: readonly string[]) => paths.flatMap((path) => /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/[^/]+)?$/.exec(path)?.[1] ?? []);
+const unitsNamed = (paths: readonly string[]) =>
+  paths.flatMap((path) => /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/[^/]+)?$/.exec(path)?.[1] ?? []);
 
 /** The memory of the machine with what is managed from now on. */
-async function remembered(host: Host, view: SettleView, { remember }: SettlePlan, target: NodeConfig, from: Source["from"], before: Originals | undefined, signal: AbortSignal): Promise<Originals> {
+async function remembered(
+  host: Host,
+  view: SettleView,
+  { remember }: SettlePlan,
+  target: NodeConfig,
+  from: Source["from"],
+  before: Originals | undefined,
+  signal: AbortSignal,
+): Promise<Originals> {
   if (remember.paths.length + remember.units.length + remember.users.length === 0) return view.originals;
   const paths: Record<string, OriginalEntry | null> = { ...view.originals.paths };
   const hidden = new Set(view.originals.hidden);
   for (const path of remember.paths) {
     const wanted = target.entries.get(path);
     const known = before?.paths[path];
-    paths[path] = known !== undefined ? known : originalToKeep(originalOf(await host.files.read(path, signal)), wanted !== undefined && isAsWanted(view.entries.get(path), wanted, view), view.vendor.get(path), from);
+    paths[path] =
+      known !== undefined
+        ? known
+        : originalToKeep(
+            originalOf(await host.files.read(path, signal)),
+            wanted !== undefined && isAsWanted(view.entries.get(path), wanted, view),
+            view.vendor.get(path),
+            from,
+          );
     if (from === "image" && paths[path] === null) hidden.add(path);
   }
   // A unit whose text the payload brings was none before.
@@ -221,7 +306,27 @@ async function remembered(host: Host, view: SettleView, { remember }: SettlePlan
     ...view.originals,
     paths,
     ...(hidden.size === 0 ? {} : { hidden: [...hidden].sort() }),
-    enablement: { ...view.originals.enablement, ...Object.fromEntries(remember.units.map((unit) => [unit, before?.enablement[unit] !== undefined ? before.enablement[unit] : bringsText(unit) ? "absent" : (view.enablement.get(unit) ?? "absent")])) },
-    passwords: { ...view.originals.passwords, ...Object.fromEntries(remember.users.map((user) => [user, before?.passwords[user] !== undefined ? before.passwords[user] : view.passwords.get(user) ?? null])) },
+    enablement: {
+      ...view.originals.enablement,
+      ...Object.fromEntries(
+        remember.units.map((unit) => [
+          unit,
+          before?.enablement[unit] !== undefined
+            ? before.enablement[unit]
+            : bringsText(unit)
+              ? "absent"
+              : (view.enablement.get(unit) ?? "absent"),
+        ]),
+      ),
+    },
+    passwords: {
+      ...view.originals.passwords,
+      ...Object.fromEntries(
+        remember.users.map((user) => [
+          user,
+          before?.passwords[user] !== undefined ? before.passwords[user] : (view.passwords.get(user) ?? null),
+        ]),
+      ),
+    },
   };
 }

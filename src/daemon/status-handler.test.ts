@@ -33,7 +33,17 @@ describe("what a daemon tells its own machine", () => {
 
   test("its figures carry the reference's names, and words of a closed list in place of texts", async () => {
     const { facts, get } = scene();
-    Object.assign(facts, { state: "Degraded", reason: "ConfigDrift", config: "rendered-worker-1", os: { name: "mco", version: "1" }, driftSince: 5_000, osFailures: 2, rebootFailures: 1, kubeletFailures: 3, foreignPackages: 4 });
+    Object.assign(facts, {
+      state: "Degraded",
+      reason: "ConfigDrift",
+      config: "rendered-worker-1",
+      os: { name: "mco", version: "1" },
+      driftSince: 5_000,
+      osFailures: 2,
+      rebootFailures: 1,
+      kubeletFailures: 3,
+      foreignPackages: 4,
+    });
     const { body } = await get("/metrics?x=1");
     const lines = body.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
     expect(lines).toEqual([
@@ -60,11 +70,15 @@ test("only the answer ok counts as a healthy kubelet; failures in a row are coun
   const answers = ["ok", "starting", new Error("refused"), "ok\n", "no"];
   const seen: number[] = [];
   const ending = new AbortController();
-  const clock = clockFrom({ now: () => 0, monotonic: () => 0, after: (ms, run) => {
-    // Only the pause between checks passes; deadlines never do.
-    if (seen.length < answers.length && ms === 30_000) queueMicrotask(() => seen.length > 0 && run());
-    return () => undefined;
-  } });
+  const clock = clockFrom({
+    now: () => 0,
+    monotonic: () => 0,
+    after: (ms, run) => {
+      // Only the pause between checks passes; deadlines never do.
+      if (seen.length < answers.length && ms === 30_000) queueMicrotask(() => seen.length > 0 && run());
+      return () => undefined;
+    },
+  });
   let index = 0;
   const check = async () => {
     seen.push(facts.kubeletFailures);

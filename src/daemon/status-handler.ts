@@ -8,14 +8,33 @@ import type { DaemonFacts } from "./daemon-facts.ts";
 /** A look may fetch an image and stage it; what takes longer hangs. */
 const lookLimitMs = 45 * 60_000;
 
-const text = (status: number, body: string, type = "text/plain; charset=utf-8"): HttpResponse => ({ status, headers: { "content-type": type }, body });
+const text = (status: number, body: string, type = "text/plain; charset=utf-8"): HttpResponse => ({
+  status,
+  headers: { "content-type": type },
+  body,
+});
 
 /** Answers the machine itself: `/metrics`, and `/readyz` for the kubelet. Nothing secret is among it, and it listens on loopback. */
-export function statusHandler({ facts, clock, nodeName, more = () => [] }: { readonly facts: DaemonFacts; readonly clock: Pick<Clock, "monotonic">; readonly nodeName: string; /** Further figures. */ readonly more?: () => readonly MetricFamily[] }): ServerHandler {
+export function statusHandler({
+  facts,
+  clock,
+  nodeName,
+  more = () => [],
+}: {
+  readonly facts: DaemonFacts;
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly nodeName: string;
+  /** Further figures. */ readonly more?: () => readonly MetricFamily[];
+}): ServerHandler {
   return async ({ method, target }) => {
     const path = target.split("?")[0];
     if (method !== "GET" && method !== "HEAD") return text(405, "GET is all there is\n");
-    if (path === "/metrics") return text(200, metricsText([...daemonMetrics(facts, nodeName), ...more()]), "text/plain; version=0.0.4; charset=utf-8");
+    if (path === "/metrics")
+      return text(
+        200,
+        metricsText([...daemonMetrics(facts, nodeName), ...more()]),
+        "text/plain; version=0.0.4; charset=utf-8",
+      );
     if (path !== "/readyz") return text(404, "there are /metrics and /readyz\n");
     if (!facts.hasSeenNode) return text(503, `node ${nodeName} has not been seen yet\n`);
     const sinceMs = facts.lookingSince === undefined ? 0 : clock.monotonic() - facts.lookingSince;

@@ -5,7 +5,15 @@ import type { DaemonFacts } from "./daemon-facts.ts";
 const periodMs = 30_000;
 
 /** Counts health checks of the kubelet that fail in a row. Only the answer `ok` counts as healthy. */
-export async function watchKubelet(options: { readonly check: (signal: AbortSignal) => Promise<string>; readonly facts: DaemonFacts; readonly clock: Clock; readonly log: Logger }, signal: AbortSignal): Promise<void> {
+export async function watchKubelet(
+  options: {
+    readonly check: (signal: AbortSignal) => Promise<string>;
+    readonly facts: DaemonFacts;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+  signal: AbortSignal,
+): Promise<void> {
   const { check, facts, clock, log } = options;
   while (!signal.aborted) {
     const limit = clock.deadline(periodMs, signal);

@@ -13,7 +13,8 @@ export function accountLine(database: string, name: string): readonly string[] |
  * The hash that somebody can log in with. A field that begins with `!` is locked, whatever stands behind it; `*` and an
  * empty one are no hash (shadow(5), crypt(5)).
  */
-export const usableHash = (field: string | undefined): string | undefined => (field === undefined || field === "" || field.startsWith("!") || field.startsWith("*") ? undefined : field);
+export const usableHash = (field: string | undefined): string | undefined =>
+  field === undefined || field === "" || field.startsWith("!") || field.startsWith("*") ? undefined : field;
 
 /** The field of a password that nobody can log in with. */
 export const lockedPassword = "!";
@@ -25,7 +26,13 @@ export function withPasswordField(shadow: string, name: string, field: string): 
   const fields = at === -1 ? [name, "", "", "0", "99999", "7", "", "", ""] : (lines[at] ?? "").split(":");
   fields[1] = field;
   if (at !== -1) lines[at] = fields.join(":");
-  else lines.splice(lines.at(-1) === "" ? lines.length - 1 : lines.length, 0, fields.join(":"), ...(lines.at(-1) === "" ? [] : [""]));
+  else
+    lines.splice(
+      lines.at(-1) === "" ? lines.length - 1 : lines.length,
+      0,
+      fields.join(":"),
+      ...(lines.at(-1) === "" ? [] : [""]),
+    );
   return lines.join("\n");
 }
 

@@ -24,14 +24,50 @@ const unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.tar
 const passwd = "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\n";
 const shadow = "root:*::0:99999:7:::\ncore:!!::0:99999:7:::\nother:!$6$locked$x::0:99999:7:::\n";
 
-const presets = { "/usr/lib/systemd/system-preset/90-default.preset": "enable chrony*.service\ndisable *\n", "/usr/lib/systemd/system-preset/10-first.preset": "# first\nenable first.service\n" };
+const presets = {
+  "/usr/lib/systemd/system-preset/90-default.preset": "enable chrony*.service\ndisable *\n",
+  "/usr/lib/systemd/system-preset/10-first.preset": "# first\nenable first.service\n",
+};
 const policy = '{"default":[{"type":"insecureAcceptAnything"}]}';
 
 const labels = { "io.openshift.machineconfig.content": "os-only" };
 const images = {
   [extensionsImage]: { etc: {}, usr: {} },
-  [oldImage]: { etc: { "/etc/chrony.conf": "pool old\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "1\n", "/etc/removed.conf": "1\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets } },
-  [newImage]: { etc: { "/etc/chrony.conf": "pool new\n", "/etc/passwd": passwd, "/etc/shadow": shadow, "/etc/group": "core:x:1000:\n", "/etc/vendor.conf": "2\n", "/etc/removed.conf": "2\n", "/etc/containers/policy.json": policy }, usr: { "/usr/lib/os-release": 'ID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit, "/usr/lib/systemd/system/static.service": "[Service]\n", ...presets }, labels },
+  [oldImage]: {
+    etc: {
+      "/etc/chrony.conf": "pool old\n",
+      "/etc/passwd": passwd,
+      "/etc/shadow": shadow,
+      "/etc/group": "core:x:1000:\n",
+      "/etc/vendor.conf": "1\n",
+      "/etc/removed.conf": "1\n",
+      "/etc/containers/policy.json": policy,
+    },
+    usr: {
+      "/usr/lib/os-release": 'ID="rhcos"\n',
+      "/usr/lib/systemd/system/chronyd.service": unit,
+      "/usr/lib/systemd/system/static.service": "[Service]\n",
+      ...presets,
+    },
+  },
+  [newImage]: {
+    etc: {
+      "/etc/chrony.conf": "pool new\n",
+      "/etc/passwd": passwd,
+      "/etc/shadow": shadow,
+      "/etc/group": "core:x:1000:\n",
+      "/etc/vendor.conf": "2\n",
+      "/etc/removed.conf": "2\n",
+      "/etc/containers/policy.json": policy,
+    },
+    usr: {
+      "/usr/lib/os-release": 'ID="rhcos"\n',
+      "/usr/lib/systemd/system/chronyd.service": unit,
+      "/usr/lib/systemd/system/static.service": "[Service]\n",
+      ...presets,
+    },
+    labels,
+  },
 };
 
 /** What the trees of images hold that is not root's, or that not everybody may read: below /usr. */
@@ -64,18 +100,31 @@ afterEach(async () => {
 async function memory(): Promise<Subject> {
   const reboots: string[] = [];
   const settling = { run: async () => undefined };
-  const host = memoryHost({ images, image: oldImage, fips: true, freeBytes: 1, random: systemRandom, onReboot: (because) => reboots.push(because), settle: () => settling.run() });
+  const host = memoryHost({
+    images,
+    image: oldImage,
+    fips: true,
+    freeBytes: 1,
+    random: systemRandom,
+    onReboot: (because) => reboots.push(because),
+    settle: () => settling.run(),
+  });
   await host.boot({ orderly: true });
   return { host, machine: host, seenBy: async (service) => host.seenBy(service), reboots, fips: true, settling };
 }
 
 /** Trees of the images in a folder; a pull is remembered with what the machine said about it. */
-async function imageStore(folder: string): Promise<ImageTrees & { readonly fetched: { image: string; settings: PullSettings }[] }> {
+async function imageStore(
+  folder: string,
+): Promise<ImageTrees & { readonly fetched: { image: string; settings: PullSettings }[] }> {
   const trees: Record<string, string> = {};
   for (const [name, { etc, usr }] of Object.entries(images)) {
     const tree = join(folder, "images", name.replaceAll(/[/:@]/g, "_"));
     trees[name] = tree;
-    for (const [path, contents] of [...Object.entries(etc).map(([p, c]) => [`/usr${p}`, c] as const), ...Object.entries(usr)]) {
+    for (const [path, contents] of [
+      ...Object.entries(etc).map(([p, c]) => [`/usr${p}`, c] as const),
+      ...Object.entries(usr),
+    ]) {
       await mkdir(join(tree, path, ".."), { recursive: true });
       await writeFile(join(tree, path), contents, { mode: path.endsWith("shadow") ? 0o600 : 0o644 });
     }
@@ -90,7 +139,12 @@ async function imageStore(folder: string): Promise<ImageTrees & { readonly fetch
   return {
     treeOf,
     labelsOf: async (image) => (image === newImage ? labels : {}),
-    ownersIn: async (image) => (isRoot() || image !== newImage ? {} : Object.fromEntries(Object.entries(owned).map(([path, { mode, uid, gid }]) => [`usr/${path}`, { mode, uid, gid }]))),
+    ownersIn: async (image) =>
+      isRoot() || image !== newImage
+        ? {}
+        : Object.fromEntries(
+            Object.entries(owned).map(([path, { mode, uid, gid }]) => [`usr/${path}`, { mode, uid, gid }]),
+          ),
     fetched,
     async fetch(image, settings) {
       await treeOf(image);
@@ -101,7 +155,8 @@ async function imageStore(folder: string): Promise<ImageTrees & { readonly fetch
 
 /** As unpacking does: with its owners as root, else so that this user can read it. */
 async function layDownOwned(usr: string): Promise<void> {
-  for (const [path, { text }] of Object.entries(owned)) await (text === undefined ? mkdir(join(usr, path)) : writeFile(join(usr, path), text));
+  for (const [path, { text }] of Object.entries(owned))
+    await (text === undefined ? mkdir(join(usr, path)) : writeFile(join(usr, path), text));
   if (!isRoot()) return;
   for (const [path, { mode, uid, gid }] of Object.entries(owned)) {
     await chown(join(usr, path), uid, gid);
@@ -115,7 +170,13 @@ async function directoryWith(disk?: Disk) {
   const store = await imageStore(folder);
   const reboots: string[] = [];
   const settling = { run: async () => undefined };
-  const options = { directory: join(folder, "node"), images: store, settle: () => settling.run(), requestReboot: async (because: string) => void reboots.push(because), ...(disk === undefined ? {} : { disk }) };
+  const options = {
+    directory: join(folder, "node"),
+    images: store,
+    settle: () => settling.run(),
+    requestReboot: async (because: string) => void reboots.push(because),
+    ...(disk === undefined ? {} : { disk }),
+  };
   const machine = directoryMachine(options);
   await mkdir(options.directory);
   await machine.provision(os(oldImage), { fips: false });
@@ -128,7 +189,9 @@ async function directoryWith(disk?: Disk) {
     store,
     fips: false,
     settling,
-    seenBy: async (service: string) => (JSON.parse(await readFile(join(options.directory, "units.json"), "utf8")) as UnitModelState).services[service]?.read ?? {},
+    seenBy: async (service: string) =>
+      (JSON.parse(await readFile(join(options.directory, "units.json"), "utf8")) as UnitModelState).services[service]
+        ?.read ?? {},
     real: (path: string) => join(options.directory, "rootfs", path),
   };
 }
@@ -140,16 +203,47 @@ async function rpmOstree(): Promise<Subject> {
   cleanups.push(() => rm(folder, { recursive: true, force: true }));
   const root = join(folder, "root");
   const settling = { run: async () => undefined };
-  const system = await fakeSystem({ root, images, image: oldImage, extensions: ["usbguard", "kata-containers", ...otherKernels.realtime], settle: () => settling.run() });
+  const system = await fakeSystem({
+    root,
+    images,
+    image: oldImage,
+    extensions: ["usbguard", "kata-containers", ...otherKernels.realtime],
+    settle: () => settling.run(),
+  });
   cleanups.push(async () => expect(system.violations).toEqual([]));
   await system.boot({ orderly: true });
-  return { host: await rpmOstreeHost({ root, processes: system.processes, clock: systemClock, random: systemRandom, architecture: "x64", disk: forgetfulDisk }), machine: system, seenBy: async (service) => system.seenBy(service), reboots: system.reboots, fips: false, settling };
+  return {
+    host: await rpmOstreeHost({
+      root,
+      processes: system.processes,
+      clock: systemClock,
+      random: systemRandom,
+      architecture: "x64",
+      disk: forgetfulDisk,
+    }),
+    machine: system,
+    seenBy: async (service) => system.seenBy(service),
+    reboots: system.reboots,
+    fips: false,
+    settling,
+  };
 }
 
-const file = (text: string, mode = 0o644, owner: { uid: number; gid: number } = { uid: 0, gid: 0 }): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(text), mode, ...owner });
+const file = (text: string, mode = 0o644, owner: { uid: number; gid: number } = { uid: 0, gid: 0 }): PlainFile => ({
+  kind: "file",
+  contents: new TextEncoder().encode(text),
+  mode,
+  ...owner,
+});
 const put = (host: Host, path: string, entry: PlainFile | Link) => host.files.write([{ path, entry }], signal);
-const os = (image: string, kernelArguments: readonly string[] = []): Deployment => ({ image, kernelArguments, packages: [], kernelType: "default" });
-const textOfEntry = (entry: HostEntry | undefined) => (entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind);
+const os = (image: string, kernelArguments: readonly string[] = []): Deployment => ({
+  image,
+  kernelArguments,
+  packages: [],
+  kernelType: "default",
+});
+const textOfEntry = (entry: HostEntry | undefined) =>
+  entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind;
 const textOf = async (host: Host, path: string) => textOfEntry(await host.files.read(path, signal));
 const nobody = 65534;
 
@@ -180,7 +274,12 @@ describe.each([
     const { host } = await make();
     await put(host, "/etc/a/b.conf", { kind: "link", target: "/etc/elsewhere" });
     await put(host, "/etc/a/b.conf", file("x", 0o4750, { uid: 1000, gid: 10 }));
-    expect(await host.files.read("/etc/a/b.conf", signal)).toMatchObject({ kind: "file", mode: 0o4750, uid: 1000, gid: 10 });
+    expect(await host.files.read("/etc/a/b.conf", signal)).toMatchObject({
+      kind: "file",
+      mode: 0o4750,
+      uid: 1000,
+      gid: 10,
+    });
     expect(await textOf(host, "/etc/a/b.conf")).toBe("x");
     await put(host, "/etc/a/b.conf", file("x", 0));
     expect(await host.files.read("/etc/a/b.conf", signal)).toMatchObject({ kind: "file", mode: 0, uid: 0, gid: 0 });
@@ -202,7 +301,8 @@ describe.each([
     );
     expect(await textOf(host, "/var/home/core/.ssh/keys.d/a")).toBe("later");
     expect(await textOf(host, "/var/home/core/.ssh/keys.d/b")).toBe("b");
-    for (const path of ["/var/home/core/.ssh", "/var/home/core/.ssh/keys.d"]) expect(await host.files.read(path, signal)).toEqual({ kind: "folder", ...folder });
+    for (const path of ["/var/home/core/.ssh", "/var/home/core/.ssh/keys.d"])
+      expect(await host.files.read(path, signal)).toEqual({ kind: "folder", ...folder });
     expect(await host.files.read("/etc/plain", signal)).toEqual({ kind: "folder", mode: 0o755, uid: 0, gid: 0 });
   });
 
@@ -224,7 +324,9 @@ describe.each([
     await put(host, "/etc/folder/x", file("x"));
     await expect(put(host, "/etc/folder", file("y"))).rejects.toBeInstanceOf(McoError);
     await expect(host.files.remove("/etc/folder", signal)).rejects.toBeInstanceOf(McoError);
-    await expect(host.files.makeFolder("/etc/folder/x", { mode: 0o755, uid: 0, gid: 0 }, signal)).rejects.toBeInstanceOf(McoError);
+    await expect(
+      host.files.makeFolder("/etc/folder/x", { mode: 0o755, uid: 0, gid: 0 }, signal),
+    ).rejects.toBeInstanceOf(McoError);
     expect(await textOf(host, "/etc/folder/x")).toBe("x");
   });
 
@@ -270,15 +372,28 @@ describe.each([
     await machine.boot({ orderly: true });
     for (const path of paths) expect(await textOf(host, path)).toBe(path);
     for (const path of paths) await host.files.remove(path, signal);
-    for (const path of [...paths, "/opt/a", "/usr/local/bin"]) expect(await host.files.read(path, signal)).toBeUndefined();
+    for (const path of [...paths, "/opt/a", "/usr/local/bin"])
+      expect(await host.files.read(path, signal)).toBeUndefined();
   });
 
   test("/usr cannot be written", async () => {
     const { host } = await make();
-    await expect(host.files.write([{ path: "/etc/before", entry: file("x") }, { path: "/usr/bin/x", entry: file("x") }], signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
+    await expect(
+      host.files.write(
+        [
+          { path: "/etc/before", entry: file("x") },
+          { path: "/usr/bin/x", entry: file("x") },
+        ],
+        signal,
+      ),
+    ).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
     expect(await host.files.read("/etc/before", signal)).toBeUndefined();
-    await expect(host.files.makeFolder("/usr/x", { mode: 0o755, uid: 0, gid: 0 }, signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
-    await expect(host.files.remove("/usr/lib/systemd/system/chronyd.service", signal)).rejects.toMatchObject({ code: "MCO_HOST_READ_ONLY" });
+    await expect(host.files.makeFolder("/usr/x", { mode: 0o755, uid: 0, gid: 0 }, signal)).rejects.toMatchObject({
+      code: "MCO_HOST_READ_ONLY",
+    });
+    await expect(host.files.remove("/usr/lib/systemd/system/chronyd.service", signal)).rejects.toMatchObject({
+      code: "MCO_HOST_READ_ONLY",
+    });
   });
 
   test("staging changes nothing until an orderly boot, which merges /etc three ways", async () => {
@@ -290,7 +405,12 @@ describe.each([
     await put(host, "/var/lib/kept", file("kept"));
     await put(host, "/run/gone", file("gone"));
     const before = await host.os.status(signal);
-    const next: Deployment = { image: newImage, kernelArguments: ["quiet"], packages: ["usbguard"], kernelType: "realtime" };
+    const next: Deployment = {
+      image: newImage,
+      kernelArguments: ["quiet"],
+      packages: ["usbguard"],
+      kernelType: "realtime",
+    };
     await host.os.prefetch(newImage, signal);
     await host.os.stage(os(newImage), undefined, signal);
     await host.os.prefetch(extensionsImage, signal);
@@ -333,7 +453,11 @@ describe.each([
     expect((await host.os.status(signal)).staged).toBeUndefined();
     await machine.boot({ orderly: false });
     expect(await host.os.status(signal)).toMatchObject({ booted: os(oldImage), rollback: os(newImage, ["nosmt"]) });
-    expect([await textOf(host, "/etc/local.conf"), await textOf(host, "/etc/vendor.conf"), await textOf(host, "/var/lib/state")]).toEqual(["before", "1\n", "of both"]);
+    expect([
+      await textOf(host, "/etc/local.conf"),
+      await textOf(host, "/etc/vendor.conf"),
+      await textOf(host, "/var/lib/state"),
+    ]).toEqual(["before", "1\n", "of both"]);
     // A boot that nobody asked for stays where it is.
     await machine.boot({ orderly: true });
     expect((await host.os.status(signal)).booted.image).toBe(oldImage);
@@ -363,7 +487,10 @@ describe.each([
     await host.units.enable(hostPaths.settleUnit, signal);
     await machine.boot({ orderly: true });
     expect(runs).toBe(1);
-    expect((await host.units.state([hostPaths.settleUnit], signal)).get(hostPaths.settleUnit)).toEqual({ enablement: "enabled", activity: "active" });
+    expect((await host.units.state([hostPaths.settleUnit], signal)).get(hostPaths.settleUnit)).toEqual({
+      enablement: "enabled",
+      activity: "active",
+    });
     const seen = await seenBy("chronyd.service");
     await host.units.daemonReload(signal);
     await host.units.restart("chronyd.service", signal);
@@ -516,7 +643,12 @@ describe.each([
     await host.units.daemonReload(signal);
     await expect(host.units.enable("x.service", signal)).rejects.toBeInstanceOf(McoError);
     await expect(host.units.restart("x.service", signal)).rejects.toBeInstanceOf(McoError);
-    expect(await host.units.state(["gone.service", "x.service"], signal)).toEqual(new Map([["gone.service", { enablement: "absent", activity: "inactive" }], ["x.service", { enablement: "masked", activity: "inactive" }]]));
+    expect(await host.units.state(["gone.service", "x.service"], signal)).toEqual(
+      new Map([
+        ["gone.service", { enablement: "absent", activity: "inactive" }],
+        ["x.service", { enablement: "masked", activity: "inactive" }],
+      ]),
+    );
   });
 
   test("presets decide what nobody else does: the first line that speaks of a unit", async () => {
@@ -524,8 +656,14 @@ describe.each([
     const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
     for (const name of ["first.service", "other.service"]) await put(host, `/etc/systemd/system/${name}`, file(unit));
     await host.units.enable("other.service", signal);
-    for (const name of ["first.service", "other.service", "chronyd.service", "static.service"]) await host.units.preset(name, signal);
-    expect([await is("first.service"), await is("other.service"), await is("chronyd.service"), await is("static.service")]).toEqual(["enabled", "disabled", "enabled", "static"]);
+    for (const name of ["first.service", "other.service", "chronyd.service", "static.service"])
+      await host.units.preset(name, signal);
+    expect([
+      await is("first.service"),
+      await is("other.service"),
+      await is("chronyd.service"),
+      await is("static.service"),
+    ]).toEqual(["enabled", "disabled", "enabled", "static"]);
   });
 
   test("a boot starts what is enabled, with the files that it finds", async () => {
@@ -546,7 +684,9 @@ describe.each([
   test("a restart that refreshes the CA trust works where there is no unit for it", async () => {
     const { host } = await make();
     await host.units.restart("coreos-update-ca-trust.service", signal);
-    await expect(host.units.restart("not-there.service", signal)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED" });
+    await expect(host.units.restart("not-there.service", signal)).rejects.toMatchObject({
+      code: "MCO_HOST_COMMAND_FAILED",
+    });
   });
 
   test("disabling takes the folder of links away that enabling made", async () => {
@@ -583,7 +723,8 @@ describe.each([
     expect(await host.users.lookup("nobody-here", signal)).toBeUndefined();
     expect(await host.users.group("core", signal)).toBe(1000);
     expect(await host.users.group("nobody-here", signal)).toBeUndefined();
-    for (const user of ["root", "core", "other", "nobody-here"]) expect(await host.users.passwordHash(user, signal)).toBeUndefined();
+    for (const user of ["root", "core", "other", "nobody-here"])
+      expect(await host.users.passwordHash(user, signal)).toBeUndefined();
     await host.users.setPasswordHash("core", "$6$x$y", signal);
     await host.users.setPasswordHash("core", "$6$x$y", signal);
     expect(await host.users.passwordHash("core", signal)).toBe("$6$x$y");
@@ -634,35 +775,45 @@ describe("a directory machine", () => {
     expect(await textOf(host, "/etc/inside.conf")).toBe("x");
   });
 
-  test.for([["as root", false], ["without root", true]] as const)("boots what its image ships with owners and modes, as the vendor's and in /etc, %s", async ([, withoutRoot]) => {
-    const wasRoot = isRoot();
-    if (wasRoot && withoutRoot) process.seteuid?.(nobody);
-    try {
-      const { host, machine } = await directory();
-      await host.os.stage(os(newImage), undefined, signal);
-      await machine.boot({ orderly: true });
-      for (const [path, { mode, uid, gid, text }] of Object.entries(owned)) {
-        const entry = await host.files.read(`/${path}`, signal);
-        expect(entry).toMatchObject({ kind: text === undefined ? "folder" : "file", mode, uid, gid });
-        expect(textOfEntry(entry)).toBe(text ?? "folder");
-        expect(await host.files.vendor(`/${path}`, signal)).toEqual(entry);
+  test.for([
+    ["as root", false],
+    ["without root", true],
+  ] as const)(
+    "boots what its image ships with owners and modes, as the vendor's and in /etc, %s",
+    async ([, withoutRoot]) => {
+      const wasRoot = isRoot();
+      if (wasRoot && withoutRoot) process.seteuid?.(nobody);
+      try {
+        const { host, machine } = await directory();
+        await host.os.stage(os(newImage), undefined, signal);
+        await machine.boot({ orderly: true });
+        for (const [path, { mode, uid, gid, text }] of Object.entries(owned)) {
+          const entry = await host.files.read(`/${path}`, signal);
+          expect(entry).toMatchObject({ kind: text === undefined ? "folder" : "file", mode, uid, gid });
+          expect(textOfEntry(entry)).toBe(text ?? "folder");
+          expect(await host.files.vendor(`/${path}`, signal)).toEqual(entry);
+        }
+        // Only the owner is another: that is the machine's own too, and stays.
+        await put(host, "/etc/service/key", file("key", 0o440, { uid: 7, gid: 993 }));
+        await host.os.stage(os(newImage, ["quiet"]), undefined, signal);
+        await machine.boot({ orderly: true });
+        expect(await host.files.read("/etc/service/key", signal)).toMatchObject({ mode: 0o440, uid: 7, gid: 993 });
+        expect(await host.files.vendor("/etc/service/key", signal)).toMatchObject({ mode: 0o440, uid: 995, gid: 993 });
+      } finally {
+        if (wasRoot) process.seteuid?.(0);
       }
-      // Only the owner is another: that is the machine's own too, and stays.
-      await put(host, "/etc/service/key", file("key", 0o440, { uid: 7, gid: 993 }));
-      await host.os.stage(os(newImage, ["quiet"]), undefined, signal);
-      await machine.boot({ orderly: true });
-      expect(await host.files.read("/etc/service/key", signal)).toMatchObject({ mode: 0o440, uid: 7, gid: 993 });
-      expect(await host.files.vendor("/etc/service/key", signal)).toMatchObject({ mode: 0o440, uid: 995, gid: 993 });
-    } finally {
-      if (wasRoot) process.seteuid?.(0);
-    }
-  });
+    },
+  );
 
   test("keeps its ledger, and its own files, for root only", async () => {
     const { host, options } = await directory();
     await host.ledger.write("ledger.json", "{}", signal);
     const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon");
-    expect([(await lstat(folder)).mode & 0o777, (await lstat(join(folder, "ledger.json"))).mode & 0o777, (await lstat(join(options.directory, "state.json"))).mode & 0o777]).toEqual([0o700, 0o600, 0o600]);
+    expect([
+      (await lstat(folder)).mode & 0o777,
+      (await lstat(join(folder, "ledger.json"))).mode & 0o777,
+      (await lstat(join(options.directory, "state.json"))).mode & 0o777,
+    ]).toEqual([0o700, 0o600, 0o600]);
   });
 
   test("keeps story lines for root only; one that was cut off stays a line of its own, and is read as far as it came", async () => {
@@ -684,7 +835,8 @@ describe("a directory machine", () => {
     const block = Array.from({ length: 1024 }, () => "x".repeat(1023));
     let serial = 0;
     const numbered = () => block.map((line) => `${(serial += 1)} ${line}`.slice(0, 1023));
-    for (let mebibytes = 0; mebibytes < 22; mebibytes += 1) await host.books.append(mebibytes < 3 ? "boot-1" : "boot-2", numbered(), { durable: false }, signal);
+    for (let mebibytes = 0; mebibytes < 22; mebibytes += 1)
+      await host.books.append(mebibytes < 3 ? "boot-1" : "boot-2", numbered(), { durable: false }, signal);
     const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon/books");
     const names = await readdir(folder);
     const sizes = await Promise.all(names.map(async (name) => (await lstat(join(folder, name))).size));
@@ -705,10 +857,17 @@ describe("a directory machine", () => {
       const { disk, killAfter } = fallibleDisk();
       const { host, options } = await directoryWith(disk);
       killAfter(at);
-      const appends = [["boot-1", "a"], ["boot-1", "b"], ["boot-2", "c"]] as const;
+      const appends = [
+        ["boot-1", "a"],
+        ["boot-1", "b"],
+        ["boot-2", "c"],
+      ] as const;
       let done = 0;
       for (const [boot, line] of appends) {
-        const died = await host.books.append(boot, [line], { durable: true }, signal).then(() => false, () => true);
+        const died = await host.books.append(boot, [line], { durable: true }, signal).then(
+          () => false,
+          () => true,
+        );
         if (died) break;
         done += 1;
       }
@@ -729,7 +888,9 @@ describe("a directory machine", () => {
     const { host, real } = await directory();
     const before = await readFile(real("etc/shadow"), "utf8");
     for (const user of ["core", "root"]) await host.users.setPasswordHash(user, "$6$x$y", signal);
-    expect(await readFile(real("etc/shadow"), "utf8")).toBe(before.replace("core:!!:", "core:$6$x$y:").replace("root:*:", "root:$6$x$y:"));
+    expect(await readFile(real("etc/shadow"), "utf8")).toBe(
+      before.replace("core:!!:", "core:$6$x$y:").replace("root:*:", "root:$6$x$y:"),
+    );
     expect((await lstat(real("etc/shadow"))).mode & 0o7777).toBe(0o600);
     for (const user of ["core", "root"]) await host.users.setPasswordHash(user, undefined, signal);
     expect(await readFile(real("etc/shadow"), "utf8")).toBe(before);
@@ -803,7 +964,10 @@ function fallibleDisk() {
 }
 
 describe("the disk of a directory machine", () => {
-  const twoHundred = Array.from({ length: 200 }, (_, index) => ({ path: `/etc/many/${index % 4}/${index}.conf`, entry: file(`contents ${index}`) }));
+  const twoHundred = Array.from({ length: 200 }, (_, index) => ({
+    path: `/etc/many/${index % 4}/${index}.conf`,
+    entry: file(`contents ${index}`),
+  }));
 
   test("200 files are one flush pass: every file once, every folder once, then nothing at all when they are the same", async () => {
     const { disk, calls, countOf } = fallibleDisk();
@@ -840,53 +1004,72 @@ describe("the disk of a directory machine", () => {
   /** Everything on the machine's disk that a driver keeps for the machine: names, contents, modes and owners. */
   async function imageOfDisk(host: Host, options: { readonly directory: string }): Promise<readonly string[]> {
     const seen: string[] = [];
-    for (const [name, folder] of [["/etc", join(options.directory, "rootfs", "etc")], ["/var", join(options.directory, "sysroot", "var")]] as const)
+    for (const [name, folder] of [
+      ["/etc", join(options.directory, "rootfs", "etc")],
+      ["/var", join(options.directory, "sysroot", "var")],
+    ] as const)
       for (const { path } of await entriesBelow(folder)) {
         const entry = await host.files.read(`${name}/${path}`, signal);
-        seen.push(`${name}/${path} ${JSON.stringify(entry?.kind === "file" ? { ...entry, contents: textOfEntry(entry) } : entry)}`);
+        seen.push(
+          `${name}/${path} ${JSON.stringify(entry?.kind === "file" ? { ...entry, contents: textOfEntry(entry) } : entry)}`,
+        );
       }
     return seen;
   }
 
-  test.for([["as root", false], ["without root", true]] as const)("a process killed at any call leaves each path old or new, and nothing of its own for the next one, %s", async ([, withoutRoot]) => {
-    if (process.geteuid?.() === 0 && withoutRoot) process.seteuid?.(nobody);
-    try {
-      const old = [{ path: "/etc/old/kept.conf", entry: file("old", 0o600, { uid: 3, gid: 4 }) }];
-      const next = [
-        { path: "/etc/old/kept.conf", entry: file("new", 0o640, { uid: 5, gid: 6 }) },
-        { path: "/etc/new/deep/x.conf", entry: file("x"), folder: { mode: 0o700, uid: 1, gid: 1 } },
-        { path: "/etc/new/link", entry: { kind: "link", target: "deep" } as const },
-      ];
-      let kills = 0;
-      for (let at = 1; ; at += withoutRoot ? 2 : 1) {
-        const { disk, killAfter } = fallibleDisk();
-        const { host, options } = await directoryWith(disk);
-        await host.files.write(old, signal);
-        const before = await imageOfDisk(host, options);
-        killAfter(at);
-        const died = await host.files.write(next, signal).then(
-          () => false,
-          () => true,
-        );
-        killAfter(Infinity);
-        if (!died) break;
-        kills += 1;
-        const later = directoryHost(options);
-        for (const { path, entry } of next) {
-          const found = await later.files.read(path, signal);
-          if (path.endsWith("kept.conf")) expect([{ ...old[0]?.entry, contents: "old" }, { ...entry, contents: "new" }]).toContainEqual({ ...found, contents: textOfEntry(found) });
-          else if (found !== undefined) expect({ ...found, contents: textOfEntry(found) }).toEqual({ ...entry, contents: entry.kind === "file" ? textOfEntry(entry) : "link" });
+  test.for([
+    ["as root", false],
+    ["without root", true],
+  ] as const)(
+    "a process killed at any call leaves each path old or new, and nothing of its own for the next one, %s",
+    async ([, withoutRoot]) => {
+      if (process.geteuid?.() === 0 && withoutRoot) process.seteuid?.(nobody);
+      try {
+        const old = [{ path: "/etc/old/kept.conf", entry: file("old", 0o600, { uid: 3, gid: 4 }) }];
+        const next = [
+          { path: "/etc/old/kept.conf", entry: file("new", 0o640, { uid: 5, gid: 6 }) },
+          { path: "/etc/new/deep/x.conf", entry: file("x"), folder: { mode: 0o700, uid: 1, gid: 1 } },
+          { path: "/etc/new/link", entry: { kind: "link", target: "deep" } as const },
+        ];
+        let kills = 0;
+        for (let at = 1; ; at += withoutRoot ? 2 : 1) {
+          const { disk, killAfter } = fallibleDisk();
+          const { host, options } = await directoryWith(disk);
+          await host.files.write(old, signal);
+          const before = await imageOfDisk(host, options);
+          killAfter(at);
+          const died = await host.files.write(next, signal).then(
+            () => false,
+            () => true,
+          );
+          killAfter(Infinity);
+          if (!died) break;
+          kills += 1;
+          const later = directoryHost(options);
+          for (const { path, entry } of next) {
+            const found = await later.files.read(path, signal);
+            if (path.endsWith("kept.conf"))
+              expect([
+                { ...old[0]?.entry, contents: "old" },
+                { ...entry, contents: "new" },
+              ]).toContainEqual({ ...found, contents: textOfEntry(found) });
+            else if (found !== undefined)
+              expect({ ...found, contents: textOfEntry(found) }).toEqual({
+                ...entry,
+                contents: entry.kind === "file" ? textOfEntry(entry) : "link",
+              });
+          }
+          // Goes back: also what is equal already was asked for, so that nothing tells of the attempt.
+          await later.files.write(old, signal);
+          for (const { path } of next.slice(1)) await later.files.remove(path, signal);
+          expect(await imageOfDisk(later, options)).toEqual(before);
         }
-        // Goes back: also what is equal already was asked for, so that nothing tells of the attempt.
-        await later.files.write(old, signal);
-        for (const { path } of next.slice(1)) await later.files.remove(path, signal);
-        expect(await imageOfDisk(later, options)).toEqual(before);
+        expect(kills).toBeGreaterThan(15);
+      } finally {
+        if (process.getuid?.() === 0) process.seteuid?.(0);
       }
-      expect(kills).toBeGreaterThan(15);
-    } finally {
-      if (process.getuid?.() === 0) process.seteuid?.(0);
-    }
-  });
+    },
+  );
 
   test("a host killed at any call of a boot leaves a machine that boots, on the old system or on the new, with no tree of the attempt", async () => {
     let olds = 0;
@@ -911,7 +1094,9 @@ describe("the disk of a directory machine", () => {
       else olds += 1;
       expect(await textOf(later, "/etc/vendor.conf")).toBe(booted.image === newImage ? "2\n" : "1\n");
       expect(await textOf(later, "/etc/chrony.conf")).toBe("mine");
-      expect((await readdir(join(options.directory, "sysroot", "deploy"))).length).toBe(booted.image === newImage ? 2 : 1);
+      expect((await readdir(join(options.directory, "sysroot", "deploy"))).length).toBe(
+        booted.image === newImage ? 2 : 1,
+      );
     }
     expect(olds).toBeGreaterThan(5);
     expect(news).toBeGreaterThan(0);

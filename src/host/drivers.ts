@@ -10,7 +10,23 @@ export interface DriverFacts {
 }
 
 export const hostDrivers: readonly DriverFacts[] = [
-  { name: "directory", proven: true, machines: "those of `mco up`: a root file system in a folder", note: "units never execute, packages and kernels are names" },
-  { name: "memory", proven: true, machines: "those of tests and simulation", note: "nothing of it outlives its process" },
-  { name: "rpm-ostree", proven: false, machines: "real ones, by the command lines of rpm-ostree, systemctl, podman and their like; files and units where ostree did not boot them", note: "not proven on hardware: tested on a fake that enforces the documented contract of these programs" },
+  {
+    name: "directory",
+    proven: true,
+    machines: "those of `mco up`: a root file system in a folder",
+    note: "units never execute, packages and kernels are names",
+  },
+  {
+    name: "memory",
+    proven: true,
+    machines: "those of tests and simulation",
+    note: "nothing of it outlives its process",
+  },
+  {
+    name: "rpm-ostree",
+    proven: false,
+    machines:
+      "real ones, by the command lines of rpm-ostree, systemctl, podman and their like; files and units where ostree did not boot them",
+    note: "not proven on hardware: tested on a fake that enforces the documented contract of these programs",
+  },
 ];

@@ -7,7 +7,11 @@
  * @returns path → the entry that the new /etc has.
  */
 export function mergeEtc<Entry>(
-  trees: { readonly oldDefaults: ReadonlyMap<string, Entry>; readonly current: ReadonlyMap<string, Entry>; readonly newDefaults: ReadonlyMap<string, Entry> },
+  trees: {
+    readonly oldDefaults: ReadonlyMap<string, Entry>;
+    readonly current: ReadonlyMap<string, Entry>;
+    readonly newDefaults: ReadonlyMap<string, Entry>;
+  },
   same: (a: Entry, b: Entry) => boolean,
 ): ReadonlyMap<string, Entry> {
   const merged = new Map(trees.newDefaults);

@@ -35,10 +35,14 @@ export interface Link {
 }
 
 /** What is at a path; the contents of a folder are asked for by name. */
-export type HostEntry = PlainFile | Link | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
+export type HostEntry =
+  | PlainFile
+  | Link
+  | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
 /** Below /usr only this is not the image's: a link into /var (ostree, "Adapting existing mainstream distributions"). */
-export const isImages = (path: string): boolean => (path === "/usr" || path.startsWith("/usr/")) && !path.startsWith("/usr/local/");
+export const isImages = (path: string): boolean =>
+  (path === "/usr" || path.startsWith("/usr/")) && !path.startsWith("/usr/local/");
 
 /** Permission bits (0..0o7777) and owner, by number. */
 export interface Ownership {
@@ -183,7 +187,12 @@ export interface HostBooks {
    * them; else it may take them, the last one of those that are left in part. What an earlier one left in part stays a line of
    * its own. The oldest lines go where there are too many.
    */
-  append(boot: string, lines: readonly string[], how: { readonly durable: boolean }, signal: AbortSignal): Promise<void>;
+  append(
+    boot: string,
+    lines: readonly string[],
+    how: { readonly durable: boolean },
+    signal: AbortSignal,
+  ): Promise<void>;
   /** The newest lines of the newest boots, each boot's in the order in which they came; the last one may be there in part only. */
   read(signal: AbortSignal): Promise<readonly BookLines[]>;
 }

@@ -8,7 +8,10 @@ import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
  * model keeps which unit is active and what each service last read, so that a forgotten reload can be seen.
  */
 export interface UnitModelState {
-  readonly services: Record<string, { active: boolean; failed?: boolean; read: Record<string, string>; restarts: number; reloads: number }>;
+  readonly services: Record<
+    string,
+    { active: boolean; failed?: boolean; read: Record<string, string>; restarts: number; reloads: number }
+  >;
   /** Unit files as the service manager last read them: path → digest. */
   readonly manager: Record<string, string>;
 }
@@ -17,7 +20,12 @@ export const emptyUnitModel = (): UnitModelState => ({ services: {}, manager: {}
 
 /** Configuration files that well-known services read, beside their own unit files. A path ending in `/` means all below it that is managed. */
 export const configurationOf: Readonly<Record<string, readonly string[]>> = {
-  "crio.service": ["/etc/containers/registries.conf", "/etc/containers/policy.json", "/etc/containers/registries.d/", "/etc/crio/"],
+  "crio.service": [
+    "/etc/containers/registries.conf",
+    "/etc/containers/policy.json",
+    "/etc/containers/registries.d/",
+    "/etc/crio/",
+  ],
   "chronyd.service": ["/etc/chrony.conf", "/etc/chrony.d/"],
   "kubelet.service": ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/credential-providers/"],
   "NetworkManager.service": ["/etc/NetworkManager/"],
@@ -47,11 +55,19 @@ export interface UnitModelSupport {
 }
 
 /** Services that a boot starts before that unit. */
-const earlyServices: ReadonlySet<string> = new Set(["systemd-sysctl.service", "systemd-modules-load.service", "systemd-udevd.service"]);
+const earlyServices: ReadonlySet<string> = new Set([
+  "systemd-sysctl.service",
+  "systemd-modules-load.service",
+  "systemd-udevd.service",
+]);
 
 const text = (contents: Uint8Array) => new TextDecoder().decode(contents);
 
-async function unitText(support: UnitModelSupport, name: string, signal: AbortSignal): Promise<{ text: string; masked: boolean } | undefined> {
+async function unitText(
+  support: UnitModelSupport,
+  name: string,
+  signal: AbortSignal,
+): Promise<{ text: string; masked: boolean } | undefined> {
   for (const folder of [unitFolder, vendorUnitFolder]) {
     const entry = await support.files.read(`${folder}/${name}`, signal);
     if (entry?.kind === "link") {
@@ -64,7 +80,13 @@ async function unitText(support: UnitModelSupport, name: string, signal: AbortSi
 }
 
 /** Whether a name is like a pattern of glob(7) with `*` and `?`. */
-const isLike = (pattern: string, name: string): boolean => new RegExp(`^${pattern.replaceAll(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`).test(name);
+const isLike = (pattern: string, name: string): boolean =>
+  new RegExp(
+    `^${pattern
+      .replaceAll(/[.+^${}()|[\]\\]/g, "\\$&")
+      .replaceAll("*", ".*")
+      .replaceAll("?", ".")}$`,
+  ).test(name);
 
 export interface UnitModel extends HostUnits {
   /** As at the first boot of a machine: every unit that the OS ships gets what its presets say. */
@@ -83,14 +105,19 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     const links = installLinks(name, unit.text);
     if (links.length === 0) return "static";
     // An image enables what it ships where only it can write.
-    for (const { path } of links) for (const at of [path, path.replace(unitFolder, vendorUnitFolder)]) if ((await files.read(at, signal))?.kind === "link") return "enabled";
+    for (const { path } of links)
+      for (const at of [path, path.replace(unitFolder, vendorUnitFolder)])
+        if ((await files.read(at, signal))?.kind === "link") return "enabled";
     return "disabled";
   }
 
   /** What the first line that speaks of the unit says, in the order of the files' names; without one it is enabled (systemd.preset(5)). */
   async function presetOf(name: string, signal: AbortSignal): Promise<boolean> {
     const files = new Map<string, string>();
-    for (const folder of presetFolders) for (const path of await support.listTree(folder)) if (path.endsWith(".preset") && !files.has(path.slice(folder.length))) files.set(path.slice(folder.length), path);
+    for (const folder of presetFolders)
+      for (const path of await support.listTree(folder))
+        if (path.endsWith(".preset") && !files.has(path.slice(folder.length)))
+          files.set(path.slice(folder.length), path);
     for (const [, path] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const entry = await support.files.read(path, signal);
       for (const line of entry?.kind === "file" ? text(entry.contents).split("\n") : []) {
@@ -105,7 +132,8 @@ export function unitModel(support: UnitModelSupport): UnitModel {
   async function readings(name: string): Promise<Record<string, string>> {
     const signal = new AbortController().signal;
     const paths: string[] = [`${unitFolder}/${name}`, ...(await support.listTree(`${unitFolder}/${name}.d`))];
-    for (const path of configurationOf[name] ?? []) paths.push(...(path.endsWith("/") ? await support.listTree(path.slice(0, -1)) : [path]));
+    for (const path of configurationOf[name] ?? [])
+      paths.push(...(path.endsWith("/") ? await support.listTree(path.slice(0, -1)) : [path]));
     const result: Record<string, string> = {};
     for (const path of paths) {
       const entry = await files.read(path, signal);
@@ -167,24 +195,31 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     return failure;
   }
 
-  const activityOf = (service: UnitModelState["services"][string] | undefined): UnitState["activity"] => (service?.failed === true ? "failed" : service?.active === true ? "active" : "inactive");
-  const refusal = (verb: string, unit: string, problem: string) => new McoError("MCO_HOST_COMMAND_FAILED", { command: `systemctl ${verb} ${unit}`, problem });
+  const activityOf = (service: UnitModelState["services"][string] | undefined): UnitState["activity"] =>
+    service?.failed === true ? "failed" : service?.active === true ? "active" : "inactive";
+  const refusal = (verb: string, unit: string, problem: string) =>
+    new McoError("MCO_HOST_COMMAND_FAILED", { command: `systemctl ${verb} ${unit}`, problem });
 
   /** Why a unit cannot be enabled or started; systemctl(1) refuses both. */
-  const unusable = (is: Enablement): string | undefined => (is === "absent" ? "there is no such unit" : is === "masked" ? "the unit is masked" : undefined);
+  const unusable = (is: Enablement): string | undefined =>
+    is === "absent" ? "there is no such unit" : is === "masked" ? "the unit is masked" : undefined;
 
   return {
     async state(names, signal) {
       const model = await support.load();
       const result = new Map<string, UnitState>();
-      for (const name of names) result.set(name, { enablement: await enablement(name, signal), activity: activityOf(model.services[name]) });
+      for (const name of names)
+        result.set(name, { enablement: await enablement(name, signal), activity: activityOf(model.services[name]) });
       return result;
     },
     async enable(name, signal) {
       const unit = await unitText(support, name, signal);
       const problem = unusable(unit === undefined ? "absent" : unit.masked ? "masked" : "disabled");
       if (unit === undefined || problem !== undefined) throw refusal("enable", name, problem ?? "");
-      await files.write(installLinks(name, unit.text).map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })), signal);
+      await files.write(
+        installLinks(name, unit.text).map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })),
+        signal,
+      );
     },
     async disable(name, signal) {
       for (const path of await support.listTree(unitFolder)) {
@@ -200,7 +235,9 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       await (wanted ? this.enable(name, signal) : this.disable(name, signal));
     },
     async presetAll(signal) {
-      for (const path of await support.listTree(vendorUnitFolder)) if (!path.slice(vendorUnitFolder.length + 1).includes("/")) await this.preset(path.slice(vendorUnitFolder.length + 1), signal);
+      for (const path of await support.listTree(vendorUnitFolder))
+        if (!path.slice(vendorUnitFolder.length + 1).includes("/"))
+          await this.preset(path.slice(vendorUnitFolder.length + 1), signal);
     },
     async daemonReload() {
       const state = await support.load();
@@ -216,7 +253,10 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       if (!service.failed) {
         const now = await readings(name);
         const units = Object.fromEntries(Object.entries(service.read).filter(([path]) => isUnitFile(path)));
-        replace(service.read, { ...Object.fromEntries(Object.entries(now).filter(([path]) => !isUnitFile(path))), ...units });
+        replace(service.read, {
+          ...Object.fromEntries(Object.entries(now).filter(([path]) => !isUnitFile(path))),
+          ...units,
+        });
       }
       await support.store(state);
       if (service.failed) throw refusal("reload", name, "the service says that it could not");
@@ -250,12 +290,18 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       replace(state.manager, await managerReadings());
       const names = new Set([...Object.keys(state.services), ...Object.keys(configurationOf)]);
       for (const path of await support.listTree(unitFolder)) {
-        const name = path.slice(unitFolder.length + 1).split("/").at(-1) ?? "";
+        const name =
+          path
+            .slice(unitFolder.length + 1)
+            .split("/")
+            .at(-1) ?? "";
         if (name.endsWith(".service")) names.add(name);
       }
       if (support.settle !== undefined && (await enablement(hostPaths.settleUnit, signal)) === "enabled") {
-        for (const [name, service] of Object.entries(state.services)) Object.assign(service, { active: false, failed: false, ...(earlyServices.has(name) ? {} : { read: {} }) });
-        for (const name of earlyServices) if (["enabled", "static"].includes(await enablement(name, signal))) await start(state, name);
+        for (const [name, service] of Object.entries(state.services))
+          Object.assign(service, { active: false, failed: false, ...(earlyServices.has(name) ? {} : { read: {} }) });
+        for (const name of earlyServices)
+          if (["enabled", "static"].includes(await enablement(name, signal))) await start(state, name);
         await support.store(state);
         await settle();
         state = await support.load();

@@ -38,8 +38,12 @@ const isVoid = (value: unknown): boolean => {
 /** Whether two plain values are the same, key order aside. A missing field differs from an empty list. */
 export function equalValues(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => equalValues(item, b[i]));
+  if (Array.isArray(a))
+    return Array.isArray(b) && a.length === b.length && a.every((item, i) => equalValues(item, b[i]));
   if (!isRecord(a) || !isRecord(b)) return false;
   const names = Object.keys(a);
-  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && equalValues(a[name], b[name]));
+  return (
+    names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && equalValues(a[name], b[name]))
+  );
 }

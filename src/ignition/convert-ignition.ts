@@ -19,7 +19,11 @@ export interface Loss extends Problem {
 }
 
 export type ConvertedIgnition =
-  | { readonly verdict: "converted"; readonly config: Readonly<Record<string, unknown>>; readonly version: ServedVersion }
+  | {
+      readonly verdict: "converted";
+      readonly config: Readonly<Record<string, unknown>>;
+      readonly version: ServedVersion;
+    }
   | { readonly verdict: "refused"; readonly problems: readonly Loss[] };
 
 /**
@@ -35,10 +39,25 @@ export type ConvertedIgnition =
  */
 export function convertIgnition(value: unknown, target: string): ConvertedIgnition {
   const version = servedVersions.find((one) => one === target);
-  if (version === undefined) return refused([{ path: "ignition.version", reason: `there is no conversion to ${target}`, remedy: `possible are ${servedVersions.join(", ")}`, severity: "error" }]);
+  if (version === undefined)
+    return refused([
+      {
+        path: "ignition.version",
+        reason: `there is no conversion to ${target}`,
+        remedy: `possible are ${servedVersions.join(", ")}`,
+        severity: "error",
+      },
+    ]);
   const parsed = readWhole(value);
   if (parsed.verdict === "invalid") return refused(parsed.problems);
-  if (/^0*2\./.test(parsed.version)) return refused([{ path: "ignition.version", reason: `a config of version ${parsed.version} is only converted while it is rendered`, severity: "error" }]);
+  if (/^0*2\./.test(parsed.version))
+    return refused([
+      {
+        path: "ignition.version",
+        reason: `a config of version ${parsed.version} is only converted while it is rendered`,
+        severity: "error",
+      },
+    ]);
   // What is stored and served has no empty lists, so they must not decide either.
   const config = canonical(parsed.config);
   const again = readWhole(config);
@@ -51,7 +70,10 @@ export function convertIgnition(value: unknown, target: string): ConvertedIgniti
 const refused = (problems: readonly Loss[]): ConvertedIgnition => ({ verdict: "refused", problems });
 
 /** What each step refuses and drops, from the version that it leaves; what it gives is judged by the version below. */
-const steps: readonly { readonly from: Minor3; readonly step: (config: IgnitionConfig, findings: Findings) => IgnitionConfig }[] = [
+const steps: readonly {
+  readonly from: Minor3;
+  readonly step: (config: IgnitionConfig, findings: Findings) => IgnitionConfig;
+}[] = [
   { from: 5, step: leave35 },
   { from: 4, step: leave34 },
   { from: 3, step: leave33 },
@@ -66,7 +88,10 @@ export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion
     losses.push(...findings.errors.map((problem) => ({ ...problem, lowestVersion })));
     return result;
   };
-  const converted = (result: object): ConvertedIgnition => (losses.length > 0 ? refused(losses.slice(0, Findings.limit)) : { verdict: "converted", config: isRecord(result) ? result : {}, version });
+  const converted = (result: object): ConvertedIgnition =>
+    losses.length > 0
+      ? refused(losses.slice(0, Findings.limit))
+      : { verdict: "converted", config: isRecord(result) ? result : {}, version };
 
   if (version === "3.5.0") return converted(canonical(config));
   const minor = version === "2.2.0" ? 2 : (Number(version[2]) as Minor3);
@@ -75,7 +100,8 @@ export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion
   for (const { from, step } of steps) {
     if (from <= minor) continue;
     current = judge(`3.${from}.0` as ServedVersion, (findings) => step(current, findings));
-    if (losses.length === 0) judge(`3.${from}.0` as ServedVersion, (findings) => validate3(current, (from - 1) as Minor3, findings));
+    if (losses.length === 0)
+      judge(`3.${from}.0` as ServedVersion, (findings) => validate3(current, (from - 1) as Minor3, findings));
   }
   if (version === "3.1.0") {
     const before = current;
@@ -85,7 +111,9 @@ export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion
   if (version === "2.2.0") {
     judge("3.2.0", (findings) => {
       refuseBelow32(current, "2.2", findings);
-      for (const { path, resource } of resourcesOf(current)) if (schemeOf(resource) === "gs") findings.error(at(path, "source"), "is at Google Storage, which spec 2.2 does not know");
+      for (const { path, resource } of resourcesOf(current))
+        if (schemeOf(resource) === "gs")
+          findings.error(at(path, "source"), "is at Google Storage, which spec 2.2 does not know");
     });
     judge("3.1.0", (findings) => refuseBelow31(current, findings));
     const older = downgradeTo22(current);
@@ -101,33 +129,48 @@ const pointersOf22 = new Set(["user", "group"]);
 function leave35(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   const { luks } = config.storage ?? {};
   if (luks === undefined) return config;
-  for (const [i, { cex }] of luks.entries()) if (cex?.enabled === true) findings.error(at(at("storage.luks", i), "cex"), "does not exist in spec 3.4");
+  for (const [i, { cex }] of luks.entries())
+    if (cex?.enabled === true) findings.error(at(at("storage.luks", i), "cex"), "does not exist in spec 3.4");
   return { ...config, storage: { ...config.storage, luks: luks.map(({ cex: _cex, ...volume }): Luks => volume) } };
 }
 
 function leave34(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   for (const [i, { clevis, discard, openOptions }] of (config.storage?.luks ?? []).entries()) {
     if (discard === true) findings.error(at(at("storage.luks", i), "discard"), "does not exist in spec 3.3");
-    if ((openOptions ?? []).length > 0) findings.error(at(at("storage.luks", i), "openOptions"), "does not exist in spec 3.3");
+    if ((openOptions ?? []).length > 0)
+      findings.error(at(at("storage.luks", i), "openOptions"), "does not exist in spec 3.3");
     for (const [k, { advertisement }] of (clevis?.tang ?? []).entries()) {
-      if (advertisement !== undefined && advertisement !== "") findings.error(at(at(at(at("storage.luks", i), "clevis.tang"), k), "advertisement"), "does not exist in spec 3.3");
+      if (advertisement !== undefined && advertisement !== "")
+        findings.error(
+          at(at(at(at("storage.luks", i), "clevis.tang"), k), "advertisement"),
+          "does not exist in spec 3.3",
+        );
     }
   }
   for (const kind of ["files", "directories"] as const) {
     for (const [i, { mode = 0 }] of (config.storage?.[kind] ?? []).entries()) {
-      if ((mode & 0o7000) !== 0) findings.error(at(at(`storage.${kind}`, i), "mode"), "sets special bits, which spec 3.3 does not know");
+      if ((mode & 0o7000) !== 0)
+        findings.error(at(at(`storage.${kind}`, i), "mode"), "sets special bits, which spec 3.3 does not know");
     }
   }
   for (const { path, resource } of resourcesOf(config)) {
     if (schemeOf(resource) === "arn") findings.error(at(path, "source"), "is an ARN, which spec 3.3 does not know");
   }
   if (config.storage?.luks === undefined) return config;
-  return withoutAdvertisements({ ...config, storage: { ...config.storage, luks: config.storage.luks.map(({ discard: _discard, openOptions: _openOptions, ...volume }): Luks => volume) } });
+  return withoutAdvertisements({
+    ...config,
+    storage: {
+      ...config.storage,
+      luks: config.storage.luks.map(({ discard: _discard, openOptions: _openOptions, ...volume }): Luks => volume),
+    },
+  });
 }
 
 function leave33(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   const { kernelArguments, ...rest } = config;
-  for (const list of ["shouldExist", "shouldNotExist"] as const) if ((kernelArguments?.[list] ?? []).length > 0) findings.error(at("kernelArguments", list), "does not exist in spec 3.2");
+  for (const list of ["shouldExist", "shouldNotExist"] as const)
+    if ((kernelArguments?.[list] ?? []).length > 0)
+      findings.error(at("kernelArguments", list), "does not exist in spec 3.2");
   const luks = config.storage?.luks;
   if (luks === undefined) return rest;
   // In 3.2 a custom pin always has both texts.
@@ -136,7 +179,9 @@ function leave33(config: IgnitionConfig, findings: Findings): IgnitionConfig {
     storage: {
       ...config.storage,
       luks: luks.map((volume) =>
-        volume.clevis?.custom === undefined ? volume : { ...volume, clevis: { ...volume.clevis, custom: { config: "", pin: "", ...volume.clevis.custom } } },
+        volume.clevis?.custom === undefined
+          ? volume
+          : { ...volume, clevis: { ...volume.clevis, custom: { config: "", pin: "", ...volume.clevis.custom } } },
       ),
     },
   };
@@ -150,14 +195,21 @@ function leave32(config: IgnitionConfig, findings: Findings): IgnitionConfig {
     ...config,
     ...(passwd === undefined
       ? {}
-      : { passwd: { ...(passwd.groups === undefined ? {} : { groups: passwd.groups.map(existing) }), ...(passwd.users === undefined ? {} : { users: passwd.users.map(existing) }) } }),
+      : {
+          passwd: {
+            ...(passwd.groups === undefined ? {} : { groups: passwd.groups.map(existing) }),
+            ...(passwd.users === undefined ? {} : { users: passwd.users.map(existing) }),
+          },
+        }),
     ...(storage?.disks === undefined
       ? {}
       : {
           storage: {
             ...storage,
             disks: storage.disks.map((disk) =>
-              disk.partitions === undefined ? disk : { ...disk, partitions: disk.partitions.map(({ resize: _resize, ...partition }) => partition) },
+              disk.partitions === undefined
+                ? disk
+                : { ...disk, partitions: disk.partitions.map(({ resize: _resize, ...partition }) => partition) },
             ),
           },
         }),
@@ -170,13 +222,15 @@ const schemeOf = ({ source = "" }: Resource): string => source.slice(0, Math.max
 /** Everything that is fetched, and where it stands. */
 function* resourcesOf(config: IgnitionConfig): Generator<{ readonly path: string; readonly resource: Resource }> {
   const { config: references, security } = config.ignition;
-  for (const [i, resource] of (references?.merge ?? []).entries()) yield { path: at("ignition.config.merge", i), resource };
+  for (const [i, resource] of (references?.merge ?? []).entries())
+    yield { path: at("ignition.config.merge", i), resource };
   if (references?.replace !== undefined) yield { path: "ignition.config.replace", resource: references.replace };
-  for (const [i, resource] of (security?.tls?.certificateAuthorities ?? []).entries()) yield { path: at("ignition.security.tls.certificateAuthorities", i), resource };
+  for (const [i, resource] of (security?.tls?.certificateAuthorities ?? []).entries())
+    yield { path: at("ignition.security.tls.certificateAuthorities", i), resource };
   for (const [i, { append = [], contents }] of (config.storage?.files ?? []).entries()) {
     if (contents !== undefined) yield { path: at(at("storage.files", i), "contents"), resource: contents };
     for (const [k, resource] of append.entries()) yield { path: at(at(at("storage.files", i), "append"), k), resource };
   }
-  for (const [i, { keyFile }] of (config.storage?.luks ?? []).entries()) if (keyFile !== undefined) yield { path: at(at("storage.luks", i), "keyFile"), resource: keyFile };
+  for (const [i, { keyFile }] of (config.storage?.luks ?? []).entries())
+    if (keyFile !== undefined) yield { path: at(at("storage.luks", i), "keyFile"), resource: keyFile };
 }
-

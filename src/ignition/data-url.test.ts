@@ -1,7 +1,15 @@
 import { gzipSync, strToU8 } from "fflate";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bytesOf, contentsReader, decodeContents, encodeBase64, encodeDataUrl, parseDataUrl, textOf } from "./data-url.ts";
+import {
+  bytesOf,
+  contentsReader,
+  decodeContents,
+  encodeBase64,
+  encodeDataUrl,
+  parseDataUrl,
+  textOf,
+} from "./data-url.ts";
 
 const text = (source: string, compression?: string) => {
   const contents = decodeContents(compression === undefined ? { source } : { source, compression });
@@ -24,8 +32,28 @@ describe("data URLs", () => {
   });
 
   test.for([
-    "data:", "data", "DATA:,x", "data:;base64", "data:;base64,a", "data:;base64,a===", "data:;base64,====", "data:;base64,a b=", "data:,é", "data:,%", "data:,%g0", "data:, ", "data:,#",
-    "data:foo/bar,x", "data:text,x", "data:;foo,x", "data:;base64;charset=a,x", "data:;charset=,x", "data:;charset=%zz,x", 'data:;charset="a,x', "data:;=a,x", "data:text/é,x",
+    "data:",
+    "data",
+    "DATA:,x",
+    "data:;base64",
+    "data:;base64,a",
+    "data:;base64,a===",
+    "data:;base64,====",
+    "data:;base64,a b=",
+    "data:,é",
+    "data:,%",
+    "data:,%g0",
+    "data:, ",
+    "data:,#",
+    "data:foo/bar,x",
+    "data:text,x",
+    "data:;foo,x",
+    "data:;base64;charset=a,x",
+    "data:;charset=,x",
+    "data:;charset=%zz,x",
+    'data:;charset="a,x',
+    "data:;=a,x",
+    "data:text/é,x",
   ])("%s is refused", (source) => {
     expect(parseDataUrl(source).verdict).toBe("invalid");
     expect(decodeContents({ source }).verdict).toBe("refused");
@@ -39,12 +67,24 @@ describe("data URLs", () => {
         expect(encodeBase64(bytes)).toBe(Buffer.from(bytes).toString("base64"));
       }),
     );
-    fc.assert(fc.property(fc.string({ unit: "binary" }), (value) => { expect(text(encodeDataUrl(value))).toBe(value.toWellFormed()); }));
-    fc.assert(fc.property(fc.string({ unit: "grapheme" }), (value) => { expect(text(`data:;base64,${encodeBase64(gzipSync(strToU8(value)))}`, "gzip")).toBe(value); }));
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (value) => {
+        expect(text(encodeDataUrl(value))).toBe(value.toWellFormed());
+      }),
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), (value) => {
+        expect(text(`data:;base64,${encodeBase64(gzipSync(strToU8(value)))}`, "gzip")).toBe(value);
+      }),
+    );
   });
 
   test("any text is read or refused", () => {
-    fc.assert(fc.property(fc.oneof(fc.string(), fc.string({ unit: "binary" })), (rest) => ["parsed", "invalid"].includes(parseDataUrl(`data:${rest}`).verdict)));
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.string({ unit: "binary" })), (rest) =>
+        ["parsed", "invalid"].includes(parseDataUrl(`data:${rest}`).verdict),
+      ),
+    );
   });
 });
 
@@ -79,7 +119,9 @@ describe("decodeContents", () => {
   });
 
   test("contents beyond the bound are refused before they are decoded", () => {
-    expect(decodeContents({ source: `data:,${"a".repeat(5000)}` }, { maxBytes: 100 })).toMatchObject({ because: "tooLarge" });
+    expect(decodeContents({ source: `data:,${"a".repeat(5000)}` }, { maxBytes: 100 })).toMatchObject({
+      because: "tooLarge",
+    });
     expect(decodeContents({ source: `data:,${"a".repeat(50_000_000)}` })).toMatchObject({ because: "tooLarge" });
   });
 
@@ -96,7 +138,11 @@ describe("contentsReader", () => {
   test("what is compressed is bounded together, and refused unread once that is used up", () => {
     const read = contentsReader({ maxTotalBytes: 100_000 });
     expect(read(zeros(60_000)).verdict).toBe("decoded");
-    expect(read(zeros(5_000_000))).toMatchObject({ verdict: "refused", because: "tooLarge", reason: "the compressed contents of the config are larger than 100000 bytes together" });
+    expect(read(zeros(5_000_000))).toMatchObject({
+      verdict: "refused",
+      because: "tooLarge",
+      reason: "the compressed contents of the config are larger than 100000 bytes together",
+    });
     expect(read(zeros(10))).toMatchObject({ verdict: "refused", because: "tooLarge" });
     expect(read({ source: "data:,plain" }).verdict).toBe("decoded");
   });

@@ -3,15 +3,26 @@ import type { Resource } from "./types.ts";
 
 /** A data URL taken apart, its payload still encoded. */
 export type DataUrl =
-  | { readonly verdict: "parsed"; readonly mediaType: string; readonly encoding: "base64" | "percent"; readonly payload: string }
+  | {
+      readonly verdict: "parsed";
+      readonly mediaType: string;
+      readonly encoding: "base64" | "percent";
+      readonly payload: string;
+    }
   | { readonly verdict: "invalid"; readonly reason: string };
 
 const invalid = (reason: string) => ({ verdict: "invalid", reason }) as const;
 
 const token = "[!#$%&'*+\\-.0-9A-Z^_`a-z{|}~]";
-const mediaTypeStart = new RegExp(`(?:(?:text|image|audio|video|application|message|multipart)${token}*|[xX]-${token}*)/${token}*(?=[;,])`, "y");
+const mediaTypeStart = new RegExp(
+  `(?:(?:text|image|audio|video|application|message|multipart)${token}*|[xX]-${token}*)/${token}*(?=[;,])`,
+  "y",
+);
 const parameterName = new RegExp(`;(${token}+)(?=[=,])`, "y");
-const parameterValue = new RegExp(`=(?:(${token}+)|"((?:[^"\\\\\\u0080-\\u{10ffff}]|\\\\[\\u0000-\\u007f])*)")(?=[;,])`, "yu");
+const parameterValue = new RegExp(
+  `=(?:(${token}+)|"((?:[^"\\\\\\u0080-\\u{10ffff}]|\\\\[\\u0000-\\u007f])*)")(?=[;,])`,
+  "yu",
+);
 const percentPayload = /^[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*$/;
 const badEscape = /%(?![0-9A-Fa-f]{2})/;
 
@@ -35,7 +46,8 @@ export function parseDataUrl(url: string): DataUrl {
     if (next === undefined) return invalid("the data URL has no comma before its data");
     parameterName.lastIndex = position;
     const name = parameterName.exec(url);
-    if (name === null) return invalid(`the data URL has an invalid media type or parameter at character ${position + 1}`);
+    if (name === null)
+      return invalid(`the data URL has an invalid media type or parameter at character ${position + 1}`);
     position = parameterName.lastIndex;
     if (url[position] === ",") {
       if (name[1] !== "base64") return invalid(`the data URL has the parameter ${name[1]} without a value`);
@@ -43,7 +55,8 @@ export function parseDataUrl(url: string): DataUrl {
     }
     parameterValue.lastIndex = position;
     const value = parameterValue.exec(url);
-    if (value === null || (value[1] !== undefined && badEscape.test(value[1]))) return invalid(`the data URL's parameter ${name[1]} has an invalid value`);
+    if (value === null || (value[1] !== undefined && badEscape.test(value[1])))
+      return invalid(`the data URL's parameter ${name[1]} has an invalid value`);
     mediaType += `;${name[1]}=${value[1] ?? value[2] ?? ""}`;
     position = parameterValue.lastIndex;
   }
@@ -52,11 +65,14 @@ export function parseDataUrl(url: string): DataUrl {
 function payloadOf(url: string, from: number, mediaType: string, encoding: "base64" | "percent"): DataUrl {
   let payload = url.slice(from);
   if (encoding === "percent") {
-    if (!percentPayload.test(payload)) return invalid("the data URL's data has a character that must be percent-encoded");
-    if (badEscape.test(payload)) return invalid("the data URL's data has a percent sign without two hexadecimal digits");
+    if (!percentPayload.test(payload))
+      return invalid("the data URL's data has a character that must be percent-encoded");
+    if (badEscape.test(payload))
+      return invalid("the data URL's data has a percent sign without two hexadecimal digits");
   } else {
     if (payload.includes("\n")) payload = payload.replaceAll("\n", "");
-    if (payload.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(payload)) return invalid("the data URL's data is not base64");
+    if (payload.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(payload))
+      return invalid("the data URL's data is not base64");
   }
   return { verdict: "parsed", mediaType, encoding, payload };
 }
@@ -130,13 +146,17 @@ export const defaultMaxBytes = 16 * 1024 * 1024;
  */
 export function decodeContents(resource: Resource | undefined, options: { readonly maxBytes?: number } = {}): Contents {
   const maxBytes = options.maxBytes ?? defaultMaxBytes;
-  const refuse = (because: "remote" | "invalid" | "tooLarge", reason: string) => ({ verdict: "refused", because, reason }) as const;
+  const refuse = (because: "remote" | "invalid" | "tooLarge", reason: string) =>
+    ({ verdict: "refused", because, reason }) as const;
   const { source, compression } = resource ?? {};
   if (source === undefined) return { verdict: "decoded", bytes: new Uint8Array(0) };
   if (!source.startsWith("data:")) {
     return source === "" || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(source)
       ? refuse("invalid", "the source is not a data URL")
-      : refuse("remote", `the source is a ${source.slice(0, source.indexOf(":"))} URL; only data URLs can be applied to a running machine`);
+      : refuse(
+          "remote",
+          `the source is a ${source.slice(0, source.indexOf(":"))} URL; only data URLs can be applied to a running machine`,
+        );
   }
   // Each encoded character gives at least a third of a byte, so a longer URL cannot fit.
   if (source.length > maxBytes * 3 + 4096) return refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`);
@@ -144,9 +164,12 @@ export function decodeContents(resource: Resource | undefined, options: { readon
   if (url.verdict === "invalid") return refuse("invalid", url.reason);
   const bytes = bytesOf(url);
   if (compression === undefined || compression === "") {
-    return bytes.length > maxBytes ? refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`) : { verdict: "decoded", bytes };
+    return bytes.length > maxBytes
+      ? refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`)
+      : { verdict: "decoded", bytes };
   }
-  if (compression !== "gzip") return refuse("invalid", `the compression ${JSON.stringify(compression)} is not known; use gzip or none`);
+  if (compression !== "gzip")
+    return refuse("invalid", `the compression ${JSON.stringify(compression)} is not known; use gzip or none`);
   return gunzip(bytes, maxBytes);
 }
 
@@ -157,10 +180,16 @@ export const defaultMaxTotalBytes = 32 * 1024 * 1024;
  * `decodeContents` for the files of one config one after the other: what is compressed may come to `maxTotalBytes` in
  * all, and what comes after is refused unread, so that a config costs bounded time and memory however many files it has.
  */
-export function contentsReader(options: { readonly maxTotalBytes?: number } = {}): (resource: Resource | undefined) => Contents {
+export function contentsReader(
+  options: { readonly maxTotalBytes?: number } = {},
+): (resource: Resource | undefined) => Contents {
   const maxTotalBytes = options.maxTotalBytes ?? defaultMaxTotalBytes;
   let left = maxTotalBytes;
-  const exhausted = { verdict: "refused", because: "tooLarge", reason: `the compressed contents of the config are larger than ${maxTotalBytes} bytes together` } as const;
+  const exhausted = {
+    verdict: "refused",
+    because: "tooLarge",
+    reason: `the compressed contents of the config are larger than ${maxTotalBytes} bytes together`,
+  } as const;
   return (resource) => {
     if (resource?.compression === undefined || resource.compression === "") return decodeContents(resource);
     if (left <= 0) return exhausted;
@@ -168,7 +197,9 @@ export function contentsReader(options: { readonly maxTotalBytes?: number } = {}
     const contents = decodeContents(resource, { maxBytes });
     if (contents.verdict === "decoded") left -= contents.bytes.length;
     else if (contents.because === "tooLarge") left -= maxBytes;
-    return contents.verdict === "refused" && contents.because === "tooLarge" && maxBytes < defaultMaxBytes ? exhausted : contents;
+    return contents.verdict === "refused" && contents.because === "tooLarge" && maxBytes < defaultMaxBytes
+      ? exhausted
+      : contents;
   };
 }
 
@@ -186,12 +217,21 @@ function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
   stream.onmember = () => {
     members += 1;
   };
-  const broken = { verdict: "refused", because: "invalid", reason: "the contents are marked as gzip and cannot be decompressed" } as const;
+  const broken = {
+    verdict: "refused",
+    because: "invalid",
+    reason: "the contents are marked as gzip and cannot be decompressed",
+  } as const;
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b || bytes.length < 18) return broken;
   try {
     for (let from = 0; from < bytes.length; from += stepBytes) {
       stream.push(bytes.subarray(from, from + stepBytes), from + stepBytes >= bytes.length);
-      if (length > maxBytes) return { verdict: "refused", because: "tooLarge", reason: `the decompressed contents are larger than ${maxBytes} bytes` };
+      if (length > maxBytes)
+        return {
+          verdict: "refused",
+          because: "tooLarge",
+          reason: `the decompressed contents are larger than ${maxBytes} bytes`,
+        };
     }
   } catch {
     return broken;
@@ -203,7 +243,8 @@ function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
     out += chunk.length;
   }
   const trailer = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 8, 8);
-  if (members <= 1 && (trailer.getUint32(0, true) !== crc32(whole) || trailer.getUint32(4, true) !== length % 2 ** 32)) return broken;
+  if (members <= 1 && (trailer.getUint32(0, true) !== crc32(whole) || trailer.getUint32(4, true) !== length % 2 ** 32))
+    return broken;
   return { verdict: "decoded", bytes: whole };
 }
 
@@ -223,7 +264,10 @@ function crc32(bytes: Uint8Array): number {
 export function textOf(bytes: Uint8Array): string | undefined {
   const decoded = strFromU8(bytes);
   // Decoders drop a byte order mark; files keep it.
-  const text = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf && !decoded.startsWith("\ufeff") ? `\ufeff${decoded}` : decoded;
+  const text =
+    bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf && !decoded.startsWith("\ufeff")
+      ? `\ufeff${decoded}`
+      : decoded;
   // A replacement character is only right when the bytes held one.
   if (!text.includes("\ufffd")) return text;
   const again = strToU8(text);

@@ -1,5 +1,19 @@
 import { type Findings, at } from "./problem.ts";
-import type { Directory2, Disk2, Dropin2, File2, Filesystem2, Group2, Ignition2Config, Link2, Node2, Owner2, Reference2, Unit2, User2 } from "./spec-2.ts";
+import type {
+  Directory2,
+  Disk2,
+  Dropin2,
+  File2,
+  Filesystem2,
+  Group2,
+  Ignition2Config,
+  Link2,
+  Node2,
+  Owner2,
+  Reference2,
+  Unit2,
+  User2,
+} from "./spec-2.ts";
 import type { Dropin, File, IgnitionConfig, Node, Owner, PasswdGroup, PasswdUser, Resource, Unit } from "./types.ts";
 import { orNothing, present } from "./upgrade-2.ts";
 
@@ -22,18 +36,28 @@ export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
           replace: ignition.config?.replace?.source === undefined ? undefined : referenceOf(ignition.config.replace),
         }),
       ),
-      security: authorities === undefined ? undefined : { tls: { certificateAuthorities: authorities.map(referenceOf) } },
+      security:
+        authorities === undefined ? undefined : { tls: { certificateAuthorities: authorities.map(referenceOf) } },
       timeouts: ignition.timeouts,
     }),
     networkd: undefined,
-    passwd: orNothing(present<NonNullable<Ignition2Config["passwd"]>>({ groups: passwd?.groups?.map(groupOf), users: passwd?.users?.map(userOf) })),
+    passwd: orNothing(
+      present<NonNullable<Ignition2Config["passwd"]>>({
+        groups: passwd?.groups?.map(groupOf),
+        users: passwd?.users?.map(userOf),
+      }),
+    ),
     storage: orNothing(
       present<NonNullable<Ignition2Config["storage"]>>({
-        directories: storage?.directories?.map((directory) => present<Directory2>({ ...nodeOf(directory, mounts), mode: directory.mode })),
+        directories: storage?.directories?.map((directory) =>
+          present<Directory2>({ ...nodeOf(directory, mounts), mode: directory.mode }),
+        ),
         disks: storage?.disks?.map(({ device, partitions, wipeTable }) =>
           present<Disk2>({
             device: set(device),
-            partitions: partitions?.map(({ guid, label, number, typeGuid }) => present({ guid: set(guid), label: set(label), number, typeGuid: set(typeGuid) })),
+            partitions: partitions?.map(({ guid, label, number, typeGuid }) =>
+              present({ guid: set(guid), label: set(label), number, typeGuid: set(typeGuid) }),
+            ),
             wipeTable: yes(wipeTable),
           }),
         ),
@@ -44,12 +68,28 @@ export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
           return present<Filesystem2>({
             name: set(filesystem.path ?? String(unnamed)),
             path: undefined,
-            mount: present<NonNullable<Filesystem2["mount"]>>({ create: undefined, device: set(device), format: set(format), label, options, uuid, wipeFilesystem: yes(wipeFilesystem) }),
+            mount: present<NonNullable<Filesystem2["mount"]>>({
+              create: undefined,
+              device: set(device),
+              format: set(format),
+              label,
+              options,
+              uuid,
+              wipeFilesystem: yes(wipeFilesystem),
+            }),
           });
         }),
-        links: storage?.links?.map((link) => present<Link2>({ ...nodeOf(link, mounts), hard: yes(link.hard), target: set(link.target) })),
+        links: storage?.links?.map((link) =>
+          present<Link2>({ ...nodeOf(link, mounts), hard: yes(link.hard), target: set(link.target) }),
+        ),
         raid: storage?.raid?.map(({ name, devices, level, options, spares }) =>
-          present<{ name?: string; devices?: readonly string[]; level?: string; options?: readonly string[]; spares?: number }>({
+          present<{
+            name?: string;
+            devices?: readonly string[];
+            level?: string;
+            options?: readonly string[];
+            spares?: number;
+          }>({
             name: set(name),
             devices,
             level: set(level),
@@ -68,11 +108,14 @@ export function refuseBelow32(config: IgnitionConfig, version: string, findings:
   if ((config.storage?.luks ?? []).length > 0) findings.error("storage.luks", `does not exist in spec ${version}`);
   for (const kind of ["users", "groups"] as const) {
     for (const [i, { shouldExist }] of (config.passwd?.[kind] ?? []).entries()) {
-      if (shouldExist === false) findings.error(at(at(`passwd.${kind}`, i), "shouldExist"), `does not exist in spec ${version}`);
+      if (shouldExist === false)
+        findings.error(at(at(`passwd.${kind}`, i), "shouldExist"), `does not exist in spec ${version}`);
     }
   }
   for (const [i, { partitions = [] }] of (config.storage?.disks ?? []).entries()) {
-    for (const [k, { resize }] of partitions.entries()) if (resize === true) findings.error(`storage.disks[${i}].partitions[${k}].resize`, `does not exist in spec ${version}`);
+    for (const [k, { resize }] of partitions.entries())
+      if (resize === true)
+        findings.error(`storage.disks[${i}].partitions[${k}].resize`, `does not exist in spec ${version}`);
   }
 }
 
@@ -80,7 +123,8 @@ export function refuseBelow32(config: IgnitionConfig, version: string, findings:
 export function refuseBelow31(config: IgnitionConfig, findings: Findings): void {
   const { ignition, storage } = config;
   const hash = (resource: Resource | undefined, path: string) => {
-    if (resource?.verification?.hash?.startsWith("sha256-") === true) findings.error(at(path, "verification.hash"), "is a sha256, which spec 2.2 does not know", "give the sha512");
+    if (resource?.verification?.hash?.startsWith("sha256-") === true)
+      findings.error(at(path, "verification.hash"), "is a sha256, which spec 2.2 does not know", "give the sha512");
   };
   const bare = (resource: Resource | undefined, path: string) => {
     if (resource?.compression !== undefined) findings.error(at(path, "compression"), "does not exist in spec 2.2");
@@ -89,21 +133,27 @@ export function refuseBelow31(config: IgnitionConfig, findings: Findings): void 
   };
   for (const [i, resource] of (ignition.config?.merge ?? []).entries()) bare(resource, at("ignition.config.merge", i));
   bare(ignition.config?.replace, "ignition.config.replace");
-  for (const [i, resource] of (ignition.security?.tls?.certificateAuthorities ?? []).entries()) bare(resource, at("ignition.security.tls.certificateAuthorities", i));
+  for (const [i, resource] of (ignition.security?.tls?.certificateAuthorities ?? []).entries())
+    bare(resource, at("ignition.security.tls.certificateAuthorities", i));
   if (ignition.proxy !== undefined) findings.error("ignition.proxy", "does not exist in spec 2.2");
   for (const [i, { partitions = [] }] of (storage?.disks ?? []).entries()) {
     for (const [k, { shouldExist, sizeMiB, startMiB, wipePartitionEntry }] of partitions.entries()) {
       const path = `storage.disks[${i}].partitions[${k}]`;
-      if (sizeMiB !== undefined || startMiB !== undefined) findings.error(path, "is placed in MiB, which spec 2.2 does not know");
+      if (sizeMiB !== undefined || startMiB !== undefined)
+        findings.error(path, "is placed in MiB, which spec 2.2 does not know");
       if (shouldExist === false) findings.error(at(path, "shouldExist"), "does not exist in spec 2.2");
       if (wipePartitionEntry === true) findings.error(at(path, "wipePartitionEntry"), "does not exist in spec 2.2");
     }
   }
-  for (const [i, { mountOptions }] of (storage?.filesystems ?? []).entries()) if (mountOptions !== undefined) findings.error(at(at("storage.filesystems", i), "mountOptions"), "do not exist in spec 2.2");
+  for (const [i, { mountOptions }] of (storage?.filesystems ?? []).entries())
+    if (mountOptions !== undefined)
+      findings.error(at(at("storage.filesystems", i), "mountOptions"), "do not exist in spec 2.2");
   for (const [i, { append = [], contents }] of (storage?.files ?? []).entries()) {
     const path = at("storage.files", i);
-    if ([contents, ...append].some((resource) => resource?.httpHeaders !== undefined)) findings.error(path, "has HTTP headers, which spec 2.2 does not know");
-    if (contents?.source === undefined && append.length === 0) findings.error(path, "has no contents of its own, which spec 2.2 cannot say");
+    if ([contents, ...append].some((resource) => resource?.httpHeaders !== undefined))
+      findings.error(path, "has HTTP headers, which spec 2.2 does not know");
+    if (contents?.source === undefined && append.length === 0)
+      findings.error(path, "has no contents of its own, which spec 2.2 cannot say");
     hash(contents, at(path, "contents"));
     for (const [k, resource] of append.entries()) hash(resource, at(at(path, "append"), k));
   }
@@ -113,9 +163,11 @@ export function refuseBelow31(config: IgnitionConfig, findings: Findings): void 
 const set = (text: string | undefined): string | undefined => (text === "" ? undefined : text);
 const yes = (value: boolean | undefined): boolean | undefined => (value === true ? true : undefined);
 
-const referenceOf = ({ source, verification }: Resource): Reference2 => present<Reference2>({ source: set(source), verification });
+const referenceOf = ({ source, verification }: Resource): Reference2 =>
+  present<Reference2>({ source: set(source), verification });
 
-const ownerOf = (owner: Owner | undefined): Owner2 | undefined => (owner === undefined ? undefined : present<Owner2>({ id: owner.id, name: set(owner.name) }));
+const ownerOf = (owner: Owner | undefined): Owner2 | undefined =>
+  owner === undefined ? undefined : present<Owner2>({ id: owner.id, name: set(owner.name) });
 
 type AllOptional<T> = { readonly [K in keyof T]-?: T[K] | undefined };
 
@@ -140,23 +192,35 @@ function filesOf(file: File, mounts: readonly string[]): readonly File2[] {
       ...node,
       ...(appends ? { overwrite: false } : {}),
       append: appends ? true : undefined,
-      contents: orNothing(present<NonNullable<File2["contents"]>>({ compression: set(resource.compression), source: set(resource.source), verification: resource.verification })),
+      contents: orNothing(
+        present<NonNullable<File2["contents"]>>({
+          compression: set(resource.compression),
+          source: set(resource.source),
+          verification: resource.verification,
+        }),
+      ),
       mode: file.mode,
     });
-  return [...(file.contents?.source === undefined ? [] : [entry(file.contents, false)]), ...(file.append ?? []).map((resource) => entry(resource, true))];
+  return [
+    ...(file.contents?.source === undefined ? [] : [entry(file.contents, false)]),
+    ...(file.append ?? []).map((resource) => entry(resource, true)),
+  ];
 }
 
 const unitOf = ({ contents, dropins, enabled, mask, name }: Unit): Unit2 =>
   present<Unit2>({
     name: set(name),
     contents: set(contents),
-    dropins: dropins?.map((dropin: Dropin) => present<Dropin2>({ name: set(dropin.name), contents: set(dropin.contents) })),
+    dropins: dropins?.map((dropin: Dropin) =>
+      present<Dropin2>({ name: set(dropin.name), contents: set(dropin.contents) }),
+    ),
     enable: undefined,
     enabled,
     mask: yes(mask),
   });
 
-const groupOf = ({ gid, name, passwordHash, system }: PasswdGroup): Group2 => present<Group2>({ name: set(name), gid, passwordHash: set(passwordHash), system: yes(system) });
+const groupOf = ({ gid, name, passwordHash, system }: PasswdGroup): Group2 =>
+  present<Group2>({ name: set(name), gid, passwordHash: set(passwordHash), system: yes(system) });
 
 const userOf = (user: PasswdUser): User2 =>
   present<User2>({

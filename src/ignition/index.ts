@@ -1,7 +1,33 @@
 export { canonical, equalValues } from "./canonical.ts";
 export { type ConvertedIgnition, type ServedVersion, convertIgnition, servedVersions } from "./convert-ignition.ts";
-export { type Contents, type DataUrl, bytesOf, contentsReader, decodeContents, defaultMaxBytes, defaultMaxTotalBytes, encodeBase64, encodeDataUrl, parseDataUrl, textOf } from "./data-url.ts";
-export { type MergeMember, type Merged, type Origin, type OriginKind, mergeIgnition, mergeTwo, traceOrigins } from "./merge-ignition.ts";
-export { type ParsedIgnition, judgeIgnition, parseIgnition, readIgnition, supportedVersions } from "./parse-ignition.ts";
+export {
+  type Contents,
+  type DataUrl,
+  bytesOf,
+  contentsReader,
+  decodeContents,
+  defaultMaxBytes,
+  defaultMaxTotalBytes,
+  encodeBase64,
+  encodeDataUrl,
+  parseDataUrl,
+  textOf,
+} from "./data-url.ts";
+export {
+  type MergeMember,
+  type Merged,
+  type Origin,
+  type OriginKind,
+  mergeIgnition,
+  mergeTwo,
+  traceOrigins,
+} from "./merge-ignition.ts";
+export {
+  type ParsedIgnition,
+  judgeIgnition,
+  parseIgnition,
+  readIgnition,
+  supportedVersions,
+} from "./parse-ignition.ts";
 export { type Problem, sentenceOf } from "./problem.ts";
 export * from "./types.ts";

@@ -13,7 +13,21 @@ export interface MergeMember {
 }
 
 /** What a merged entry is. */
-export type OriginKind = "file" | "directory" | "link" | "unit" | "dropin" | "sshKey" | "user" | "group" | "disk" | "filesystem" | "raid" | "luks" | "kernelArgument" | "setting";
+export type OriginKind =
+  | "file"
+  | "directory"
+  | "link"
+  | "unit"
+  | "dropin"
+  | "sshKey"
+  | "user"
+  | "group"
+  | "disk"
+  | "filesystem"
+  | "raid"
+  | "luks"
+  | "kernelArgument"
+  | "setting";
 
 /** Where one entry of a merged config came from. */
 export interface Origin {
@@ -49,7 +63,10 @@ export const fixUps: readonly FixUp[] = [
   {
     when: "before",
     rule: "a file that names no `compression` says that there is none, so that an earlier config's does not stay, even when the file brings no contents of its own",
-    apply: (config) => withFiles(config, (file) => (file.contents?.compression === undefined ? { ...file, contents: { ...file.contents, compression: "" } } : file)),
+    apply: (config) =>
+      withFiles(config, (file) =>
+        file.contents?.compression === undefined ? { ...file, contents: { ...file.contents, compression: "" } } : file,
+      ),
   },
   {
     when: "after",
@@ -65,7 +82,8 @@ export const fixUps: readonly FixUp[] = [
   {
     when: "end",
     rule: "a file that says nothing of `overwrite` gets `overwrite: true`",
-    apply: (config) => withFiles(config, (file) => (file.overwrite === undefined ? { ...file, overwrite: true } : file)),
+    apply: (config) =>
+      withFiles(config, (file) => (file.overwrite === undefined ? { ...file, overwrite: true } : file)),
   },
 ];
 
@@ -84,7 +102,8 @@ function fixed(config: IgnitionConfig, when: FixUp["when"]): IgnitionConfig {
 export function mergeIgnition(members: readonly MergeMember[]): Merged {
   const [first, ...rest] = members;
   let merged = first?.config ?? emptyIgnition;
-  for (const { config } of rest) if (config !== undefined) merged = fixed(mergeTwo(merged, fixed(config, "before")), "after");
+  for (const { config } of rest)
+    if (config !== undefined) merged = fixed(mergeTwo(merged, fixed(config, "before")), "after");
   merged = fixed(merged, "end");
   let origins: readonly Origin[] | undefined;
   return {
@@ -98,14 +117,20 @@ export function mergeIgnition(members: readonly MergeMember[]): Merged {
 
 /** Ignition's own merge of a parent and a child, without what MachineConfigs add. */
 export function mergeTwo(parent: IgnitionConfig, child: IgnitionConfig): IgnitionConfig {
-  return mergeStructs(shapesOf3[5], parent as unknown as Fields, child as unknown as Fields) as unknown as IgnitionConfig;
+  return mergeStructs(
+    shapesOf3[5],
+    parent as unknown as Fields,
+    child as unknown as Fields,
+  ) as unknown as IgnitionConfig;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 function withFiles(config: IgnitionConfig, change: (file: File) => File): IgnitionConfig {
   const files = config.storage?.files;
-  return files === undefined || files.length === 0 ? config : { ...config, storage: { ...config.storage, files: files.map(change) } };
+  return files === undefined || files.length === 0
+    ? config
+    : { ...config, storage: { ...config.storage, files: files.map(change) } };
 }
 
 /** Group and key of every item of the child's keyed lists: in which list it stands, and where. The last of duplicates counts. */
@@ -137,8 +162,16 @@ export const mergeRules: {
   readonly append: MergeRule<ListShape>;
   readonly key: MergeRule<ListShape>;
 } = {
-  optional: { fields: "values that may be absent", rule: "the later config's value where it has one, else the earlier one's", merge: (_shape, { child, parent }) => child ?? parent },
-  plain: { fields: "values that are always there (names, paths, devices, versions)", rule: "the later config's value", merge: (_shape, { child }) => child },
+  optional: {
+    fields: "values that may be absent",
+    rule: "the later config's value where it has one, else the earlier one's",
+    merge: (_shape, { child, parent }) => child ?? parent,
+  },
+  plain: {
+    fields: "values that are always there (names, paths, devices, versions)",
+    rule: "the later config's value",
+    merge: (_shape, { child }) => child,
+  },
   struct: {
     fields: "objects",
     rule: "field by field, each by its own rule; an object that only one of the two has is taken as it is",
@@ -149,7 +182,11 @@ export const mergeRules: {
       return Object.keys(merged).length === 0 ? undefined : merged;
     },
   },
-  append: { fields: "lists without a key", rule: "the earlier config's items, then the later one's", merge: (_shape, { child, parent }) => orAbsent([...asList(parent), ...asList(child)]) },
+  append: {
+    fields: "lists without a key",
+    rule: "the earlier config's items, then the later one's",
+    merge: (_shape, { child, parent }) => orAbsent([...asList(parent), ...asList(child)]),
+  },
   key: {
     fields: "lists with a key",
     rule: "items with one key become one, in the place of the earlier config's; an item whose key the later config has in another list of the same group goes; new items follow at the end. A list of texts is a set: its texts are their own keys. An HTTP header without a value takes the earlier one away",
@@ -211,7 +248,11 @@ function mergeKeyed({ merge, of }: ListShape, { name, parent, child, places }: F
     if (counterpart === undefined) result.push(item);
     else if (counterpart.list === name) {
       if (name === "httpHeaders" && isRecord(counterpart.item) && counterpart.item["value"] === undefined) continue;
-      result.push(of.kind === "struct" && isRecord(item) && isRecord(counterpart.item) ? mergeStructs(of, item, counterpart.item) : counterpart.item);
+      result.push(
+        of.kind === "struct" && isRecord(item) && isRecord(counterpart.item)
+          ? mergeStructs(of, item, counterpart.item)
+          : counterpart.item,
+      );
     }
   }
   for (const item of theirs) if (!parentKeys.has(keyOf(item))) result.push(item);
@@ -241,7 +282,8 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
       for (const [field, value] of Object.entries(fields)) {
         if (value === undefined) continue;
         const before = entry.fields.get(field);
-        if (before !== undefined && !sameField(kind, field, before.value, value, read)) entry.overrode.push({ member: before.member, field, by: member });
+        if (before !== undefined && !sameField(kind, field, before.value, value, read))
+          entry.overrode.push({ member: before.member, field, by: member });
         entry.fields.set(field, { member, value });
       }
       // A path is a file, a directory or a link: the last kind to claim it wins.
@@ -266,21 +308,35 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
 }
 
 /** Contents are the same when they come out the same, however they are written. */
-function sameField(kind: OriginKind, field: string, a: unknown, b: unknown, read: ReturnType<typeof contentsReader>): boolean {
+function sameField(
+  kind: OriginKind,
+  field: string,
+  a: unknown,
+  b: unknown,
+  read: ReturnType<typeof contentsReader>,
+): boolean {
   if (equalValues(a, b)) return true;
   if (kind !== "file" || field !== "contents") return false;
   const [one, other] = [read(a as Resource), read(b as Resource)];
-  return one.verdict === "decoded" && other.verdict === "decoded" && one.bytes.length === other.bytes.length && one.bytes.every((byte, i) => byte === other.bytes[i]);
+  return (
+    one.verdict === "decoded" &&
+    other.verdict === "decoded" &&
+    one.bytes.length === other.bytes.length &&
+    one.bytes.every((byte, i) => byte === other.bytes[i])
+  );
 }
 
-function* entriesOf(config: IgnitionConfig): Generator<{ readonly kind: OriginKind; readonly name: string; readonly fields: Fields }> {
+function* entriesOf(
+  config: IgnitionConfig,
+): Generator<{ readonly kind: OriginKind; readonly name: string; readonly fields: Fields }> {
   const { ignition, kernelArguments, passwd, storage, systemd } = config;
   for (const { path, ...fields } of storage?.files ?? []) yield { kind: "file", name: path, fields };
   for (const { path, ...fields } of storage?.directories ?? []) yield { kind: "directory", name: path, fields };
   for (const { path, ...fields } of storage?.links ?? []) yield { kind: "link", name: path, fields };
   for (const { name, dropins, ...fields } of systemd?.units ?? []) {
     yield { kind: "unit", name, fields };
-    for (const dropin of dropins ?? []) yield { kind: "dropin", name: `${name}/${dropin.name}`, fields: { contents: dropin.contents } };
+    for (const dropin of dropins ?? [])
+      yield { kind: "dropin", name: `${name}/${dropin.name}`, fields: { contents: dropin.contents } };
   }
   for (const { name, sshAuthorizedKeys, ...fields } of passwd?.users ?? []) {
     yield { kind: "user", name, fields };
@@ -291,8 +347,11 @@ function* entriesOf(config: IgnitionConfig): Generator<{ readonly kind: OriginKi
   for (const { device, ...fields } of storage?.filesystems ?? []) yield { kind: "filesystem", name: device, fields };
   for (const { name, ...fields } of storage?.raid ?? []) yield { kind: "raid", name, fields };
   for (const { name, ...fields } of storage?.luks ?? []) yield { kind: "luks", name, fields };
-  for (const argument of kernelArguments?.shouldExist ?? []) yield { kind: "kernelArgument", name: argument, fields: { state: "present" } };
-  for (const argument of kernelArguments?.shouldNotExist ?? []) yield { kind: "kernelArgument", name: argument, fields: { state: "absent" } };
+  for (const argument of kernelArguments?.shouldExist ?? [])
+    yield { kind: "kernelArgument", name: argument, fields: { state: "present" } };
+  for (const argument of kernelArguments?.shouldNotExist ?? [])
+    yield { kind: "kernelArgument", name: argument, fields: { state: "absent" } };
   const { version: _version, ...settings } = ignition;
-  for (const [name, value] of Object.entries(settings)) yield { kind: "setting", name: `ignition.${name}`, fields: { value } };
+  for (const [name, value] of Object.entries(settings))
+    yield { kind: "setting", name: `ignition.${name}`, fields: { value } };
 }

@@ -8,10 +8,25 @@ import { validate2 } from "./validate-2.ts";
 import { validate3 } from "./validate-3.ts";
 
 /** Versions that are read, as messages list them. */
-export const supportedVersions = ["2.0.0", "2.1.0", "2.2.0", "3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] as const;
+export const supportedVersions = [
+  "2.0.0",
+  "2.1.0",
+  "2.2.0",
+  "3.0.0",
+  "3.1.0",
+  "3.2.0",
+  "3.3.0",
+  "3.4.0",
+  "3.5.0",
+] as const;
 
 export type ParsedIgnition =
-  | { readonly verdict: "valid"; readonly config: IgnitionConfig; /** As the author wrote it. */ readonly version: string; readonly warnings: readonly Problem[] }
+  | {
+      readonly verdict: "valid";
+      readonly config: IgnitionConfig;
+      /** As the author wrote it. */ readonly version: string;
+      readonly warnings: readonly Problem[];
+    }
   | { readonly verdict: "invalid"; readonly problems: readonly Problem[] };
 
 /** File modes of a MachineConfig have no special bits: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
@@ -44,7 +59,11 @@ export function readWhole(value: unknown): ParsedIgnition {
 function judgeFileModes(files: readonly { readonly mode?: number }[], findings: Findings): void {
   for (const [i, { mode }] of files.entries()) {
     if (mode === undefined || mode <= maxFileMode || mode > 0o7777) continue;
-    findings.error(at(at("storage.files", i), "mode"), `${mode} sets special bits, which a MachineConfig may not`, "at most 511 (0777)");
+    findings.error(
+      at(at("storage.files", i), "mode"),
+      `${mode} sets special bits, which a MachineConfig may not`,
+      "at most 511 (0777)",
+    );
   }
 }
 
@@ -78,7 +97,10 @@ function versionOf(text: string): Version | undefined {
 
 function parseWith(value: unknown, purpose: Purpose): ParsedIgnition {
   const findings = new Findings();
-  const invalid = (): ParsedIgnition => ({ verdict: "invalid", problems: [...findings.errors, ...findings.problems.filter(({ severity }) => severity === "warning")] });
+  const invalid = (): ParsedIgnition => ({
+    verdict: "invalid",
+    problems: [...findings.errors, ...findings.problems.filter(({ severity }) => severity === "warning")],
+  });
   if (!isRecord(value)) {
     findings.error("", "the config is not an object");
     return invalid();
@@ -87,11 +109,20 @@ function parseWith(value: unknown, purpose: Purpose): ParsedIgnition {
   const text = isRecord(section) ? fieldOf(section, "version") : undefined;
   const version = typeof text === "string" ? versionOf(text) : undefined;
   if (version === undefined) {
-    findings.error("ignition.version", text === undefined || text === null ? "is missing" : `${JSON.stringify(text)?.slice(0, 80)} is not supported`, `supported are ${supportedVersions.join(", ")}`);
+    findings.error(
+      "ignition.version",
+      text === undefined || text === null ? "is missing" : `${JSON.stringify(text)?.slice(0, 80)} is not supported`,
+      `supported are ${supportedVersions.join(", ")}`,
+    );
     return invalid();
   }
-  const config = version.major === 2 ? parse2(value, version.minor, purpose, findings) : parse3(value, version.minor, purpose, findings);
-  return config === undefined || findings.hasErrors ? invalid() : { verdict: "valid", config, version: String(text), warnings: findings.problems };
+  const config =
+    version.major === 2
+      ? parse2(value, version.minor, purpose, findings)
+      : parse3(value, version.minor, purpose, findings);
+  return config === undefined || findings.hasErrors
+    ? invalid()
+    : { verdict: "valid", config, version: String(text), warnings: findings.problems };
 }
 
 /** A field by its name, or by its name in other letters, as Go reads JSON. */
@@ -136,7 +167,8 @@ function upgrade3(config: IgnitionConfig, minor: Minor3, purpose: Purpose): Igni
 /** The reference loses Tang advertisements between 3.4 and 3.5, in both directions: coreos/ignition config/v3_5/translate (main). */
 export function withoutAdvertisements(config: IgnitionConfig): IgnitionConfig {
   const { luks } = config.storage ?? {};
-  if (luks?.some(({ clevis }) => clevis?.tang?.some(({ advertisement }) => advertisement !== undefined)) !== true) return config;
+  if (luks?.some(({ clevis }) => clevis?.tang?.some(({ advertisement }) => advertisement !== undefined)) !== true)
+    return config;
   return {
     ...config,
     storage: {
@@ -144,7 +176,13 @@ export function withoutAdvertisements(config: IgnitionConfig): IgnitionConfig {
       luks: luks.map((volume) =>
         volume.clevis?.tang === undefined
           ? volume
-          : { ...volume, clevis: { ...volume.clevis, tang: volume.clevis.tang.map(({ advertisement: _advertisement, ...tang }) => tang) } },
+          : {
+              ...volume,
+              clevis: {
+                ...volume.clevis,
+                tang: volume.clevis.tang.map(({ advertisement: _advertisement, ...tang }) => tang),
+              },
+            },
       ),
     },
   };

@@ -1,7 +1,9 @@
 import { strToU8 } from "fflate";
 
 /** A unit file as far as validation looks at it. */
-export type ParsedUnit = { readonly verdict: "parsed"; readonly sections: ReadonlySet<string> } | { readonly verdict: "invalid"; readonly reason: string };
+export type ParsedUnit =
+  | { readonly verdict: "parsed"; readonly sections: ReadonlySet<string> }
+  | { readonly verdict: "invalid"; readonly reason: string };
 
 /** systemd cuts lines at this length, so longer ones are refused instead of silently shortened. */
 const lineMax = 2048;
@@ -53,7 +55,8 @@ export function parseUnit(contents: string): ParsedUnit {
 class Unreadable extends Error {}
 
 /** Unicode's White_Space, which is what Go's TrimSpace goes by. */
-const isSpace = (char: string): boolean => /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]$/.test(char);
+const isSpace = (char: string): boolean =>
+  /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]$/.test(char);
 
 /** Reads through a window of `bufferSize` bytes that is refilled only when it runs out. */
 class UnitReader {

@@ -12,7 +12,8 @@ export interface ParsedUrl {
 
 const hexPair = /^[0-9A-Fa-f]{2}$/;
 const badEscape = (text: string): boolean => {
-  for (let i = text.indexOf("%"); i >= 0; i = text.indexOf("%", i + 3)) if (!hexPair.test(text.slice(i + 1, i + 3))) return true;
+  for (let i = text.indexOf("%"); i >= 0; i = text.indexOf("%", i + 3))
+    if (!hexPair.test(text.slice(i + 1, i + 3))) return true;
   return false;
 };
 
@@ -22,11 +23,22 @@ const fragmentSafe = /^[A-Za-z0-9\-_.~$&+,/:;=?@!'()*[\]%]*$/;
 const escapedWith = (text: string, safe: RegExp): string =>
   safe.test(text)
     ? text
-    : Array.from(text, (char) => (safe.test(char) ? char : encodeURIComponent(char.toWellFormed()).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`))).join("");
+    : Array.from(text, (char) =>
+        safe.test(char)
+          ? char
+          : encodeURIComponent(char.toWellFormed()).replace(
+              /[!'()*]/g,
+              (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+            ),
+      ).join("");
 
 const hostIsBad = (scheme: string, authority: string): boolean => {
   const user = authority.lastIndexOf("@");
-  if (user >= 0 && (!/^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/.test(authority.slice(0, user)) || badEscape(authority.slice(0, user)))) return true;
+  if (
+    user >= 0 &&
+    (!/^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/.test(authority.slice(0, user)) || badEscape(authority.slice(0, user)))
+  )
+    return true;
   const host = authority.slice(user + 1);
   const bracket = host.lastIndexOf("[");
   if (bracket > 0) return true;
@@ -35,7 +47,11 @@ const hostIsBad = (scheme: string, authority: string): boolean => {
   if (colon >= 0 && !/^:[0-9]*$/.test(host.slice(colon))) return true;
   // Escapes of ASCII control characters are refused in hosts, as are characters that must be escaped there.
   // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-  return badEscape(host) || /%[0-7][0-9A-Fa-f]/.test(host.replaceAll("%25", "")) || /[\x00-\x20#%/?@\\^`{|}\x7f]/.test(host.replace(/%[0-9A-Fa-f]{2}/g, ""));
+  return (
+    badEscape(host) ||
+    /%[0-7][0-9A-Fa-f]/.test(host.replaceAll("%25", "")) ||
+    /[\x00-\x20#%/?@\\^`{|}\x7f]/.test(host.replace(/%[0-9A-Fa-f]{2}/g, ""))
+  );
 };
 
 /**

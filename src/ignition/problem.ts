@@ -22,13 +22,15 @@ export class Findings {
 
   error(path: string, reason: string, remedy?: string): void {
     this.#errors += 1;
-    if (this.problems.length < Findings.limit) this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "error" });
+    if (this.problems.length < Findings.limit)
+      this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "error" });
     // An error must never be hidden by warnings that came first.
     else if (this.#errors === 1) this.problems[Findings.limit - 1] = { path, reason, severity: "error" };
   }
 
   warning(path: string, reason: string, remedy?: string): void {
-    if (this.problems.length < Findings.limit) this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
+    if (this.problems.length < Findings.limit)
+      this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
   }
 
   get hasErrors(): boolean {

@@ -17,7 +17,14 @@ export interface ListShape {
   readonly kind: "list";
   readonly of: Shape;
   /** How a merge treats the list; keyed lists may not hold a key twice. */
-  readonly merge: { readonly by: "append" } | { readonly by: "key"; readonly group?: string; /** What the key is, for people: a field's name, or `value`. */ readonly key: string; readonly keyOf: (item: unknown) => string };
+  readonly merge:
+    | { readonly by: "append" }
+    | {
+        readonly by: "key";
+        readonly group?: string;
+        /** What the key is, for people: a field's name, or `value`. */ readonly key: string;
+        readonly keyOf: (item: unknown) => string;
+      };
 }
 
 export interface StructShape {
@@ -39,8 +46,13 @@ export const plainBool: Scalar = { kind: "bool", presence: "omitZero" };
 export const unsignedInt: Scalar = { kind: "int", presence: "optional", unsigned: true };
 export const plainUnsignedInt: Scalar = { kind: "int", presence: "omitZero", unsigned: true };
 
-export function struct(fields: Readonly<Record<string, Shape | undefined>>, options: { readonly pointer?: boolean } = {}): StructShape {
-  const present = Object.entries(fields).flatMap(([name, shape]) => (shape === undefined ? [] : [[name, shape] as const]));
+export function struct(
+  fields: Readonly<Record<string, Shape | undefined>>,
+  options: { readonly pointer?: boolean } = {},
+): StructShape {
+  const present = Object.entries(fields).flatMap(([name, shape]) =>
+    shape === undefined ? [] : [[name, shape] as const],
+  );
   return {
     kind: "struct",
     fields: new Map(present),
@@ -75,10 +87,24 @@ export const textField = (name: string): Key => ({
   },
 });
 
-export const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
-const nameOfType = (value: unknown): string => (Array.isArray(value) ? "a list" : value === null ? "null" : typeof value === "object" ? "an object" : `a ${typeof value}`);
-const expectedType = { string: "a string", int: "a whole number", bool: "true or false", list: "a list", struct: "an object" };
+const nameOfType = (value: unknown): string =>
+  Array.isArray(value)
+    ? "a list"
+    : value === null
+      ? "null"
+      : typeof value === "object"
+        ? "an object"
+        : `a ${typeof value}`;
+const expectedType = {
+  string: "a string",
+  int: "a whole number",
+  bool: "true or false",
+  list: "a list",
+  struct: "an object",
+};
 
 /**
  * Reads `value` as `shape`. Unknown fields are dropped with a warning; null counts as not set; wrong types are errors.
@@ -87,7 +113,9 @@ const expectedType = { string: "a string", int: "a whole number", bool: "true or
 export function read(value: unknown, shape: Shape, path: string, findings: Findings): unknown {
   switch (shape.kind) {
     case "struct":
-      return readStruct(value, shape, path, findings) ?? (shape.pointer && isRecord(value) ? readEmpty(shape) : undefined);
+      return (
+        readStruct(value, shape, path, findings) ?? (shape.pointer && isRecord(value) ? readEmpty(shape) : undefined)
+      );
     case "list": {
       if (value === undefined || value === null) return undefined;
       if (!Array.isArray(value)) return findings.error(path, `must be ${expectedType.list}, not ${nameOfType(value)}`);
@@ -107,11 +135,17 @@ function emptyOf(shape: Shape): unknown {
 
 function readEmpty(shape: StructShape): Record<string, unknown> {
   const empty: Record<string, unknown> = {};
-  for (const [name, field] of shape.fields) if (field.kind !== "list" && field.kind !== "struct" && field.presence === "zero") empty[name] = "";
+  for (const [name, field] of shape.fields)
+    if (field.kind !== "list" && field.kind !== "struct" && field.presence === "zero") empty[name] = "";
   return empty;
 }
 
-function readStruct(value: unknown, shape: StructShape, path: string, findings: Findings): Record<string, unknown> | undefined {
+function readStruct(
+  value: unknown,
+  shape: StructShape,
+  path: string,
+  findings: Findings,
+): Record<string, unknown> | undefined {
   if (value === undefined || value === null) return undefined;
   if (!isRecord(value)) {
     findings.error(path, `must be ${expectedType.struct}, not ${nameOfType(value)}`);
@@ -123,7 +157,12 @@ function readStruct(value: unknown, shape: StructShape, path: string, findings: 
     const field = shape.fields.get(name);
     const known = field === undefined ? shape.folded.get(name.toLowerCase()) : name;
     const fieldShape = field ?? (known === undefined ? undefined : shape.fields.get(known));
-    if (field === undefined) findings.warning(at(path, name), "is not a field of this spec version and has no effect", known === undefined ? undefined : `write ${known}`);
+    if (field === undefined)
+      findings.warning(
+        at(path, name),
+        "is not a field of this spec version and has no effect",
+        known === undefined ? undefined : `write ${known}`,
+      );
     if (known === undefined || fieldShape === undefined) continue;
     const read_ = read(value[name], fieldShape, at(path, known), findings);
     if (read_ === undefined) continue;
@@ -133,10 +172,18 @@ function readStruct(value: unknown, shape: StructShape, path: string, findings: 
   return isSet ? result : undefined;
 }
 
-function readScalar(value: unknown, shape: Scalar, path: string, findings: Findings): string | number | boolean | undefined {
+function readScalar(
+  value: unknown,
+  shape: Scalar,
+  path: string,
+  findings: Findings,
+): string | number | boolean | undefined {
   if (value === undefined || value === null) return undefined;
   const wrong = () => {
-    findings.error(path, `must be ${expectedType[shape.kind]}, not ${typeof value === "number" ? String(value) : nameOfType(value)}`);
+    findings.error(
+      path,
+      `must be ${expectedType[shape.kind]}, not ${typeof value === "number" ? String(value) : nameOfType(value)}`,
+    );
     return undefined;
   };
   let result: string | number | boolean;
@@ -147,7 +194,13 @@ function readScalar(value: unknown, shape: Scalar, path: string, findings: Findi
     if (typeof value !== "boolean") return wrong();
     result = value;
   } else {
-    if (typeof value !== "number" || !Number.isInteger(value) || Math.abs(value) >= 2 ** 63 || (shape.unsigned && value < 0)) return wrong();
+    if (
+      typeof value !== "number" ||
+      !Number.isInteger(value) ||
+      Math.abs(value) >= 2 ** 63 ||
+      (shape.unsigned && value < 0)
+    )
+      return wrong();
     result = value;
   }
   return shape.presence === "omitZero" && (result === "" || result === 0 || result === false) ? undefined : result;

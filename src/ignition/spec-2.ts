@@ -1,4 +1,18 @@
-import { type ListShape, type Shape, type StructShape, appended, bool, int, plainBool, plainInt, plainString, plainUnsignedInt, string, struct, unsignedInt } from "./shape.ts";
+import {
+  type ListShape,
+  type Shape,
+  type StructShape,
+  appended,
+  bool,
+  int,
+  plainBool,
+  plainInt,
+  plainString,
+  plainUnsignedInt,
+  string,
+  struct,
+  unsignedInt,
+} from "./shape.ts";
 
 /** Minor versions of spec 2 that are read. */
 export type Minor2 = 0 | 1 | 2;
@@ -15,7 +29,13 @@ export interface Ignition2Config {
     readonly security?: { readonly tls?: { readonly certificateAuthorities?: readonly Reference2[] } };
     readonly timeouts?: { readonly httpResponseHeaders?: number; readonly httpTotal?: number };
   };
-  readonly networkd?: { readonly units?: readonly { readonly name?: string; readonly contents?: string; readonly dropins?: readonly Dropin2[] }[] };
+  readonly networkd?: {
+    readonly units?: readonly {
+      readonly name?: string;
+      readonly contents?: string;
+      readonly dropins?: readonly Dropin2[];
+    }[];
+  };
   readonly passwd?: { readonly groups?: readonly Group2[]; readonly users?: readonly User2[] };
   readonly storage?: {
     readonly directories?: readonly Directory2[];
@@ -23,7 +43,13 @@ export interface Ignition2Config {
     readonly files?: readonly File2[];
     readonly filesystems?: readonly Filesystem2[];
     readonly links?: readonly Link2[];
-    readonly raid?: readonly { readonly name?: string; readonly level?: string; readonly devices?: readonly string[]; readonly options?: readonly string[]; readonly spares?: number }[];
+    readonly raid?: readonly {
+      readonly name?: string;
+      readonly level?: string;
+      readonly devices?: readonly string[];
+      readonly options?: readonly string[];
+      readonly spares?: number;
+    }[];
   };
   readonly systemd?: { readonly units?: readonly Unit2[] };
 }
@@ -99,7 +125,14 @@ export interface Link2 extends Node2 {
 }
 export interface Disk2 {
   readonly device?: string;
-  readonly partitions?: readonly { readonly guid?: string; readonly label?: string; readonly number?: number; readonly size?: number; readonly start?: number; readonly typeGuid?: string }[];
+  readonly partitions?: readonly {
+    readonly guid?: string;
+    readonly label?: string;
+    readonly number?: number;
+    readonly size?: number;
+    readonly start?: number;
+    readonly typeGuid?: string;
+  }[];
   readonly wipeTable?: boolean;
 }
 export interface Filesystem2 {
@@ -141,13 +174,25 @@ function shapeOf(minor: Minor2): StructShape {
   return struct({
     ignition: struct({
       version: plainString,
-      config: struct({ append: list(reference), replace: struct({ source: plainString, verification }, { pointer: true }) }),
+      config: struct({
+        append: list(reference),
+        replace: struct({ source: plainString, verification }, { pointer: true }),
+      }),
       security: since(2, struct({ tls: struct({ certificateAuthorities: list(reference) }) })),
       timeouts: since(1, struct({ httpResponseHeaders: int, httpTotal: int })),
     }),
-    networkd: struct({ units: list(struct({ name: plainString, contents: plainString, dropins: since(2, list(dropin)) })) }),
+    networkd: struct({
+      units: list(struct({ name: plainString, contents: plainString, dropins: since(2, list(dropin)) })),
+    }),
     passwd: struct({
-      groups: list(struct({ name: plainString, gid: minor === 0 ? unsignedInt : int, passwordHash: plainString, system: plainBool })),
+      groups: list(
+        struct({
+          name: plainString,
+          gid: minor === 0 ? unsignedInt : int,
+          passwordHash: plainString,
+          system: plainBool,
+        }),
+      ),
       users: list(
         struct({
           name: plainString,
@@ -163,11 +208,27 @@ function shapeOf(minor: Minor2): StructShape {
       disks: list(
         struct({
           device: plainString,
-          partitions: list(struct({ guid: since(1, plainString), label: plainString, number: plainInt, size: span, start: span, typeGuid: plainString })),
+          partitions: list(
+            struct({
+              guid: since(1, plainString),
+              label: plainString,
+              number: plainInt,
+              size: span,
+              start: span,
+              typeGuid: plainString,
+            }),
+          ),
           wipeTable: plainBool,
         }),
       ),
-      files: list(struct({ ...node, append: since(2, plainBool), contents: struct({ compression: plainString, source: plainString, verification }), mode })),
+      files: list(
+        struct({
+          ...node,
+          append: since(2, plainBool),
+          contents: struct({ compression: plainString, source: plainString, verification }),
+          mode,
+        }),
+      ),
       filesystems: list(
         struct({
           name: plainString,
@@ -187,10 +248,27 @@ function shapeOf(minor: Minor2): StructShape {
         }),
       ),
       links: since(1, list(struct({ ...node, hard: plainBool, target: plainString }))),
-      raid: list(struct({ name: plainString, level: plainString, devices: list(plainString), options: since(2, list(plainString)), spares: plainInt })),
+      raid: list(
+        struct({
+          name: plainString,
+          level: plainString,
+          devices: list(plainString),
+          options: since(2, list(plainString)),
+          spares: plainInt,
+        }),
+      ),
     }),
     systemd: struct({
-      units: list(struct({ name: plainString, contents: plainString, dropins: list(dropin), enable: plainBool, enabled: since(1, bool), mask: plainBool })),
+      units: list(
+        struct({
+          name: plainString,
+          contents: plainString,
+          dropins: list(dropin),
+          enable: plainBool,
+          enabled: since(1, bool),
+          mask: plainBool,
+        }),
+      ),
     }),
   });
 }

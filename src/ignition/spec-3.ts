@@ -1,4 +1,20 @@
-import { type Key, type ListShape, type Shape, type StructShape, appended, bool, int, isRecord, keyed, plainInt, plainString, requiredString, string, struct, textField } from "./shape.ts";
+import {
+  type Key,
+  type ListShape,
+  type Shape,
+  type StructShape,
+  appended,
+  bool,
+  int,
+  isRecord,
+  keyed,
+  plainInt,
+  plainString,
+  requiredString,
+  string,
+  struct,
+  textField,
+} from "./shape.ts";
 
 /** Minor versions of spec 3 that are read. */
 export type Minor3 = 0 | 1 | 2 | 3 | 4 | 5;
@@ -32,7 +48,10 @@ function shapeOf(minor: Minor3): StructShape {
   const byPath = textField("path");
   const nodes = (of: StructShape): ListShape => keyed(of, byPath, "node");
   // In 3.2 the custom pin is a pointer whose strings are always there.
-  const custom = minor === 2 ? struct({ config: requiredString, needsNetwork: bool, pin: requiredString }, { pointer: true }) : struct({ config: string, needsNetwork: bool, pin: string });
+  const custom =
+    minor === 2
+      ? struct({ config: requiredString, needsNetwork: bool, pin: requiredString }, { pointer: true })
+      : struct({ config: string, needsNetwork: bool, pin: string });
   return struct({
     ignition: struct({
       version: requiredString,
@@ -41,9 +60,18 @@ function shapeOf(minor: Minor3): StructShape {
       security: struct({ tls: struct({ certificateAuthorities: keyed(reference, bySource) }) }),
       timeouts: struct({ httpResponseHeaders: int, httpTotal: int }),
     }),
-    kernelArguments: since(3, struct({ shouldExist: keyed(requiredString, undefined, "argument"), shouldNotExist: keyed(requiredString, undefined, "argument") })),
+    kernelArguments: since(
+      3,
+      struct({
+        shouldExist: keyed(requiredString, undefined, "argument"),
+        shouldNotExist: keyed(requiredString, undefined, "argument"),
+      }),
+    ),
     passwd: struct({
-      groups: keyed(struct({ name: requiredString, gid: int, passwordHash: string, shouldExist: since(2, bool), system: bool }), textField("name")),
+      groups: keyed(
+        struct({ name: requiredString, gid: int, passwordHash: string, shouldExist: since(2, bool), system: bool }),
+        textField("name"),
+      ),
       users: keyed(
         struct({
           name: requiredString,
@@ -70,7 +98,17 @@ function shapeOf(minor: Minor3): StructShape {
         struct({
           device: requiredString,
           partitions: keyed(
-            struct({ guid: string, label: string, number: plainInt, resize: since(2, bool), shouldExist: bool, sizeMiB: int, startMiB: int, typeGuid: string, wipePartitionEntry: bool }),
+            struct({
+              guid: string,
+              label: string,
+              number: plainInt,
+              resize: since(2, bool),
+              shouldExist: bool,
+              sizeMiB: int,
+              startMiB: int,
+              typeGuid: string,
+              wipePartitionEntry: bool,
+            }),
             partitionKey,
           ),
           wipeTable: bool,
@@ -100,7 +138,10 @@ function shapeOf(minor: Minor3): StructShape {
             cex: since(5, struct({ enabled: bool })),
             clevis: struct({
               custom,
-              tang: keyed(struct({ advertisement: since(4, string), thumbprint: string, url: plainString }), textField("url")),
+              tang: keyed(
+                struct({ advertisement: since(4, string), thumbprint: string, url: plainString }),
+                textField("url"),
+              ),
               threshold: int,
               tpm2: bool,
             }),
@@ -117,13 +158,25 @@ function shapeOf(minor: Minor3): StructShape {
         ),
       ),
       raid: keyed(
-        struct({ name: requiredString, devices: keyed(requiredString), level: minor <= 2 ? requiredString : string, options: appended(requiredString), spares: int }),
+        struct({
+          name: requiredString,
+          devices: keyed(requiredString),
+          level: minor <= 2 ? requiredString : string,
+          options: appended(requiredString),
+          spares: int,
+        }),
         textField("name"),
       ),
     }),
     systemd: struct({
       units: keyed(
-        struct({ name: requiredString, contents: string, dropins: keyed(struct({ name: requiredString, contents: string }), textField("name")), enabled: bool, mask: bool }),
+        struct({
+          name: requiredString,
+          contents: string,
+          dropins: keyed(struct({ name: requiredString, contents: string }), textField("name")),
+          enabled: bool,
+          mask: bool,
+        }),
         textField("name"),
       ),
     }),
@@ -131,4 +184,11 @@ function shapeOf(minor: Minor3): StructShape {
 }
 
 /** By minor version. */
-export const shapesOf3: Readonly<Record<Minor3, StructShape>> = { 0: shapeOf(0), 1: shapeOf(1), 2: shapeOf(2), 3: shapeOf(3), 4: shapeOf(4), 5: shapeOf(5) };
+export const shapesOf3: Readonly<Record<Minor3, StructShape>> = {
+  0: shapeOf(0),
+  1: shapeOf(1),
+  2: shapeOf(2),
+  3: shapeOf(3),
+  4: shapeOf(4),
+  5: shapeOf(5),
+};

@@ -2,7 +2,22 @@ import { cleanPath, joinPath } from "./clean-path.ts";
 import { parseUrl } from "./parse-url.ts";
 import { type Findings, at } from "./problem.ts";
 import type { Dropin2, Group2, Ignition2Config, Minor2, Node2, Owner2, Reference2, Unit2, User2 } from "./spec-2.ts";
-import type { Directory, Disk, Dropin, File, Filesystem, IgnitionConfig, Link, Node, Owner, PasswdGroup, PasswdUser, Raid, Resource, Unit } from "./types.ts";
+import type {
+  Directory,
+  Disk,
+  Dropin,
+  File,
+  Filesystem,
+  IgnitionConfig,
+  Link,
+  Node,
+  Owner,
+  PasswdGroup,
+  PasswdUser,
+  Raid,
+  Resource,
+  Unit,
+} from "./types.ts";
 
 /** Copies only what is set: the values of `types.ts` never hold `undefined`. */
 export function present<T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T {
@@ -15,9 +30,11 @@ export function present<T extends object>(fields: { readonly [K in keyof T]: T[K
 }
 
 /** A list, or nothing when it is empty. */
-const filled = <T>(list: readonly T[] | undefined): readonly T[] | undefined => (list === undefined || list.length === 0 ? undefined : list);
+const filled = <T>(list: readonly T[] | undefined): readonly T[] | undefined =>
+  list === undefined || list.length === 0 ? undefined : list;
 /** A struct, or nothing when no field is set. */
-export const orNothing = <T extends object>(value: T): T | undefined => (Object.keys(value).length === 0 ? undefined : value);
+export const orNothing = <T extends object>(value: T): T | undefined =>
+  Object.keys(value).length === 0 ? undefined : value;
 
 /**
  * Brings a valid spec 2 config to spec 3.
@@ -37,21 +54,34 @@ export function upgrade2(config: Ignition2Config, minor: Minor2, findings: Findi
 function explicit(config: Ignition2Config, minor: Minor2): Ignition2Config {
   if (minor === 2) return config;
   const { ignition, storage } = config;
-  const rewritten = (reference: Reference2): Reference2 => ({ ...reference, ...(reference.source === undefined ? {} : { source: parseUrl(reference.source)?.text ?? reference.source }) });
+  const rewritten = (reference: Reference2): Reference2 => ({
+    ...reference,
+    ...(reference.source === undefined ? {} : { source: parseUrl(reference.source)?.text ?? reference.source }),
+  });
   const { files, directories, ...otherStorage } = storage ?? {};
   const owned = (owner: Owner2 | undefined): Owner2 => ({ id: owner?.id ?? 0 });
   const next: Ignition2Config = {
     ...config,
     storage: {
       ...otherStorage,
-      ...(directories === undefined ? {} : { directories: directories.map((directory) => ({ ...directory, mode: directory.mode ?? 0 })) }),
+      ...(directories === undefined
+        ? {}
+        : { directories: directories.map((directory) => ({ ...directory, mode: directory.mode ?? 0 })) }),
       ...(files === undefined
         ? {}
         : {
             files: files.map((file) => ({
               ...file,
               mode: file.mode ?? 0,
-              ...(minor === 0 ? { user: owned(file.user), group: owned(file.group), ...(file.contents === undefined ? {} : { contents: { ...file.contents, ...rewritten(file.contents) } }) } : {}),
+              ...(minor === 0
+                ? {
+                    user: owned(file.user),
+                    group: owned(file.group),
+                    ...(file.contents === undefined
+                      ? {}
+                      : { contents: { ...file.contents, ...rewritten(file.contents) } }),
+                  }
+                : {}),
             })),
           }),
     },
@@ -60,7 +90,13 @@ function explicit(config: Ignition2Config, minor: Minor2): Ignition2Config {
   const { append, replace } = ignition.config;
   return {
     ...next,
-    ignition: { ...ignition, config: { ...(append === undefined ? {} : { append: append.map(rewritten) }), ...(replace === undefined ? {} : { replace: rewritten(replace) }) } },
+    ignition: {
+      ...ignition,
+      config: {
+        ...(append === undefined ? {} : { append: append.map(rewritten) }),
+        ...(replace === undefined ? {} : { replace: rewritten(replace) }),
+      },
+    },
   };
 }
 
@@ -76,7 +112,8 @@ function fold(config: Ignition2Config, findings: Findings): Ignition2Config | un
     if (later === undefined) units.set(name, unit);
     else {
       const dropins: Dropin2[] = [...(later.dropins ?? [])];
-      for (const dropin of unit.dropins ?? []) if (!dropins.some((one) => one.name === dropin.name)) dropins.push(dropin);
+      for (const dropin of unit.dropins ?? [])
+        if (!dropins.some((one) => one.name === dropin.name)) dropins.push(dropin);
       units.set(name, { ...later, ...(dropins.length === 0 ? {} : { dropins }) });
     }
   }
@@ -84,7 +121,11 @@ function fold(config: Ignition2Config, findings: Findings): Ignition2Config | un
   const users = passwd?.users ?? [];
   const stranger = users.findIndex(({ name }) => name !== "core");
   if (stranger >= 0) {
-    findings.error(at(at("passwd.users", stranger), "name"), `${users[stranger]?.name ?? ""} is not a user that a spec 2 config may set`, "only core is possible");
+    findings.error(
+      at(at("passwd.users", stranger), "name"),
+      `${users[stranger]?.name ?? ""} is not a user that a spec 2 config may set`,
+      "only core is possible",
+    );
     return undefined;
   }
   const last = users.at(-1);
@@ -100,11 +141,22 @@ function fold(config: Ignition2Config, findings: Findings): Ignition2Config | un
 function canUpgrade(config: Ignition2Config, findings: Findings): boolean {
   const { networkd, storage, systemd } = config;
   for (const [i, { partitions = [] }] of (storage?.disks ?? []).entries()) {
-    if (partitions.length > 0) findings.error(at(at("storage.disks", i), "partitions"), "cannot be brought from spec 2 to spec 3", "write them in spec 3, in MiB");
+    if (partitions.length > 0)
+      findings.error(
+        at(at("storage.disks", i), "partitions"),
+        "cannot be brought from spec 2 to spec 3",
+        "write them in spec 3, in MiB",
+      );
   }
-  if ((networkd?.units ?? []).length > 0) findings.error("networkd.units", "do not exist in spec 3", "write them as files");
+  if ((networkd?.units ?? []).length > 0)
+    findings.error("networkd.units", "do not exist in spec 3", "write them as files");
   for (const [i, { name = "" }] of (storage?.filesystems ?? []).entries()) {
-    if (name !== "root") findings.error(at(at("storage.filesystems", i), "name"), `${JSON.stringify(name)} has no known mount point`, "write the file system in spec 3");
+    if (name !== "root")
+      findings.error(
+        at(at("storage.filesystems", i), "name"),
+        `${JSON.stringify(name)} has no known mount point`,
+        "write the file system in spec 3",
+      );
   }
   const links = (storage?.links ?? []).map(pathOf);
   const taken = new Set<string>();
@@ -114,7 +166,8 @@ function canUpgrade(config: Ignition2Config, findings: Findings): boolean {
       if (taken.has(path)) findings.error(at(at(`storage.${kind}`, i), "path"), `${path} is given twice`);
       taken.add(path);
       // The reference compares text, not path parts: a link /etc/a also bars /etc/ab.
-      if (links.some((link) => path.startsWith(link) && path !== link)) findings.error(at(at(`storage.${kind}`, i), "path"), `${path} starts with the path of a link of this config`);
+      if (links.some((link) => path.startsWith(link) && path !== link))
+        findings.error(at(at(`storage.${kind}`, i), "path"), `${path} starts with the path of a link of this config`);
     }
   }
   for (const [i, { dropins = [] }] of (systemd?.units ?? []).entries()) {
@@ -126,7 +179,8 @@ function canUpgrade(config: Ignition2Config, findings: Findings): boolean {
 
 const pathOf = (node: Node2): string => cleanPath(`/${node.path ?? ""}`);
 
-const resourceOf = (reference: Reference2): Resource => present<Resource>({ source: reference.source ?? "", verification: reference.verification });
+const resourceOf = (reference: Reference2): Resource =>
+  present<Resource>({ source: reference.source ?? "", verification: reference.verification });
 
 function translated(config: Ignition2Config): IgnitionConfig {
   const { ignition, passwd, storage, systemd } = config;
@@ -136,23 +190,45 @@ function translated(config: Ignition2Config): IgnitionConfig {
   return present<IgnitionConfig>({
     ignition: present<IgnitionConfig["ignition"]>({
       version: "3.0.0",
-      config: orNothing(present<NonNullable<IgnitionConfig["ignition"]["config"]>>({ merge: references(ignition?.config?.append), replace: replace === undefined ? undefined : resourceOf(replace) })),
+      config: orNothing(
+        present<NonNullable<IgnitionConfig["ignition"]["config"]>>({
+          merge: references(ignition?.config?.append),
+          replace: replace === undefined ? undefined : resourceOf(replace),
+        }),
+      ),
       proxy: undefined,
       security: authorities === undefined ? undefined : { tls: { certificateAuthorities: authorities } },
       timeouts: ignition?.timeouts,
     }),
     kernelArguments: undefined,
-    passwd: orNothing(present<NonNullable<IgnitionConfig["passwd"]>>({ groups: filled(passwd?.groups?.map(groupOf)), users: filled(passwd?.users?.map(userOf)) })),
+    passwd: orNothing(
+      present<NonNullable<IgnitionConfig["passwd"]>>({
+        groups: filled(passwd?.groups?.map(groupOf)),
+        users: filled(passwd?.users?.map(userOf)),
+      }),
+    ),
     storage: orNothing(
       present<NonNullable<IgnitionConfig["storage"]>>({
-        directories: filled(storage?.directories?.map((directory) => present<Directory>({ ...nodeOf(directory), mode: directory.mode }))),
-        disks: filled(storage?.disks?.map(({ device = "", wipeTable }) => present<Disk>({ device, wipeTable, partitions: undefined }))),
+        directories: filled(
+          storage?.directories?.map((directory) => present<Directory>({ ...nodeOf(directory), mode: directory.mode })),
+        ),
+        disks: filled(
+          storage?.disks?.map(({ device = "", wipeTable }) =>
+            present<Disk>({ device, wipeTable, partitions: undefined }),
+          ),
+        ),
         files: filled(storage?.files?.map(fileOf)),
-        filesystems: filled((storage?.filesystems ?? []).flatMap<Filesystem>(({ name }) => (name === "root" ? [] : [{ device: "" }]))),
-        links: filled(storage?.links?.map((link) => present<Link>({ ...nodeOf(link), hard: link.hard, target: link.target ?? "" }))),
+        filesystems: filled(
+          (storage?.filesystems ?? []).flatMap<Filesystem>(({ name }) => (name === "root" ? [] : [{ device: "" }])),
+        ),
+        links: filled(
+          storage?.links?.map((link) => present<Link>({ ...nodeOf(link), hard: link.hard, target: link.target ?? "" })),
+        ),
         luks: undefined,
         raid: filled(
-          storage?.raid?.map(({ name = "", level = "", devices, options, spares }) => present<Raid>({ name, level, devices: filled(devices), options: filled(options), spares })),
+          storage?.raid?.map(({ name = "", level = "", devices, options, spares }) =>
+            present<Raid>({ name, level, devices: filled(devices), options: filled(options), spares }),
+          ),
         ),
       }),
     ),
@@ -160,7 +236,8 @@ function translated(config: Ignition2Config): IgnitionConfig {
   });
 }
 
-const ownerOf = (owner: Owner2 | undefined): Owner | undefined => orNothing(present<Owner>({ id: owner?.id, name: owner?.name }));
+const ownerOf = (owner: Owner2 | undefined): Owner | undefined =>
+  orNothing(present<Owner>({ id: owner?.id, name: owner?.name }));
 
 type AllOptional<T> = { readonly [K in keyof T]-?: T[K] | undefined };
 
@@ -172,7 +249,12 @@ const nodeOf = (node: Node2): AllOptional<Node> & { readonly path: string } => (
 });
 
 function fileOf(file: NonNullable<NonNullable<Ignition2Config["storage"]>["files"]>[number]): File {
-  const contents = present<Resource>({ compression: file.contents?.compression, source: file.contents?.source ?? "", httpHeaders: undefined, verification: file.contents?.verification });
+  const contents = present<Resource>({
+    compression: file.contents?.compression,
+    source: file.contents?.source ?? "",
+    httpHeaders: undefined,
+    verification: file.contents?.verification,
+  });
   const appends = file.append === true;
   return present<File>({
     ...nodeOf(file),
@@ -192,7 +274,14 @@ const unitOf = (unit: Unit2): Unit =>
     mask: unit.mask,
   });
 
-const groupOf = (group: Group2): PasswdGroup => present<PasswdGroup>({ name: group.name ?? "", gid: group.gid, passwordHash: group.passwordHash, shouldExist: undefined, system: group.system });
+const groupOf = (group: Group2): PasswdGroup =>
+  present<PasswdGroup>({
+    name: group.name ?? "",
+    gid: group.gid,
+    passwordHash: group.passwordHash,
+    shouldExist: undefined,
+    system: group.system,
+  });
 
 const userOf = ({ create: _create, name = "", groups, sshAuthorizedKeys, ...rest }: User2): PasswdUser => ({
   ...rest,

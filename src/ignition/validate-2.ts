@@ -2,8 +2,28 @@ import { extensionOf } from "./clean-path.ts";
 import { parseUnit } from "./parse-unit.ts";
 import { parseUrl } from "./parse-url.ts";
 import { type Findings, at } from "./problem.ts";
-import type { Directory2, Disk2, File2, Filesystem2, Ignition2Config, Minor2, Node2, Owner2, Reference2 } from "./spec-2.ts";
-import { byteLength, guidPattern, labelLimits, overlapping, problemOfHash, problemOfUrl, raidLevels, raidLevelsWithoutSpares, unitSuffixes } from "./validate-3.ts";
+import type {
+  Directory2,
+  Disk2,
+  File2,
+  Filesystem2,
+  Ignition2Config,
+  Minor2,
+  Node2,
+  Owner2,
+  Reference2,
+} from "./spec-2.ts";
+import {
+  byteLength,
+  guidPattern,
+  labelLimits,
+  overlapping,
+  problemOfHash,
+  problemOfUrl,
+  raidLevels,
+  raidLevelsWithoutSpares,
+  unitSuffixes,
+} from "./validate-3.ts";
 
 /**
  * Judges a spec 2 config as its own version does: what the reference refuses is an error, what it notes is a warning.
@@ -41,15 +61,19 @@ class Check {
     if (source !== undefined) {
       // 2.0 looks at the source as a URL library writes it again.
       const text = this.#minor === 0 ? parseUrl(source)?.text : source;
-      if (text !== "") this.#error(at(path, "source"), text === undefined ? "is not a URL" : problemOfUrl(text, this.#schemes));
+      if (text !== "")
+        this.#error(at(path, "source"), text === undefined ? "is not a URL" : problemOfUrl(text, this.#schemes));
     }
-    if (verification?.hash !== undefined) this.#error(at(path, "verification.hash"), problemOfHash(verification.hash, { sha512: 128 }));
+    if (verification?.hash !== undefined)
+      this.#error(at(path, "verification.hash"), problemOfHash(verification.hash, { sha512: 128 }));
   }
 
   references({ ignition }: Ignition2Config): void {
-    for (const [i, reference] of (ignition?.config?.append ?? []).entries()) this.#reference(reference, at("ignition.config.append", i));
+    for (const [i, reference] of (ignition?.config?.append ?? []).entries())
+      this.#reference(reference, at("ignition.config.append", i));
     this.#reference(ignition?.config?.replace, "ignition.config.replace");
-    for (const [i, reference] of (ignition?.security?.tls?.certificateAuthorities ?? []).entries()) this.#reference(reference, at("ignition.security.tls.certificateAuthorities", i));
+    for (const [i, reference] of (ignition?.security?.tls?.certificateAuthorities ?? []).entries())
+      this.#reference(reference, at("ignition.security.tls.certificateAuthorities", i));
   }
 
   passwd({ passwd }: Ignition2Config): void {
@@ -58,7 +82,8 @@ class Check {
       const path = at("passwd.users", i);
       this.#findings.warning(at(path, "create"), "is deprecated", "set its fields on the user");
       const { name: _name, create: _create, passwordHash: _hash, sshAuthorizedKeys: _keys, ...rest } = user;
-      for (const [field, value] of Object.entries(rest)) if (!Array.isArray(value) || value.length > 0) this.#error(at(path, field), "stands beside create");
+      for (const [field, value] of Object.entries(rest))
+        if (!Array.isArray(value) || value.length > 0) this.#error(at(path, field), "stands beside create");
     }
   }
 
@@ -76,9 +101,17 @@ class Check {
     for (const [i, directory] of directories.entries()) this.#directory(directory, at("storage.directories", i));
     for (const [i, link] of links.entries()) this.#node(link, at("storage.links", i));
     const known = new Set(["root", ...filesystems.map(({ name }) => name ?? "")]);
-    for (const [kind, nodes] of [["files", files], ["directories", directories], ["links", links]] as const) {
+    for (const [kind, nodes] of [
+      ["files", files],
+      ["directories", directories],
+      ["links", links],
+    ] as const) {
       for (const [i, { filesystem = "" }] of nodes.entries()) {
-        if (filesystem !== "" && !known.has(filesystem)) this.#findings.warning(at(at(`storage.${kind}`, i), "filesystem"), `${filesystem} is not a file system of this config`);
+        if (filesystem !== "" && !known.has(filesystem))
+          this.#findings.warning(
+            at(at(`storage.${kind}`, i), "filesystem"),
+            `${filesystem} is not a file system of this config`,
+          );
       }
     }
   }
@@ -91,12 +124,17 @@ class Check {
     if (new Set(numbers).size < numbers.length) this.#error(at(path, "partitions"), "have a number twice");
     const spans = partitions.map(({ start = 0, size = 0 }) => ({ start, size }));
     if (overlapping(spans, partitions) !== undefined) this.#error(at(path, "partitions"), "overlap");
-    if (spans.some(({ start }) => start % 2048 !== 0)) this.#error(at(path, "partitions"), "do not start at multiples of 2048 sectors");
+    if (spans.some(({ start }) => start % 2048 !== 0))
+      this.#error(at(path, "partitions"), "do not start at multiples of 2048 sectors");
     for (const [i, { guid = "", label = "", typeGuid = "" }] of partitions.entries()) {
       const where = at(at(path, "partitions"), i);
       if (byteLength(label) > 36) this.#error(at(where, "label"), "is longer than 36 bytes");
       else if (label.includes(":")) this.#findings.warning(at(where, "label"), "contains a colon");
-      for (const [name, value] of [["guid", guid], ["typeGuid", typeGuid]] as const) if (!guidPattern.test(value)) this.#error(at(where, name), "is not a GUID");
+      for (const [name, value] of [
+        ["guid", guid],
+        ["typeGuid", typeGuid],
+      ] as const)
+        if (!guidPattern.test(value)) this.#error(at(where, name), "is not a GUID");
     }
   }
 
@@ -108,27 +146,35 @@ class Check {
     if (mountPoint !== undefined) this.#error(path, "has both a mount and a path");
     if (mount.create !== undefined) {
       this.#findings.warning(at(where, "create"), "is deprecated");
-      if (mount.wipeFilesystem === true || (mount.options ?? []).length > 0) this.#error(at(where, "create"), "cannot be combined with wipeFilesystem or options");
+      if (mount.wipeFilesystem === true || (mount.options ?? []).length > 0)
+        this.#error(at(where, "create"), "cannot be combined with wipeFilesystem or options");
     }
     this.#absolute(at(where, "device"), mount.device);
     const formats = this.#minor === 0 ? ["ext4", "btrfs", "xfs"] : ["ext4", "btrfs", "xfs", "swap", "vfat"];
-    if (!formats.includes(mount.format ?? "")) this.#error(at(where, "format"), `${JSON.stringify(mount.format ?? "")} is not a file system of spec 2.${this.#minor}`);
+    if (!formats.includes(mount.format ?? ""))
+      this.#error(
+        at(where, "format"),
+        `${JSON.stringify(mount.format ?? "")} is not a file system of spec 2.${this.#minor}`,
+      );
     const limit = labelLimits[mount.format ?? ""];
-    if (limit !== undefined && mount.label !== undefined && byteLength(mount.label) > limit) this.#error(at(where, "label"), `is longer than ${limit} bytes`);
+    if (limit !== undefined && mount.label !== undefined && byteLength(mount.label) > limit)
+      this.#error(at(where, "label"), `is longer than ${limit} bytes`);
   }
 
   #node(node: Node2, path: string): void {
     if (node.filesystem === undefined) this.#error(at(path, "filesystem"), "must not be empty", "write root");
     this.#absolute(at(path, "path"), node.path);
     const owner = (value: Owner2 | undefined, name: string) => {
-      if (value?.id !== undefined && value.name !== undefined) this.#error(at(path, name), "has both an id and a name", "keep one of them");
+      if (value?.id !== undefined && value.name !== undefined)
+        this.#error(at(path, name), "has both an id and a name", "keep one of them");
     };
     owner(node.user, "user");
     owner(node.group, "group");
   }
 
   #mode(mode: number | undefined, path: string): void {
-    if (mode !== undefined && (mode < 0 || mode > 0o7777)) this.#error(at(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
+    if (mode !== undefined && (mode < 0 || mode > 0o7777))
+      this.#error(at(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
   }
 
   #file(file: File2, path: string): void {
@@ -136,7 +182,12 @@ class Check {
     this.#mode(file.mode, path);
     if (file.overwrite === true && file.append === true) this.#error(path, "cannot both append and overwrite");
     const compression = file.contents?.compression;
-    if (compression !== undefined && compression !== "gzip") this.#error(at(path, "contents.compression"), `${JSON.stringify(compression)} is not known`, "use gzip, or leave it out");
+    if (compression !== undefined && compression !== "gzip")
+      this.#error(
+        at(path, "contents.compression"),
+        `${JSON.stringify(compression)} is not known`,
+        "use gzip, or leave it out",
+      );
     this.#reference(file.contents, at(path, "contents"));
   }
 
@@ -153,10 +204,19 @@ class Check {
     };
     for (const [i, unit] of (systemd?.units ?? []).entries()) {
       const path = at("systemd.units", i);
-      if (!unitSuffixes.includes(extensionOf(unit.name ?? ""))) this.#error(at(path, "name"), "must end in the type of a unit");
+      if (!unitSuffixes.includes(extensionOf(unit.name ?? "")))
+        this.#error(at(path, "name"), "must end in the type of a unit");
       const parsed = contentsOf(unit.contents, path);
-      if ((unit.enable === true || unit.enabled === true) && unit.contents !== undefined && parsed.verdict === "parsed" && !parsed.sections.has("Install")) {
-        this.#findings.warning(at(path, "contents"), `${unit.name ?? ""} is enabled and has no [Install] section, so enabling it has no effect`);
+      if (
+        (unit.enable === true || unit.enabled === true) &&
+        unit.contents !== undefined &&
+        parsed.verdict === "parsed" &&
+        !parsed.sections.has("Install")
+      ) {
+        this.#findings.warning(
+          at(path, "contents"),
+          `${unit.name ?? ""} is enabled and has no [Install] section, so enabling it has no effect`,
+        );
       }
       for (const [k, dropin] of (unit.dropins ?? []).entries()) {
         const where = at(at(path, "dropins"), k);
@@ -167,7 +227,8 @@ class Check {
     for (const [i, unit] of (networkd?.units ?? []).entries()) {
       const path = at("networkd.units", i);
       contentsOf(unit.contents, path);
-      if (![".link", ".netdev", ".network"].includes(extensionOf(unit.name ?? ""))) this.#error(at(path, "name"), "must end in .link, .netdev or .network");
+      if (![".link", ".netdev", ".network"].includes(extensionOf(unit.name ?? "")))
+        this.#error(at(path, "name"), "must end in .link, .netdev or .network");
       for (const [k, dropin] of (unit.dropins ?? []).entries()) {
         const where = at(at(path, "dropins"), k);
         contentsOf(dropin.contents, where);

@@ -5,7 +5,20 @@ import { parseUrl } from "./parse-url.ts";
 import { type Findings, at } from "./problem.ts";
 import { type Shape, isRecord } from "./shape.ts";
 import { type Minor3, shapesOf3 } from "./spec-3.ts";
-import type { Clevis, Disk, Filesystem, IgnitionConfig, Luks, Node, Owner, Partition, Raid, Resource, Storage, Unit } from "./types.ts";
+import type {
+  Clevis,
+  Disk,
+  Filesystem,
+  IgnitionConfig,
+  Luks,
+  Node,
+  Owner,
+  Partition,
+  Raid,
+  Resource,
+  Storage,
+  Unit,
+} from "./types.ts";
 
 /**
  * Judges a config by the rules of one minor version: what the reference refuses is an error, what it notes is a warning.
@@ -26,7 +39,8 @@ export function validate3(config: IgnitionConfig, minor: Minor3, findings: Findi
 /** In a keyed list, and in lists that share a group, every key stands once. */
 function noDuplicates(value: unknown, shape: Shape, path: string, findings: Findings): void {
   if (shape.kind === "list") {
-    if (Array.isArray(value) && shape.of.kind !== "string") for (const [i, item] of value.entries()) noDuplicates(item, shape.of, at(path, i), findings);
+    if (Array.isArray(value) && shape.of.kind !== "string")
+      for (const [i, item] of value.entries()) noDuplicates(item, shape.of, at(path, i), findings);
     return;
   }
   if (shape.kind !== "struct" || !isRecord(value)) return;
@@ -40,7 +54,8 @@ function noDuplicates(value: unknown, shape: Shape, path: string, findings: Find
       seen.set(group, keys);
       for (const [i, item] of member.entries()) {
         const key = field.merge.keyOf(item);
-        if (keys.has(key)) findings.error(at(at(path, name), i), `is a second entry for ${JSON.stringify(key)}`, "keep one of them");
+        if (keys.has(key))
+          findings.error(at(at(path, name), i), `is a second entry for ${JSON.stringify(key)}`, "keep one of them");
         keys.add(key);
       }
     }
@@ -59,10 +74,39 @@ export const byteLength = (text: string): number => {
   return length;
 };
 
-export const unitSuffixes = [".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".snapshot", ".slice", ".scope"];
+export const unitSuffixes = [
+  ".service",
+  ".socket",
+  ".device",
+  ".mount",
+  ".automount",
+  ".swap",
+  ".target",
+  ".path",
+  ".timer",
+  ".snapshot",
+  ".slice",
+  ".scope",
+];
 export const labelLimits: Readonly<Record<string, number>> = { ext4: 16, btrfs: 256, xfs: 12, swap: 15, vfat: 11 };
 export const guidPattern = /^(|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12})$/;
-export const raidLevels = ["linear", "raid0", "0", "stripe", "raid1", "1", "mirror", "raid4", "4", "raid5", "5", "raid6", "6", "raid10", "10"];
+export const raidLevels = [
+  "linear",
+  "raid0",
+  "0",
+  "stripe",
+  "raid1",
+  "1",
+  "mirror",
+  "raid4",
+  "4",
+  "raid5",
+  "5",
+  "raid6",
+  "6",
+  "raid10",
+  "10",
+];
 export const raidLevelsWithoutSpares = ["linear", "raid0", "0", "stripe"];
 
 /** Why a verification hash is not one; `undefined` when it is. */
@@ -71,7 +115,9 @@ export function problemOfHash(hash: string, functions: Readonly<Record<string, n
   if (dash < 0) return "must be <function>-<hex digest>";
   const digits = functions[hash.slice(0, dash)];
   if (digits === undefined) return `must use ${Object.keys(functions).join(" or ")}`;
-  return byteLength(hash.slice(dash + 1)) === digits ? undefined : `must have ${digits} hexadecimal digits after the dash`;
+  return byteLength(hash.slice(dash + 1)) === digits
+    ? undefined
+    : `must have ${digits} hexadecimal digits after the dash`;
 }
 
 /** An S3 object version, when named, must not be empty. */
@@ -116,7 +162,15 @@ class Check {
   constructor(minor: Minor3, findings: Findings) {
     this.#minor = minor;
     this.#findings = findings;
-    this.#schemes = ["data", "http", "https", "tftp", "s3", ...(minor >= 2 ? ["gs"] : []), ...(minor >= 4 ? ["arn"] : [])];
+    this.#schemes = [
+      "data",
+      "http",
+      "https",
+      "tftp",
+      "s3",
+      ...(minor >= 2 ? ["gs"] : []),
+      ...(minor >= 4 ? ["arn"] : []),
+    ];
   }
 
   #error(path: string, reason: string | undefined, remedy?: string): void {
@@ -148,7 +202,8 @@ class Check {
       const path = at("ignition.proxy", name);
       const parsed = parseUrl(url);
       if (parsed === undefined) this.#error(path, "is not a URL");
-      else if (parsed.scheme !== "http" && parsed.scheme !== "https") this.#error(path, "must have the scheme http or https");
+      else if (parsed.scheme !== "http" && parsed.scheme !== "https")
+        this.#error(path, "must have the scheme http or https");
       else if (parsed.scheme === "http" && name === "httpsProxy") this.#findings.warning(path, "is not encrypted");
     }
   }
@@ -156,12 +211,17 @@ class Check {
   #resource(resource: Resource | undefined, path: string): void {
     if (resource === undefined) return;
     const { compression, httpHeaders, source, verification } = resource;
-    if (compression !== undefined && compression !== "" && compression !== "gzip") this.#error(at(path, "compression"), `${JSON.stringify(compression)} is not known`, "use gzip, or leave it out");
+    if (compression !== undefined && compression !== "" && compression !== "gzip")
+      this.#error(at(path, "compression"), `${JSON.stringify(compression)} is not known`, "use gzip, or leave it out");
     const hash = verification?.hash;
     if (hash !== undefined) {
       // References to configs were not looked at for this before 3.1.
-      if (source === undefined && (this.#minor >= 1 || path.startsWith("storage."))) this.#error(at(path, "verification.hash"), "stands without a source");
-      this.#error(at(path, "verification.hash"), problemOfHash(hash, this.#minor === 0 ? { sha512: 128 } : { sha512: 128, sha256: 64 }));
+      if (source === undefined && (this.#minor >= 1 || path.startsWith("storage.")))
+        this.#error(at(path, "verification.hash"), "stands without a source");
+      this.#error(
+        at(path, "verification.hash"),
+        problemOfHash(hash, this.#minor === 0 ? { sha512: 128 } : { sha512: 128, sha256: 64 }),
+      );
     }
     if (!soundData.has(resource)) {
       const problem = isEmpty(source) ? undefined : problemOfUrl(source ?? "", this.#schemes);
@@ -174,7 +234,8 @@ class Check {
     }
     if ((httpHeaders ?? []).length > 0) {
       const scheme = isEmpty(source) ? undefined : parseUrl(source ?? "")?.scheme;
-      if (scheme !== "http" && scheme !== "https") this.#error(at(path, "httpHeaders"), "go with http and https sources only");
+      if (scheme !== "http" && scheme !== "https")
+        this.#error(at(path, "httpHeaders"), "go with http and https sources only");
     }
   }
 
@@ -188,8 +249,10 @@ class Check {
       this.#filesystem(filesystem, where);
       const disk = disks.findLast(({ device }) => device === filesystem.device);
       if (disk === undefined) continue;
-      if ((disk.partitions ?? []).length > 0) this.#findings.warning(at(where, "device"), "the disk's partitions are overwritten by this file system");
-      else if (filesystem.wipeFilesystem !== true && disk.wipeTable === true) this.#findings.warning(at(where, "device"), "wiping the disk's table wipes this file system too");
+      if ((disk.partitions ?? []).length > 0)
+        this.#findings.warning(at(where, "device"), "the disk's partitions are overwritten by this file system");
+      else if (filesystem.wipeFilesystem !== true && disk.wipeTable === true)
+        this.#findings.warning(at(where, "device"), "wiping the disk's table wipes this file system too");
     }
     for (const [i, directory] of directories.entries()) {
       const where = at(`${path}.directories`, i);
@@ -200,7 +263,12 @@ class Check {
       const where = at(`${path}.files`, i);
       this.#node(file, where);
       this.#mode(file.mode, where);
-      if (file.overwrite === true && file.contents?.source === undefined) this.#error(at(where, "overwrite"), "is true, and there is no contents.source to write", "give contents.source (data:, for an empty file)");
+      if (file.overwrite === true && file.contents?.source === undefined)
+        this.#error(
+          at(where, "overwrite"),
+          "is true, and there is no contents.source to write",
+          "give contents.source (data:, for an empty file)",
+        );
       this.#resource(file.contents, at(where, "contents"));
       for (const [k, resource] of (file.append ?? []).entries()) this.#resource(resource, at(`${where}.append`, k));
     }
@@ -212,22 +280,33 @@ class Check {
         continue;
       }
       if (link.hard !== true) continue;
-      const target = (link.target ?? "").startsWith("/") ? cleanPath(link.target ?? "") : joinPath(link.path, link.target ?? "");
-      if (directories.some((directory) => directory.path === target)) this.#error(where, "is a hard link to a directory");
-      if (link.user !== undefined || link.group !== undefined) this.#findings.warning(where, "is a hard link and has its target's owner");
+      const target = (link.target ?? "").startsWith("/")
+        ? cleanPath(link.target ?? "")
+        : joinPath(link.path, link.target ?? "");
+      if (directories.some((directory) => directory.path === target))
+        this.#error(where, "is a hard link to a directory");
+      if (link.user !== undefined || link.group !== undefined)
+        this.#findings.warning(where, "is a hard link and has its target's owner");
     }
     // Nothing may lie below a link of the same config.
     const linked = links.map(({ path: target }) => `${target}/`);
     if (linked.length === 0) return;
-    for (const [kind, nodes] of [["directories", directories], ["files", files], ["links", links]] as const) {
-      for (const [i, node] of nodes.entries()) if (linked.some((prefix) => node.path.startsWith(prefix))) this.#error(at(`${path}.${kind}`, i), "lies below a link of this config");
+    for (const [kind, nodes] of [
+      ["directories", directories],
+      ["files", files],
+      ["links", links],
+    ] as const) {
+      for (const [i, node] of nodes.entries())
+        if (linked.some((prefix) => node.path.startsWith(prefix)))
+          this.#error(at(`${path}.${kind}`, i), "lies below a link of this config");
     }
   }
 
   #node(node: Node, path: string): void {
     this.#absolute(at(path, "path"), node.path);
     const owner = (value: Owner | undefined, name: string) => {
-      if (value?.id !== undefined && !isEmpty(value.name)) this.#error(at(path, name), "has both an id and a name", "keep one of them");
+      if (value?.id !== undefined && !isEmpty(value.name))
+        this.#error(at(path, name), "has both an id and a name", "keep one of them");
     };
     owner(node.user, "user");
     owner(node.group, "group");
@@ -235,8 +314,10 @@ class Check {
 
   #mode(mode: number | undefined, path: string): void {
     if (mode === undefined) return;
-    if (mode < 0 || mode > 0o7777) this.#error(at(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
-    else if ((mode & 0o7000) !== 0) this.#findings.warning(at(path, "mode"), "sets special bits (setuid, setgid or sticky)");
+    if (mode < 0 || mode > 0o7777)
+      this.#error(at(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
+    else if ((mode & 0o7000) !== 0)
+      this.#findings.warning(at(path, "mode"), "sets special bits (setuid, setgid or sticky)");
   }
 
   #disk(disk: Disk, path: string): void {
@@ -253,22 +334,35 @@ class Check {
       if (label !== undefined && labels.has(label)) this.#error(where, `is a second partition labelled ${label}`);
       if (label !== undefined) labels.add(label);
     }
-    if (partitions.some(({ number }) => number === undefined) && partitions.some(({ shouldExist }) => shouldExist === false)) {
+    if (
+      partitions.some(({ number }) => number === undefined) &&
+      partitions.some(({ shouldExist }) => shouldExist === false)
+    ) {
       this.#error(`${path}.partitions`, "mix partitions without a number with ones that should not exist");
     }
-    const overlap = overlapping(partitions.map(({ startMiB, sizeMiB }) => ({ start: startMiB, size: sizeMiB })), partitions);
+    const overlap = overlapping(
+      partitions.map(({ startMiB, sizeMiB }) => ({ start: startMiB, size: sizeMiB })),
+      partitions,
+    );
     if (overlap !== undefined) this.#error(at(`${path}.partitions`, overlap), "overlaps another partition");
   }
 
   #partition(partition: Partition, path: string): void {
     const { guid, label, number, shouldExist, sizeMiB, startMiB, typeGuid } = partition;
-    if (shouldExist === false && (label !== undefined || !isEmpty(typeGuid) || !isEmpty(guid) || startMiB !== undefined || sizeMiB !== undefined)) {
+    if (
+      shouldExist === false &&
+      (label !== undefined || !isEmpty(typeGuid) || !isEmpty(guid) || startMiB !== undefined || sizeMiB !== undefined)
+    ) {
       this.#error(path, "should not exist and yet has properties");
     }
     if (number === undefined && label === undefined) this.#error(path, "needs a number or a label");
     if (label !== undefined && byteLength(label) > 36) this.#error(at(path, "label"), "is longer than 36 bytes");
     else if (label?.includes(":")) this.#error(at(path, "label"), "must not contain a colon");
-    for (const [name, value] of [["guid", guid], ["typeGuid", typeGuid]] as const) if (value !== undefined && !guidPattern.test(value)) this.#error(at(path, name), "is not a GUID");
+    for (const [name, value] of [
+      ["guid", guid],
+      ["typeGuid", typeGuid],
+    ] as const)
+      if (value !== undefined && !guidPattern.test(value)) this.#error(at(path, name), "is not a GUID");
   }
 
   #filesystem(filesystem: Filesystem, path: string): void {
@@ -276,20 +370,31 @@ class Check {
     if (!isEmpty(mount)) this.#absolute(at(path, "path"), mount ?? "");
     this.#absolute(at(path, "device"), device);
     if (isEmpty(format)) {
-      const others = !isEmpty(mount) || !isEmpty(label) || !isEmpty(uuid) || wipeFilesystem === true || (mountOptions ?? []).length > 0 || (options ?? []).length > 0;
+      const others =
+        !isEmpty(mount) ||
+        !isEmpty(label) ||
+        !isEmpty(uuid) ||
+        wipeFilesystem === true ||
+        (mountOptions ?? []).length > 0 ||
+        (options ?? []).length > 0;
       if (others) this.#error(at(path, "format"), "must be given with the other fields");
-    } else if (!["ext4", "btrfs", "xfs", "swap", "vfat", ...(this.#minor >= 3 ? ["none"] : [])].includes(format ?? "")) {
+    } else if (
+      !["ext4", "btrfs", "xfs", "swap", "vfat", ...(this.#minor >= 3 ? ["none"] : [])].includes(format ?? "")
+    ) {
       this.#error(at(path, "format"), `${JSON.stringify(format)} is not a file system of spec 3.${this.#minor}`);
     }
     const limit = labelLimits[format ?? ""];
-    if (limit !== undefined && label !== undefined && byteLength(label) > limit) this.#error(at(path, "label"), `is longer than ${limit} bytes`);
+    if (limit !== undefined && label !== undefined && byteLength(label) > limit)
+      this.#error(at(path, "label"), `is longer than ${limit} bytes`);
   }
 
   #raid(raid: Raid, path: string): void {
     const { devices = [], level, spares } = raid;
     if (isEmpty(level)) this.#error(at(path, "level"), "must not be empty");
-    else if (!raidLevels.includes(level ?? "")) this.#error(at(path, "level"), `${JSON.stringify(level)} is not a RAID level`);
-    else if (raidLevelsWithoutSpares.includes(level ?? "") && (spares ?? 0) !== 0) this.#error(at(path, "level"), "has no spares");
+    else if (!raidLevels.includes(level ?? ""))
+      this.#error(at(path, "level"), `${JSON.stringify(level)} is not a RAID level`);
+    else if (raidLevelsWithoutSpares.includes(level ?? "") && (spares ?? 0) !== 0)
+      this.#error(at(path, "level"), "has no spares");
     if (devices.length === 0) this.#error(at(path, "devices"), "must not be empty");
     for (const [i, device] of devices.entries()) this.#absolute(at(`${path}.devices`, i), device);
   }
@@ -302,7 +407,11 @@ class Check {
     this.#clevis(clevis ?? {}, at(path, "clevis"));
     this.#resource(keyFile, at(path, "keyFile"));
     if (cex?.enabled !== true) return;
-    const byClevis = !isEmpty(clevis?.custom?.pin) || (clevis?.tang ?? []).length > 0 || clevis?.tpm2 === true || (clevis?.threshold ?? 0) !== 0;
+    const byClevis =
+      !isEmpty(clevis?.custom?.pin) ||
+      (clevis?.tang ?? []).length > 0 ||
+      clevis?.tpm2 === true ||
+      (clevis?.threshold ?? 0) !== 0;
     if (byClevis) this.#error(at(path, "cex"), "cannot be combined with clevis");
     if (!isEmpty(keyFile?.source)) this.#error(at(path, "cex"), "cannot be combined with a key file");
   }
@@ -310,10 +419,13 @@ class Check {
   #clevis(clevis: Clevis, path: string): void {
     const { custom, tang = [], threshold, tpm2 } = clevis;
     const hasCustom = this.#minor === 2 ? custom !== undefined : !isEmpty(custom?.pin);
-    if (hasCustom && (tang.length > 0 || tpm2 === true || (threshold ?? 0) !== 0)) this.#error(path, "cannot combine a custom pin with other pins");
-    const idle = isEmpty(custom?.pin) && isEmpty(custom?.config) && (this.#minor === 2 || custom?.needsNetwork !== true);
+    if (hasCustom && (tang.length > 0 || tpm2 === true || (threshold ?? 0) !== 0))
+      this.#error(path, "cannot combine a custom pin with other pins");
+    const idle =
+      isEmpty(custom?.pin) && isEmpty(custom?.config) && (this.#minor === 2 || custom?.needsNetwork !== true);
     if (custom !== undefined && !idle) {
-      if (!["tpm2", "tang", "sss"].includes(custom.pin ?? "")) this.#error(`${path}.custom.pin`, "must be tpm2, tang or sss");
+      if (!["tpm2", "tang", "sss"].includes(custom.pin ?? ""))
+        this.#error(`${path}.custom.pin`, "must be tpm2, tang or sss");
       if (isEmpty(custom.config)) this.#error(`${path}.custom.config`, "must not be empty");
     }
     for (const [i, { advertisement, thumbprint, url }] of tang.entries()) {
@@ -321,15 +433,25 @@ class Check {
       const scheme = parseUrl(url ?? "")?.scheme;
       if (scheme !== "http" && scheme !== "https") this.#error(at(where, "url"), "must be an http or https URL");
       if (isEmpty(thumbprint)) this.#error(at(where, "thumbprint"), "must not be empty");
-      if (!isEmpty(advertisement) && !isJson(advertisement ?? "")) this.#error(at(where, "advertisement"), "is not JSON");
+      if (!isEmpty(advertisement) && !isJson(advertisement ?? ""))
+        this.#error(at(where, "advertisement"), "is not JSON");
     }
   }
 
   unit(unit: Unit, path: string): void {
-    if (!unitSuffixes.includes(extensionOf(unit.name))) this.#error(at(path, "name"), `must end in the type of a unit`, `end it in ${unitSuffixes.slice(0, 3).join(", ")}, …`);
+    if (!unitSuffixes.includes(extensionOf(unit.name)))
+      this.#error(
+        at(path, "name"),
+        `must end in the type of a unit`,
+        `end it in ${unitSuffixes.slice(0, 3).join(", ")}, …`,
+      );
     const parsed = parseUnit(unit.contents ?? "");
     if (parsed.verdict === "invalid") this.#error(at(path, "contents"), parsed.reason);
-    else if (unit.enabled === true && !isEmpty(unit.contents) && !parsed.sections.has("Install")) this.#findings.warning(at(path, "contents"), `${unit.name} is enabled and has no [Install] section, so enabling it has no effect`);
+    else if (unit.enabled === true && !isEmpty(unit.contents) && !parsed.sections.has("Install"))
+      this.#findings.warning(
+        at(path, "contents"),
+        `${unit.name} is enabled and has no [Install] section, so enabling it has no effect`,
+      );
     for (const [i, dropin] of (unit.dropins ?? []).entries()) {
       const where = at(`${path}.dropins`, i);
       const contents = parseUnit(dropin.contents ?? "");
@@ -346,7 +468,10 @@ class Check {
       if (contents === undefined || contents === "") continue;
       const parsed = parseUnit(contents);
       if (parsed.verdict === "parsed" && !parsed.sections.has("Install")) {
-        this.#findings.warning(at(at("systemd.units", i), "contents"), `${template}@.service has no [Install] section, so enabling ${unit.name} has no effect`);
+        this.#findings.warning(
+          at(at("systemd.units", i), "contents"),
+          `${template}@.service has no [Install] section, so enabling ${unit.name} has no effect`,
+        );
       }
     }
   }
@@ -356,12 +481,18 @@ class Check {
     const taken = new Set<string>();
     for (const unit of config.systemd?.units ?? []) {
       if (!isEmpty(unit.contents)) taken.add(`/etc/systemd/system/${unit.name}`);
-      for (const dropin of unit.dropins ?? []) if (!isEmpty(dropin.contents)) taken.add(`/etc/systemd/system/${unit.name}.d/${dropin.name}`);
+      for (const dropin of unit.dropins ?? [])
+        if (!isEmpty(dropin.contents)) taken.add(`/etc/systemd/system/${unit.name}.d/${dropin.name}`);
     }
     if (taken.size === 0) return;
     for (const kind of ["files", "directories", "links"] as const) {
       for (const [i, { path }] of (config.storage?.[kind] ?? []).entries()) {
-        if (taken.has(path)) this.#error(at(at(`storage.${kind}`, i), "path"), "is written by a unit of this config too", "give it in one place");
+        if (taken.has(path))
+          this.#error(
+            at(at(`storage.${kind}`, i), "path"),
+            "is written by a unit of this config too",
+            "give it in one place",
+          );
       }
     }
   }
@@ -380,7 +511,10 @@ const isJson = (text: string): boolean => {
  * The index of the first partition that another one runs into. A start of 0 or a missing figure is placed later and not
  * looked at; a size of 0 counts as one unit.
  */
-export function overlapping(spans: readonly { readonly start: number | undefined; readonly size: number | undefined }[], identity: readonly unknown[] = spans): number | undefined {
+export function overlapping(
+  spans: readonly { readonly start: number | undefined; readonly size: number | undefined }[],
+  identity: readonly unknown[] = spans,
+): number | undefined {
   const endOf = (start: number, size: number) => (size === 0 ? start : start + size - 1);
   const texts = identity.map((one) => JSON.stringify(one));
   for (const [k, p] of spans.entries()) {

@@ -63,15 +63,23 @@ function pem(label: string, data: ArrayBuffer): string {
 const keyPem = async (key: CryptoKey) => pem("PRIVATE KEY", await crypto.subtle.exportKey("pkcs8", key));
 
 function keyFromPem(text: string): Promise<CryptoKey> {
-  const data = Uint8Array.from(atob(text.replaceAll(/-----[^-]+-----|\s/g, "")), (character) => character.charCodeAt(0));
+  const data = Uint8Array.from(atob(text.replaceAll(/-----[^-]+-----|\s/g, "")), (character) =>
+    character.charCodeAt(0),
+  );
   return crypto.subtle.importKey("pkcs8", data, algorithm, true, ["sign"]);
 }
 
-const serial = (random: Random) => `00${[...random.bytes(15)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+const serial = (random: Random) =>
+  `00${[...random.bytes(15)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 const isAddress = (host: string) => /^[\d.]+$/.test(host) || host.includes(":");
 
 /** Makes a certificate authority, or takes the one that `existing` holds. */
-export async function certificateAuthority(options: { readonly name: string; readonly clock: Clock; readonly random: Random; readonly existing?: KeyPair }): Promise<Authority> {
+export async function certificateAuthority(options: {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly existing?: KeyPair;
+}): Promise<Authority> {
   const { clock, random } = options;
   const pair = options.existing ?? (await makeCa());
   const certificate = new x509.X509Certificate(pair.certificate);
@@ -86,7 +94,11 @@ export async function certificateAuthority(options: { readonly name: string; rea
       notAfter: new Date(clock.now() + lifeDays.ca * dayMs),
       signingAlgorithm: algorithm,
       keys,
-      extensions: [new x509.BasicConstraintsExtension(true, undefined, true), new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true), await x509.SubjectKeyIdentifierExtension.create(keys.publicKey)],
+      extensions: [
+        new x509.BasicConstraintsExtension(true, undefined, true),
+        new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+        await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      ],
     });
     return { certificate: `${made.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
   }
@@ -95,7 +107,10 @@ export async function certificateAuthority(options: { readonly name: string; rea
     ...pair,
     async issue(what) {
       const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-      const subject = [{ CN: [what.commonName] }, ...(what.organizations ?? []).map((organization) => ({ O: [organization] }))];
+      const subject = [
+        { CN: [what.commonName] },
+        ...(what.organizations ?? []).map((organization) => ({ O: [organization] })),
+      ];
       const made = await x509.X509CertificateGenerator.create({
         serialNumber: serial(random),
         subject: new x509.Name(subject).toString(),
@@ -108,9 +123,18 @@ export async function certificateAuthority(options: { readonly name: string; rea
         extensions: [
           new x509.BasicConstraintsExtension(false, undefined, true),
           new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-          new x509.ExtendedKeyUsageExtension([...(what.usage === "client" ? [] : [x509.ExtendedKeyUsage.serverAuth]), ...(what.usage === "server" ? [] : [x509.ExtendedKeyUsage.clientAuth])]),
+          new x509.ExtendedKeyUsageExtension([
+            ...(what.usage === "client" ? [] : [x509.ExtendedKeyUsage.serverAuth]),
+            ...(what.usage === "server" ? [] : [x509.ExtendedKeyUsage.clientAuth]),
+          ]),
           await x509.AuthorityKeyIdentifierExtension.create(certificate),
-          ...(what.hosts === undefined ? [] : [new x509.SubjectAlternativeNameExtension(what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })))]),
+          ...(what.hosts === undefined
+            ? []
+            : [
+                new x509.SubjectAlternativeNameExtension(
+                  what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })),
+                ),
+              ]),
         ],
       });
       return { certificate: `${made.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
@@ -121,10 +145,16 @@ export async function certificateAuthority(options: { readonly name: string; rea
       // A life beyond the authority's own would be one that nobody believes in.
       const until = Math.min(clock.now() + order.lifeSeconds * 1000, certificate.notAfter.getTime());
       const extended = order.usages.flatMap((usage) => extendedUsages[usage] ?? []);
-      const names = [...order.dnsNames.map((value) => ({ type: "dns" as const, value })), ...order.ipAddresses.map((value) => ({ type: "ip" as const, value }))];
+      const names = [
+        ...order.dnsNames.map((value) => ({ type: "dns" as const, value })),
+        ...order.ipAddresses.map((value) => ({ type: "ip" as const, value })),
+      ];
       const made = await x509.X509CertificateGenerator.create({
         serialNumber: serial(random),
-        subject: new x509.Name([...order.organizations.map((organization) => ({ O: [organization] })), { CN: [order.commonName] }]).toString(),
+        subject: new x509.Name([
+          ...order.organizations.map((organization) => ({ O: [organization] })),
+          { CN: [order.commonName] },
+        ]).toString(),
         issuer: certificate.subject,
         notBefore: new Date(clock.now() - backdateMs),
         notAfter: new Date(until),
@@ -133,7 +163,10 @@ export async function certificateAuthority(options: { readonly name: string; rea
         signingKey,
         extensions: [
           new x509.BasicConstraintsExtension(false, undefined, true),
-          new x509.KeyUsagesExtension(order.usages.reduce((flags, usage) => flags | (keyUsages[usage] ?? 0), 0), true),
+          new x509.KeyUsagesExtension(
+            order.usages.reduce((flags, usage) => flags | (keyUsages[usage] ?? 0), 0),
+            true,
+          ),
           ...(extended.length === 0 ? [] : [new x509.ExtendedKeyUsageExtension(extended)]),
           await x509.AuthorityKeyIdentifierExtension.create(certificate),
           ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names)]),
@@ -145,23 +178,48 @@ export async function certificateAuthority(options: { readonly name: string; rea
 }
 
 /** `spec.usages` of kubelets' requests → what they are in a certificate. */
-const keyUsages: Readonly<Record<string, number>> = { "digital signature": x509.KeyUsageFlags.digitalSignature, "key encipherment": x509.KeyUsageFlags.keyEncipherment };
-const extendedUsages: Readonly<Record<string, string>> = { "client auth": x509.ExtendedKeyUsage.clientAuth, "server auth": x509.ExtendedKeyUsage.serverAuth };
+const keyUsages: Readonly<Record<string, number>> = {
+  "digital signature": x509.KeyUsageFlags.digitalSignature,
+  "key encipherment": x509.KeyUsageFlags.keyEncipherment,
+};
+const extendedUsages: Readonly<Record<string, string>> = {
+  "client auth": x509.ExtendedKeyUsage.clientAuth,
+  "server auth": x509.ExtendedKeyUsage.serverAuth,
+};
 
 /** Makes a key and asks for a certificate for it: what a kubelet does when it joins. */
-export async function requestCertificate(what: { readonly commonName: string; readonly organizations: readonly string[]; readonly hosts?: readonly string[] }): Promise<RequestedKey> {
+export async function requestCertificate(what: {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  readonly hosts?: readonly string[];
+}): Promise<RequestedKey> {
   const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
-    name: new x509.Name([...what.organizations.map((organization) => ({ O: [organization] })), { CN: [what.commonName] }]).toString(),
+    name: new x509.Name([
+      ...what.organizations.map((organization) => ({ O: [organization] })),
+      { CN: [what.commonName] },
+    ]).toString(),
     keys,
     signingAlgorithm: algorithm,
-    extensions: what.hosts === undefined ? [] : [new x509.SubjectAlternativeNameExtension(what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })))],
+    extensions:
+      what.hosts === undefined
+        ? []
+        : [
+            new x509.SubjectAlternativeNameExtension(
+              what.hosts.map((value) => ({ type: isAddress(value) ? ("ip" as const) : ("dns" as const), value })),
+            ),
+          ],
   });
   return { request: `${request.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
 }
 
 /** Reads a pair from `<folder>/<name>.{crt,key}`, or makes it and stores it there, the key for this user only. */
-export async function storedPair(files: Files, folder: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {
+export async function storedPair(
+  files: Files,
+  folder: string,
+  name: string,
+  make: () => Promise<KeyPair>,
+): Promise<KeyPair> {
   const certificate = await files.readText(`${folder}/${name}.crt`);
   const key = await files.readText(`${folder}/${name}.key`);
   if (certificate !== undefined && key !== undefined) return { certificate, key };

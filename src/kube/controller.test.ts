@@ -30,11 +30,25 @@ async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; l
   const stopping = new AbortController();
   void (async () => {
     const { kube } = await inProcessCluster(kernel);
-    await kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: {} } as MachineConfigPool);
+    await kube.create(MachineConfigPool, {
+      apiVersion: MachineConfigPool.apiVersion,
+      kind: "MachineConfigPool",
+      metadata: { name: "worker" },
+      spec: {},
+    } as MachineConfigPool);
     const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
-    void runControllers([controller], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+    void runControllers(
+      [controller],
+      { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },
+      stopping.signal,
+    );
     const { resourceVersion } = await kube.list(MachineConfigPool);
-    for await (const event of kube.watch(MachineConfigPool, {}, { resourceVersion, timeoutSeconds: 600 }, stopping.signal)) {
+    for await (const event of kube.watch(
+      MachineConfigPool,
+      {},
+      { resourceVersion, timeoutSeconds: 600 },
+      stopping.signal,
+    )) {
       if (event.type === "BOOKMARK") continue;
       const status = event.object.status?.conditions?.find(({ type }) => type === "RenderDegraded")?.status;
       if (status !== undefined) statuses.add(status);
@@ -54,7 +68,10 @@ test.for([
 });
 
 test("what the server refuses for good is shown until it is over", async () => {
-  expect([...(await statusesAfter(new KubeError(422, { reason: "Invalid" }, "PATCH /"))).statuses]).toEqual(["True", "False"]);
+  expect([...(await statusesAfter(new KubeError(422, { reason: "Invalid" }, "PATCH /"))).statuses]).toEqual([
+    "True",
+    "False",
+  ]);
 });
 
 test("a key whose request a busy server turned away is looked at again no earlier than the server asks", async () => {
@@ -78,7 +95,11 @@ test("two watches of one kind with other selections are two caches, slim where a
     ],
     owns: [],
     reconcile: async (_key, { caches }) => {
-      const words = (selection: typeof red) => caches.of(kubernetes.ConfigMap, selection).list().map(({ metadata, data }) => `${metadata.name}:${data?.["word"] ?? ""}`);
+      const words = (selection: typeof red) =>
+        caches
+          .of(kubernetes.ConfigMap, selection)
+          .list()
+          .map(({ metadata, data }) => `${metadata.name}:${data?.["word"] ?? ""}`);
       seen.push([...words(red), ...words(blue), `${caches.of(later).size}`]);
       return settled();
     },
@@ -86,8 +107,18 @@ test("two watches of one kind with other selections are two caches, slim where a
   const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
   void (async () => {
     const { kube } = await inProcessCluster(kernel);
-    for (const colour of ["red", "blue", "green"]) await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: colour, namespace: "default", labels: { colour } }, data: { word: colour } });
-    await runControllers([controller], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+    for (const colour of ["red", "blue", "green"])
+      await kube.create(kubernetes.ConfigMap, {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: colour, namespace: "default", labels: { colour } },
+        data: { word: colour },
+      });
+    await runControllers(
+      [controller],
+      { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },
+      stopping.signal,
+    );
   })().catch(() => undefined);
   await kernel.run({ until: () => seen.some((words) => words.length === 3), maxMs: 100_000 });
   stopping.abort(new Error("the test is over"));
@@ -109,14 +140,23 @@ test("nobody looks before every kind that is watched has been read once", async 
   const stopping = new AbortController();
   void (async () => {
     const cluster = await inProcessCluster(kernel);
-    await cluster.kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: {} } as MachineConfigPool);
+    await cluster.kube.create(MachineConfigPool, {
+      apiVersion: MachineConfigPool.apiVersion,
+      kind: "MachineConfigPool",
+      metadata: { name: "worker" },
+      spec: {},
+    } as MachineConfigPool);
     await cluster.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "worker-0" } });
     const kube = cluster.client(async (request, signal) => {
       if (request.target.startsWith("/api/v1/nodes")) await kernel.clock.sleep(5000, signal);
       return cluster.transport(request, signal);
     });
     const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
-    void runControllers([controller], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+    void runControllers(
+      [controller],
+      { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },
+      stopping.signal,
+    );
   })();
   await kernel.run({ until: () => seen.length > 0, maxMs: 60_000 });
   stopping.abort(new Error("the test is over"));

@@ -66,8 +66,10 @@ export class Caches {
 
   /** The cache of a kind that some controller of the process watches. The selection must be named where there are several. */
   of<T extends KubeObject>(resource: Resource<T>, selection?: Selection): WatchCache<T> {
-    const cache = this.#caches.get(idOf(resource, selection)) ?? (selection === undefined ? this.#only(resource) : undefined);
-    if (cache === undefined) throw new Error(`bug: nobody watches ${idOf(resource, selection)}, or several watch parts of it`);
+    const cache =
+      this.#caches.get(idOf(resource, selection)) ?? (selection === undefined ? this.#only(resource) : undefined);
+    if (cache === undefined)
+      throw new Error(`bug: nobody watches ${idOf(resource, selection)}, or several watch parts of it`);
     return cache as unknown as WatchCache<T>;
   }
 
@@ -81,27 +83,37 @@ export class Caches {
   }
 }
 
-const idOf = (resource: Resource, { namespace = "", labelSelector = "", fieldSelector = "" }: Selection = {}) => [`${resource.apiVersion}/${resource.kind}`, namespace, labelSelector, fieldSelector].join(" ").trimEnd();
+const idOf = (resource: Resource, { namespace = "", labelSelector = "", fieldSelector = "" }: Selection = {}) =>
+  [`${resource.apiVersion}/${resource.kind}`, namespace, labelSelector, fieldSelector].join(" ").trimEnd();
 
 export interface RunOptions extends Ports {
   readonly kube: KubeClient;
   readonly events: EventRecorder;
   readonly coalesceMs?: number;
   /** Told of every look at a key: how it ended, and how long it took. */
-  readonly onLook?: (look: { readonly controller: string; readonly outcome: Outcome["kind"] | "failed"; readonly seconds: number }) => void;
+  readonly onLook?: (look: {
+    readonly controller: string;
+    readonly outcome: Outcome["kind"] | "failed";
+    readonly seconds: number;
+  }) => void;
   /** Called when every cache has its first list. */
   readonly onSynced?: (caches: Caches) => void;
 }
 
 /** Runs controllers until `signal` aborts: caches, queues, retries, and what outcomes turn into. */
-export async function runControllers(controllers: readonly Controller[], options: RunOptions, signal: AbortSignal): Promise<void> {
+export async function runControllers(
+  controllers: readonly Controller[],
+  options: RunOptions,
+  signal: AbortSignal,
+): Promise<void> {
   refuseSharedFields(controllers);
   const { clock, random, log, kube } = options;
   const caches = new Caches(
     (watches) => {
       const [first] = watches;
       if (first === undefined) throw new Error("bug: a cache without a watch");
-      if (watches.some(({ keep }) => keep !== first.keep)) throw new Error(`bug: two watches of ${idOf(first.resource, first.selection)} keep different parts`);
+      if (watches.some(({ keep }) => keep !== first.keep))
+        throw new Error(`bug: two watches of ${idOf(first.resource, first.selection)} keep different parts`);
       return new WatchCache({
         kube,
         resource: first.resource,
@@ -118,7 +130,10 @@ export async function runControllers(controllers: readonly Controller[], options
     controllers.flatMap((controller) => controller.watches),
   );
 
-  const everythingRead = Promise.race([Promise.all(caches.all().map((cache) => cache.synced)), new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }))]);
+  const everythingRead = Promise.race([
+    Promise.all(caches.all().map((cache) => cache.synced)),
+    new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })),
+  ]);
 
   const queues = controllers.map((controller) => {
     const controllerLog = log.child({ controller: controller.name });
@@ -142,7 +157,11 @@ export async function runControllers(controllers: readonly Controller[], options
     return queue;
   });
 
-  async function look(controller: Controller, key: string, controllerLog: Logger): Promise<{ again?: { afterMs: number } }> {
+  async function look(
+    controller: Controller,
+    key: string,
+    controllerLog: Logger,
+  ): Promise<{ again?: { afterMs: number } }> {
     // Who has read one kind and not yet another sees pools without machines, and machines without policies.
     await everythingRead;
     if (signal.aborted) return {};
@@ -150,15 +169,23 @@ export async function runControllers(controllers: readonly Controller[], options
     const context: Context = { ...options, log: keyLog, caches, signal };
     let outcome: Outcome;
     const began = clock.monotonic();
-    const tell = (how: Outcome["kind"] | "failed") => options.onLook?.({ controller: controller.name, outcome: how, seconds: (clock.monotonic() - began) / 1000 });
+    const tell = (how: Outcome["kind"] | "failed") =>
+      options.onLook?.({ controller: controller.name, outcome: how, seconds: (clock.monotonic() - began) / 1000 });
     try {
       outcome = await controller.reconcile(key, context);
       tell(outcome.kind);
     } catch (error) {
       if (!signal.aborted) tell("failed");
       // That the server is away or busy says nothing about the object. Any other failure is shown, without hiding it behind a second one.
-      if (controller.degradedCondition !== undefined && error instanceof McoError && !isPassing(error) && !signal.aborted) {
-        await report(controller, key, { kind: "stalled", reason: "Failing", message: error.message }).catch((second: unknown) => keyLog.warn({ error: second }, "condition not written"));
+      if (
+        controller.degradedCondition !== undefined &&
+        error instanceof McoError &&
+        !isPassing(error) &&
+        !signal.aborted
+      ) {
+        await report(controller, key, { kind: "stalled", reason: "Failing", message: error.message }).catch(
+          (second: unknown) => keyLog.warn({ error: second }, "condition not written"),
+        );
       }
       throw error;
     }
@@ -174,10 +201,21 @@ export async function runControllers(controllers: readonly Controller[], options
     const cached = caches.of(resource, selection).get(key);
     if (type === undefined || cached === undefined) return;
     const status = outcome.kind === "stalled" ? ("True" as const) : ("False" as const);
-    const wanted = outcome.kind === "settled" ? { type, status, reason: "AsExpected", message: "" } : { type, status, reason: outcome.reason, message: outcome.message };
+    const wanted =
+      outcome.kind === "settled"
+        ? { type, status, reason: "AsExpected", message: "" }
+        : { type, status, reason: outcome.reason, message: outcome.message };
     // Whoever waits knows nothing new of what was wrong before.
-    const stands = (object: KubeObject) => outcome.kind === "waiting" && conditionsOf(object).some((condition) => condition.type === type && condition.status === "True");
-    await updateObject(kube, resource, cached.metadata, (object) => (stands(object) ? undefined : withCondition(object, wanted, clock.now())), { subresource: "status", cached, signal });
+    const stands = (object: KubeObject) =>
+      outcome.kind === "waiting" &&
+      conditionsOf(object).some((condition) => condition.type === type && condition.status === "True");
+    await updateObject(
+      kube,
+      resource,
+      cached.metadata,
+      (object) => (stands(object) ? undefined : withCondition(object, wanted, clock.now())),
+      { subresource: "status", cached, signal },
+    );
   }
 
   const running = caches.all().map((cache) => cache.run(signal));
@@ -194,16 +232,31 @@ interface LooseCondition {
   readonly message: string;
 }
 
-const conditionsOf = (object: KubeObject) => (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status?.conditions ?? [];
+const conditionsOf = (object: KubeObject) =>
+  (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status?.conditions ??
+  [];
 
 /** The status patch that sets one condition of a list, or `undefined` when it says so already. */
 function withCondition(object: KubeObject, wanted: LooseCondition, now: number): Partial<KubeObject> | undefined {
   const conditions = conditionsOf(object);
   const before = conditions.find((condition) => condition.type === wanted.type);
-  if (before !== undefined && before.status === wanted.status && before.reason === wanted.reason && before.message === wanted.message) return undefined;
+  if (
+    before !== undefined &&
+    before.status === wanted.status &&
+    before.reason === wanted.reason &&
+    before.message === wanted.message
+  )
+    return undefined;
   const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : timestampOf(now);
   const next = { ...wanted, lastTransitionTime };
-  return { status: { conditions: before === undefined ? [...conditions, next] : conditions.map((condition) => (condition.type === wanted.type ? next : condition)) } } as Partial<KubeObject>;
+  return {
+    status: {
+      conditions:
+        before === undefined
+          ? [...conditions, next]
+          : conditions.map((condition) => (condition.type === wanted.type ? next : condition)),
+    },
+  } as Partial<KubeObject>;
 }
 
 function refuseSharedFields(controllers: readonly Controller[]): void {

@@ -50,7 +50,11 @@ describe("credentials", () => {
     expect(await keeper.renewed(used, signal)).toBeUndefined();
     files["/token"] = "two";
     const before = reads();
-    const found = await Promise.all([keeper.renewed(used, signal), keeper.renewed(used, signal), keeper.renewed(used, signal)]);
+    const found = await Promise.all([
+      keeper.renewed(used, signal),
+      keeper.renewed(used, signal),
+      keeper.renewed(used, signal),
+    ]);
     expect(found.map((one) => one?.token)).toEqual(["two", "two", "two"]);
     expect(reads()).toBe(before + 1);
     expect((await keeper.renewed(used, signal))?.token).toBe("two");
@@ -80,7 +84,9 @@ describe("credentials", () => {
   });
 
   test("come from the plug-in that a kubeconfig names", async () => {
-    const { keeper } = start({ connection: { server: "https://s", exec: { command: "c", args: [], env: {}, apiVersion: "v1" } } });
+    const { keeper } = start({
+      connection: { server: "https://s", exec: { command: "c", args: [], env: {}, apiVersion: "v1" } },
+    });
     expect((await keeper.current(signal)).token).toBe("from the plug-in");
   });
 });

@@ -34,7 +34,13 @@ const credentialsLifeMs = 60_000;
  * while a process runs. Which server a process speaks to never changes: a kubeconfig that has come to name another is not
  * followed. What cannot be read for the moment (a file that is being replaced) leaves everything as it was.
  */
-export function keepCredentials({ connection, reread, clock, files, execToken }: CredentialsOptions): CredentialsKeeper {
+export function keepCredentials({
+  connection,
+  reread,
+  clock,
+  files,
+  execToken,
+}: CredentialsOptions): CredentialsKeeper {
   let held: Credentials | undefined;
   let readAt = 0;
   let reading: Promise<Credentials> | undefined;
@@ -42,8 +48,17 @@ export function keepCredentials({ connection, reread, clock, files, execToken }:
   async function tokenOf(from: Connection, signal: AbortSignal): Promise<string | undefined> {
     if (from.token !== undefined) return from.token;
     if (from.tokenFile === undefined && from.exec === undefined) return undefined;
-    const token = from.tokenFile !== undefined ? (await files.readText(from.tokenFile))?.trim() : from.exec === undefined ? undefined : await execToken(from.exec, signal);
-    if (token === undefined || token === "") throw new McoError("MCO_KUBECONFIG_INVALID", { problem: "the token file is empty or missing", file: from.tokenFile });
+    const token =
+      from.tokenFile !== undefined
+        ? (await files.readText(from.tokenFile))?.trim()
+        : from.exec === undefined
+          ? undefined
+          : await execToken(from.exec, signal);
+    if (token === undefined || token === "")
+      throw new McoError("MCO_KUBECONFIG_INVALID", {
+        problem: "the token file is empty or missing",
+        file: from.tokenFile,
+      });
     return token;
   }
 
@@ -81,6 +96,7 @@ export function keepCredentials({ connection, reread, clock, files, execToken }:
 }
 
 function same(one: Credentials, other: Credentials): boolean {
-  const of = ({ connection: { ca, certificate, key }, token }: Credentials) => JSON.stringify([ca, certificate, key, token]);
+  const of = ({ connection: { ca, certificate, key }, token }: Credentials) =>
+    JSON.stringify([ca, certificate, key, token]);
   return of(one) === of(other);
 }

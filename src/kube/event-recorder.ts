@@ -15,7 +15,10 @@ export interface EventNote {
 
 export interface EventRecorder {
   /** Never throws and never waits. Equal notes about one object become one event with a count. */
-  event(object: { readonly apiVersion: string; readonly kind: string; readonly metadata: KubeObject["metadata"] }, note: EventNote): void;
+  event(
+    object: { readonly apiVersion: string; readonly kind: string; readonly metadata: KubeObject["metadata"] },
+    note: EventNote,
+  ): void;
   /** Resolves when what was recorded so far has been sent or given up. */
   settle(): Promise<void>;
 }
@@ -31,7 +34,14 @@ interface Known {
 const rememberedEvents = 512;
 const pendingEvents = 256;
 
-export function createEventRecorder(options: { readonly kube: KubeClient; readonly clock: Clock; readonly random: Random; readonly log: Logger; readonly component: string; readonly host?: string }): EventRecorder {
+export function createEventRecorder(options: {
+  readonly kube: KubeClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly component: string;
+  readonly host?: string;
+}): EventRecorder {
   const { kube, clock, random, log } = options;
   const known = new Map<string, Known>();
   let pending = 0;
@@ -48,7 +58,10 @@ export function createEventRecorder(options: { readonly kube: KubeClient; readon
       before.count += 1;
       known.set(id, before);
       try {
-        await kube.patch(kubernetes.Event, before, { type: "merge", body: { count: before.count, lastTimestamp: now } });
+        await kube.patch(kubernetes.Event, before, {
+          type: "merge",
+          body: { count: before.count, lastTimestamp: now },
+        });
         return;
       } catch {
         known.delete(id); // It has expired: write it anew.
@@ -87,7 +100,10 @@ export function createEventRecorder(options: { readonly kube: KubeClient; readon
   return {
     event(object, note) {
       if (pending >= pendingEvents) {
-        log.warn({ reason: note.reason, object: object.metadata.name }, "event dropped: too many are waiting to be sent");
+        log.warn(
+          { reason: note.reason, object: object.metadata.name },
+          "event dropped: too many are waiting to be sent",
+        );
         return;
       }
       pending += 1;

@@ -3,11 +3,32 @@ import { describe, expect, test } from "vitest";
 import { jsonPatch } from "../apiserver/schema/patches.ts";
 import { itemPatch } from "./item-patch.ts";
 
-const object = { metadata: { name: "a", resourceVersion: "7" }, status: { observedGeneration: 1, conditions: [{ type: "A", status: "True" }, { type: "B", status: "False" }], configVersion: { desired: "x", current: "w" } } };
+const object = {
+  metadata: { name: "a", resourceVersion: "7" },
+  status: {
+    observedGeneration: 1,
+    conditions: [
+      { type: "A", status: "True" },
+      { type: "B", status: "False" },
+    ],
+    configVersion: { desired: "x", current: "w" },
+  },
+};
 
 describe("a patch by item", () => {
   test("names the version that was read, and of a list only the items that say something else", () => {
-    expect(itemPatch(object, { status: { observedGeneration: 1, conditions: [{ type: "A", status: "True" }, { type: "B", status: "True" }], configVersion: { current: "x" } } })).toEqual([
+    expect(
+      itemPatch(object, {
+        status: {
+          observedGeneration: 1,
+          conditions: [
+            { type: "A", status: "True" },
+            { type: "B", status: "True" },
+          ],
+          configVersion: { current: "x" },
+        },
+      }),
+    ).toEqual([
       { op: "replace", path: "/metadata/resourceVersion", value: "7" },
       { op: "replace", path: "/status/conditions/1", value: { type: "B", status: "True" } },
       { op: "replace", path: "/status/configVersion/current", value: "x" },
@@ -15,25 +36,51 @@ describe("a patch by item", () => {
   });
 
   test("sends a list of another length, and what was not there, as a whole", () => {
-    expect(itemPatch(object, { status: { conditions: [{ type: "A", status: "True" }], "a/b~c": 1 } }).slice(1)).toEqual([
-      { op: "replace", path: "/status/conditions", value: [{ type: "A", status: "True" }] },
-      { op: "add", path: "/status/a~1b~0c", value: 1 },
+    expect(itemPatch(object, { status: { conditions: [{ type: "A", status: "True" }], "a/b~c": 1 } }).slice(1)).toEqual(
+      [
+        { op: "replace", path: "/status/conditions", value: [{ type: "A", status: "True" }] },
+        { op: "add", path: "/status/a~1b~0c", value: 1 },
+      ],
+    );
+    expect(itemPatch({ metadata: { resourceVersion: "1" } }, { status: { conditions: [] } }).slice(1)).toEqual([
+      { op: "add", path: "/status", value: { conditions: [] } },
     ]);
-    expect(itemPatch({ metadata: { resourceVersion: "1" } }, { status: { conditions: [] } }).slice(1)).toEqual([{ op: "add", path: "/status", value: { conditions: [] } }]);
   });
 
   test("gives what was asked for, and leaves the rest", () => {
-    const value = fc.letrec((tie) => ({ any: fc.oneof({ maxDepth: 3 }, fc.integer(), fc.string(), fc.array(tie("any"), { maxLength: 3 }), fc.dictionary(fc.constantFrom("a", "b", "c/d", "e~f"), tie("any"), { maxKeys: 3 })) })).any;
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 3 },
+        fc.integer(),
+        fc.string(),
+        fc.array(tie("any"), { maxLength: 3 }),
+        fc.dictionary(fc.constantFrom("a", "b", "c/d", "e~f"), tie("any"), { maxKeys: 3 }),
+      ),
+    })).any;
     const fields = fc.dictionary(fc.constantFrom("status", "spec", "x"), value, { maxKeys: 3 });
     fc.assert(
       fc.property(fields, fields, (before, changed) => {
         const from = { metadata: { resourceVersion: "1" }, ...before };
-        const merged = (a: unknown, b: unknown): unknown => (isFields(a) && isFields(b) ? Object.fromEntries([...new Set([...Object.keys(a), ...Object.keys(b)])].map((key) => [key, key in b ? merged(a[key], b[key]) : a[key]])) : b === undefined ? a : b);
-        expect(jsonPatch(from as never, itemPatch(from, changed) as never)).toEqual({ verdict: "patched", object: merged(from, changed) });
+        const merged = (a: unknown, b: unknown): unknown =>
+          isFields(a) && isFields(b)
+            ? Object.fromEntries(
+                [...new Set([...Object.keys(a), ...Object.keys(b)])].map((key) => [
+                  key,
+                  key in b ? merged(a[key], b[key]) : a[key],
+                ]),
+              )
+            : b === undefined
+              ? a
+              : b;
+        expect(jsonPatch(from as never, itemPatch(from, changed) as never)).toEqual({
+          verdict: "patched",
+          object: merged(from, changed),
+        });
       }),
       { numRuns: 300 },
     );
   });
 });
 
-const isFields = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isFields = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -4,7 +4,8 @@ import type { Patch } from "./kube-client.ts";
 type Operations = Extract<Patch, { readonly type: "json" }>["operations"];
 type Fields = Readonly<Record<string, unknown>>;
 
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const escaped = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1");
 
 /**
@@ -12,8 +13,14 @@ const escaped = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1")
  * was read. Fields that `changed` does not name stay, and `null` takes one away. A list of as many items as before is patched
  * item by item: of a list of conditions only those are sent that say something else.
  */
-export function itemPatch(object: { readonly metadata: { readonly resourceVersion?: string } }, changed: Fields): Operations {
-  return [{ op: "replace", path: "/metadata/resourceVersion", value: object.metadata.resourceVersion }, ...fieldsPatch(object, changed, "")];
+export function itemPatch(
+  object: { readonly metadata: { readonly resourceVersion?: string } },
+  changed: Fields,
+): Operations {
+  return [
+    { op: "replace", path: "/metadata/resourceVersion", value: object.metadata.resourceVersion },
+    ...fieldsPatch(object, changed, ""),
+  ];
 }
 
 function fieldsPatch(before: Fields, changed: Fields, at: string): Operations {
@@ -25,7 +32,10 @@ function fieldsPatch(before: Fields, changed: Fields, at: string): Operations {
     if (old === undefined) return [{ op: "add", path, value }];
     if (equalValues(old, value)) return [];
     if (isFields(old) && isFields(value)) return fieldsPatch(old, value, path);
-    if (Array.isArray(old) && Array.isArray(value) && old.length === value.length) return value.flatMap((item: unknown, index): Operations => (equalValues(old[index], item) ? [] : [{ op: "replace", path: `${path}/${index}`, value: item }]));
+    if (Array.isArray(old) && Array.isArray(value) && old.length === value.length)
+      return value.flatMap((item: unknown, index): Operations =>
+        equalValues(old[index], item) ? [] : [{ op: "replace", path: `${path}/${index}`, value: item }],
+      );
     return [{ op: "replace", path, value }];
   });
 }

@@ -22,9 +22,11 @@ export interface SendingRules {
  */
 export const nodeSending: SendingRules = {
   patienceMs({ chapter, path, mark, reason }) {
-    if (mark === "fail" || mark === "retry" || (mark === "begin" && (chapter === "Degraded" || chapter === "Drift"))) return 1000;
+    if (mark === "fail" || mark === "retry" || (mark === "begin" && (chapter === "Degraded" || chapter === "Drift")))
+      return 1000;
     if (chapter !== "Update") return 10_000;
-    if (path === "Requested" || path === "Updated" || (path === "PostAction/Rebooted" && reason === "Rebooted")) return 1000;
+    if (path === "Requested" || path === "Updated" || (path === "PostAction/Rebooted" && reason === "Rebooted"))
+      return 1000;
     return 300_000;
   },
   gapMs: 1000,
@@ -71,7 +73,15 @@ const fullGapMs = 1000;
  * The body holds new lines only, and the version that was read, so that a stale read is refused and read again. A journal
  * that is absent, a right that is missing and a server that is away are noted in the log: they are no fault of anybody's work.
  */
-export function createJournalWriter({ kube, clock, random, log, name, owner, rules }: JournalWriterOptions): JournalWriter {
+export function createJournalWriter({
+  kube,
+  clock,
+  random,
+  log,
+  name,
+  owner,
+  rules,
+}: JournalWriterOptions): JournalWriter {
   /** With the moment at which each has waited long enough, in monotonic milliseconds. */
   let waiting: { readonly line: JournalLine; readonly dueAt: number }[] = [];
   let dropped = 0;
@@ -89,7 +99,9 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
     if (stopped || waiting.length === 0) return;
     // A large roll-out fills the ring in less time than that: what waits would be lost.
     const isFull = waiting.length >= mostLines && failures === 0;
-    const at = isFull ? Math.max(fullNotBefore, clock.monotonic()) : Math.max(notBefore, Math.min(...waiting.map(({ dueAt }) => dueAt)));
+    const at = isFull
+      ? Math.max(fullNotBefore, clock.monotonic())
+      : Math.max(notBefore, Math.min(...waiting.map(({ dueAt }) => dueAt)));
     if (due !== undefined && due.at === at) return;
     due?.cancel();
     due = {
@@ -107,7 +119,10 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
       known ??= await kube.get(MachineStateJournal, { name }, options);
       if (known === undefined) return "absent";
       const taken = [...waiting];
-      const change = appendLines(known.spec, taken.map(({ line }) => line));
+      const change = appendLines(
+        known.spec,
+        taken.map(({ line }) => line),
+      );
       const forget = () => {
         const sent = new Set(taken);
         waiting = waiting.filter((one) => !sent.has(one));
@@ -116,9 +131,18 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
         forget();
         return "done";
       }
-      const version = { op: "replace" as const, path: "/metadata/resourceVersion", value: known.metadata.resourceVersion };
+      const version = {
+        op: "replace" as const,
+        path: "/metadata/resourceVersion",
+        value: known.metadata.resourceVersion,
+      };
       try {
-        known = await kube.patch(MachineStateJournal, { name }, { type: "json", operations: [version, ...change.operations] }, options);
+        known = await kube.patch(
+          MachineStateJournal,
+          { name },
+          { type: "json", operations: [version, ...change.operations] },
+          options,
+        );
         forget();
         return "done";
       } catch (error) {
@@ -138,13 +162,28 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
         failures = result === "absent" ? failures + 1 : 0;
         if (result === "absent") {
           again = backedOff(random, failures, absent);
-          note("absent", { journal: name }, "the journal is not there yet: story lines wait for the operator to make it");
+          note(
+            "absent",
+            { journal: name },
+            "the journal is not there yet: story lines wait for the operator to make it",
+          );
         } else told = "";
       } catch (error) {
         failures += 1;
-        const refused = error instanceof KubeError && error.httpStatus >= 400 && error.httpStatus < 500 && error.httpStatus !== 409 && error.httpStatus !== 429 && error.httpStatus !== 404;
+        const refused =
+          error instanceof KubeError &&
+          error.httpStatus >= 400 &&
+          error.httpStatus < 500 &&
+          error.httpStatus !== 409 &&
+          error.httpStatus !== 429 &&
+          error.httpStatus !== 404;
         again = refused ? refusedMs : backedOff(random, failures, retry);
-        if (!stopped && signal?.aborted !== true) note(refused ? "refused" : "away", { error, journal: name, waiting: waiting.length }, "story lines are not in their journal yet; they wait");
+        if (!stopped && signal?.aborted !== true)
+          note(
+            refused ? "refused" : "away",
+            { error, journal: name, waiting: waiting.length },
+            "story lines are not in their journal yet; they wait",
+          );
       } finally {
         sending = undefined;
         notBefore = clock.monotonic() + again;
@@ -165,7 +204,8 @@ export function createJournalWriter({ kube, clock, random, log, name, owner, rul
   return {
     offer(lines, patienceMs) {
       const now = clock.monotonic();
-      for (const line of lines) if (line.level === "boundary") waiting.push({ line, dueAt: now + (patienceMs ?? rules.patienceMs(line)) });
+      for (const line of lines)
+        if (line.level === "boundary") waiting.push({ line, dueAt: now + (patienceMs ?? rules.patienceMs(line)) });
       // More than the ring holds would never be seen in it; the file has them all.
       if (waiting.length > ringLimits.lines) {
         dropped += waiting.length - ringLimits.lines;

@@ -5,11 +5,20 @@ import { Kernel } from "../../test/simulation/kernel.ts";
 import { createKubeClient } from "./kube-client.ts";
 import { KubeError, isPassing } from "./kube-error.ts";
 
-const answer = (status: number, body: object = {}, headers: Record<string, string> = {}): HttpResponse => ({ status, headers, body: JSON.stringify(body) });
-const never = (signal: AbortSignal) => new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
+const answer = (status: number, body: object = {}, headers: Record<string, string> = {}): HttpResponse => ({
+  status,
+  headers,
+  body: JSON.stringify(body),
+});
+const never = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) =>
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
+  );
 
 /** A client whose server answers by `serve`, and when and what it was asked. */
-function clientOf(serve: (request: HttpRequest, turn: number, signal: AbortSignal) => HttpResponse | Promise<HttpResponse>) {
+function clientOf(
+  serve: (request: HttpRequest, turn: number, signal: AbortSignal) => HttpResponse | Promise<HttpResponse>,
+) {
   const kernel = new Kernel(5);
   const asked: { at: number; target: string }[] = [];
   const kube = createKubeClient({
@@ -40,8 +49,14 @@ describe("a busy server", () => {
     { title: "429", status: 429 },
     { title: "503", status: 503 },
   ])("that answers $title and says when to come back is obeyed, never early", async ({ status }) => {
-    const { kube, asked, settle } = clientOf((_, turn) => (turn < 3 ? answer(status, { reason: "TooManyRequests", message: "later" }, { "retry-after": "2" }) : answer(201, { metadata: key })));
-    expect(await settle(kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: key }))).toEqual({ value: { metadata: key } });
+    const { kube, asked, settle } = clientOf((_, turn) =>
+      turn < 3
+        ? answer(status, { reason: "TooManyRequests", message: "later" }, { "retry-after": "2" })
+        : answer(201, { metadata: key }),
+    );
+    expect(
+      await settle(kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: key })),
+    ).toEqual({ value: { metadata: key } });
     expect(asked).toHaveLength(3);
     for (const [index, { at }] of asked.slice(1).entries()) {
       const waited = at - (asked[index]?.at ?? 0);
@@ -64,7 +79,12 @@ describe("a busy server", () => {
   });
 
   test("is something else than a budget that forbids an eviction: that is an answer", async () => {
-    const { kube, asked, settle } = clientOf(() => answer(429, { reason: "TooManyRequests", details: { retryAfterSeconds: 5, causes: [{ reason: "DisruptionBudget", message: "no" }] } }));
+    const { kube, asked, settle } = clientOf(() =>
+      answer(429, {
+        reason: "TooManyRequests",
+        details: { retryAfterSeconds: 5, causes: [{ reason: "DisruptionBudget", message: "no" }] },
+      }),
+    );
     const outcome = await settle(kube.evict({ apiVersion: "v1", kind: "Pod", metadata: key }));
     expect(asked).toHaveLength(1);
     expect("error" in outcome && isPassing(outcome.error)).toBe(false);
@@ -93,13 +113,21 @@ test("a server that cannot be reached is passing, and a failure of ours is not",
 
 test("an answer that is cut short is no answer", async () => {
   const { kube, settle } = clientOf(() => ({ status: 200, headers: {}, body: '{"metadata":{"na' }));
-  expect(await settle(kube.get(kubernetes.ConfigMap, key))).toMatchObject({ error: { code: "MCO_KUBE_REQUEST_FAILED" } });
+  expect(await settle(kube.get(kubernetes.ConfigMap, key))).toMatchObject({
+    error: { code: "MCO_KUBE_REQUEST_FAILED" },
+  });
 });
 
 test("a watch whose answer does not begin fails as any request does, and one that has begun may be silent", async () => {
   const silent = clientOf((_request, _turn, signal) => never(signal));
-  const first = (kube: typeof silent.kube, signal: AbortSignal) => kube.watch(kubernetes.ConfigMap, {}, { resourceVersion: "1", timeoutSeconds: 600 }, signal)[Symbol.asyncIterator]().next();
-  expect(await silent.settle(first(silent.kube, new AbortController().signal))).toMatchObject({ error: { code: "MCO_KUBE_REQUEST_FAILED" } });
+  const first = (kube: typeof silent.kube, signal: AbortSignal) =>
+    kube
+      .watch(kubernetes.ConfigMap, {}, { resourceVersion: "1", timeoutSeconds: 600 }, signal)
+      [Symbol.asyncIterator]()
+      .next();
+  expect(await silent.settle(first(silent.kube, new AbortController().signal))).toMatchObject({
+    error: { code: "MCO_KUBE_REQUEST_FAILED" },
+  });
   expect(silent.kernel.now).toBe(30_000);
   const open = clientOf((_request, _turn, signal) => ({
     status: 200,
@@ -109,15 +137,20 @@ test("a watch whose answer does not begin fails as any request does, and one tha
       yield `${JSON.stringify({ type: "ADDED", object: { metadata: key } })}\n`;
     })(),
   }));
-  expect(await open.settle(first(open.kube, new AbortController().signal))).toMatchObject({ value: { value: { type: "ADDED" } } });
+  expect(await open.settle(first(open.kube, new AbortController().signal))).toMatchObject({
+    value: { value: { type: "ADDED" } },
+  });
 });
 
 test("a list whose next page has been compacted away is asked for once more, in one piece", async () => {
   const { kube, asked, settle } = clientOf((request, turn) => {
-    if (turn === 1) return answer(200, { metadata: { resourceVersion: "5", continue: "c" }, items: [{ metadata: { name: "old" } }] });
+    if (turn === 1)
+      return answer(200, { metadata: { resourceVersion: "5", continue: "c" }, items: [{ metadata: { name: "old" } }] });
     if (request.target.includes("continue=")) return answer(410, { reason: "Expired", message: "too old" });
     return answer(200, { metadata: { resourceVersion: "9" }, items: [{ metadata: { name: "new" } }] });
   });
-  expect(await settle(kube.list(kubernetes.ConfigMap))).toMatchObject({ value: { resourceVersion: "9", items: [{ metadata: { name: "new" } }] } });
+  expect(await settle(kube.list(kubernetes.ConfigMap))).toMatchObject({
+    value: { resourceVersion: "9", items: [{ metadata: { name: "new" } }] },
+  });
   expect(asked.map(({ target }) => target.includes("limit="))).toEqual([true, true, false]);
 });

@@ -5,7 +5,15 @@ import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { Random } from "../ports/random.ts";
 import { itemPatch } from "./item-patch.ts";
-import { KubeError, type KubeStatus, isBusy, isConflict, isExpired, retryAfterMs, unlessNotFound } from "./kube-error.ts";
+import {
+  KubeError,
+  type KubeStatus,
+  isBusy,
+  isConflict,
+  isExpired,
+  retryAfterMs,
+  unlessNotFound,
+} from "./kube-error.ts";
 
 export interface ObjectKey {
   readonly name: string;
@@ -42,7 +50,10 @@ export interface ApplyOptions extends RequestOptions {
 }
 
 export type Patch =
-  | { readonly type: "json"; readonly operations: readonly { op: "add" | "remove" | "replace" | "test"; path: string; value?: unknown }[] }
+  | {
+      readonly type: "json";
+      readonly operations: readonly { op: "add" | "remove" | "replace" | "test"; path: string; value?: unknown }[];
+    }
   | { readonly type: "merge"; readonly body: unknown };
 
 export interface PatchOptions extends RequestOptions {
@@ -69,15 +80,36 @@ export interface KubeClient {
   /** `undefined` when there is no such object. */
   get<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: RequestOptions): Promise<T | undefined>;
   /** Follows `continue` to the end. */
-  list<T extends KubeObject>(resource: Resource<T>, selection?: Selection, options?: RequestOptions): Promise<ListResult<T>>;
+  list<T extends KubeObject>(
+    resource: Resource<T>,
+    selection?: Selection,
+    options?: RequestOptions,
+  ): Promise<ListResult<T>>;
   /** Events from `resourceVersion` on, bookmarks included. Ends when the server ends it; throws on an ERROR event (410 as `isExpired`). */
-  watch<T extends KubeObject>(resource: Resource<T>, selection: Selection, from: { readonly resourceVersion: string; readonly timeoutSeconds: number }, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
-  create<T extends KubeObject>(resource: Resource<T>, object: T, options?: RequestOptions & { readonly owner?: string }): Promise<T>;
+  watch<T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection,
+    from: { readonly resourceVersion: string; readonly timeoutSeconds: number },
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent<T>>;
+  create<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    options?: RequestOptions & { readonly owner?: string },
+  ): Promise<T>;
   /** PUT. `metadata.resourceVersion` of the object makes it conditional. */
-  replace<T extends KubeObject>(resource: Resource<T>, object: T, options?: RequestOptions & { readonly owner?: string; readonly subresource?: "status" }): Promise<T>;
+  replace<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    options?: RequestOptions & { readonly owner?: string; readonly subresource?: "status" },
+  ): Promise<T>;
   patch<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, patch: Patch, options?: PatchOptions): Promise<T>;
   /** Server-side apply: `object` names the fields that `owner` wants, and nothing else. */
-  apply<T extends KubeObject>(resource: Resource<T>, object: DeepPartial<T> & { metadata: ObjectKey }, options: ApplyOptions): Promise<T>;
+  apply<T extends KubeObject>(
+    resource: Resource<T>,
+    object: DeepPartial<T> & { metadata: ObjectKey },
+    options: ApplyOptions,
+  ): Promise<T>;
   /** Deleting what is not there is not an error. */
   delete<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: DeleteOptions): Promise<void>;
   /** Evicts under disruption budgets. A budget that forbids it rejects with 429 (`isTooManyRequests`). */
@@ -90,7 +122,11 @@ export interface KubeClient {
   within(signal: AbortSignal): KubeClient;
 }
 
-export type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T;
+export type DeepPartial<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { [K in keyof T]?: DeepPartial<T[K]> }
+    : T;
 
 export interface KubeClientOptions {
   readonly transport: HttpHandler;
@@ -110,15 +146,24 @@ const pageSize = 500;
 const maxAttempts = 10;
 
 /** The URL path of a kind, an object, or a subresource of one. */
-export function pathOf(resource: Resource, key: { readonly namespace?: string | undefined; readonly name?: string | undefined }, subresource?: string): string {
+export function pathOf(
+  resource: Resource,
+  key: { readonly namespace?: string | undefined; readonly name?: string | undefined },
+  subresource?: string,
+): string {
   const base = resource.group === "" ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
-  const scope = resource.namespaced && key.namespace !== undefined && key.namespace !== "" ? `/namespaces/${encodeURIComponent(key.namespace)}` : "";
+  const scope =
+    resource.namespaced && key.namespace !== undefined && key.namespace !== ""
+      ? `/namespaces/${encodeURIComponent(key.namespace)}`
+      : "";
   const name = key.name === undefined ? "" : `/${encodeURIComponent(key.name)}`;
   return `${base}${scope}/${resource.plural}${name}${subresource === undefined ? "" : `/${subresource}`}`;
 }
 
 function query(parameters: Readonly<Record<string, string | undefined>>): string {
-  const parts = Object.entries(parameters).flatMap(([key, value]) => (value === undefined || value === "" ? [] : [`${key}=${encodeURIComponent(value)}`]));
+  const parts = Object.entries(parameters).flatMap(([key, value]) =>
+    value === undefined || value === "" ? [] : [`${key}=${encodeURIComponent(value)}`],
+  );
   return parts.length === 0 ? "" : `?${parts.join("&")}`;
 }
 
@@ -164,7 +209,12 @@ function refusal(response: Pick<HttpResponse, "status" | "headers">, text: strin
   } catch {
     status = { message: text.slice(0, 500) };
   }
-  return new KubeError(response.status, status, `${request.method} ${request.target}`, retryAfterSeconds(response.headers) ?? status.details?.retryAfterSeconds);
+  return new KubeError(
+    response.status,
+    status,
+    `${request.method} ${request.target}`,
+    retryAfterSeconds(response.headers) ?? status.details?.retryAfterSeconds,
+  );
 }
 
 export function createKubeClient(options: KubeClientOptions): KubeClient {
@@ -187,7 +237,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     if (response.status >= 300) throw refusal(response, text, request);
     if (text === "") return undefined;
     // The health paths answer in plain text.
-    return String(response.headers["content-type"] ?? "").startsWith("text/plain") ? text : (JSON.parse(text) as unknown);
+    return String(response.headers["content-type"] ?? "").startsWith("text/plain")
+      ? text
+      : (JSON.parse(text) as unknown);
   }
 
   /**
@@ -211,7 +263,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       }
     } catch (error) {
       if (error instanceof McoError || signal?.aborted === true) throw error;
-      throw new McoError("MCO_KUBE_REQUEST_FAILED", { request: `${request.method} ${request.target}` }, { cause: error });
+      throw new McoError(
+        "MCO_KUBE_REQUEST_FAILED",
+        { request: `${request.method} ${request.target}` },
+        { cause: error },
+      );
     } finally {
       deadline.cancel();
     }
@@ -220,7 +276,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   /** The head of the answer must come as soon as any answer; what follows may take as long as it likes. */
   async function openWatch(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
     const opening = new AbortController();
-    const cancel = clock.after(timeoutMs, () => opening.abort(new DeadlineExceeded(`not begun within ${timeoutMs} ms`)));
+    const cancel = clock.after(timeoutMs, () =>
+      opening.abort(new DeadlineExceeded(`not begun within ${timeoutMs} ms`)),
+    );
     try {
       const response = await transport(request, AbortSignal.any([signal, opening.signal]));
       if (response.status < 300) return response;
@@ -241,19 +299,41 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 
   function clientWith(defaultSignal: AbortSignal | undefined): KubeClient {
     const signalOf = (given: RequestOptions | undefined) => given?.signal ?? defaultSignal;
-    const send = (method: string, target: string, body: unknown, given: RequestOptions | undefined, contentType = jsonType) =>
-      exchange({ method, target, headers: headers(body === undefined ? undefined : contentType), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }, signalOf(given));
+    const send = (
+      method: string,
+      target: string,
+      body: unknown,
+      given: RequestOptions | undefined,
+      contentType = jsonType,
+    ) =>
+      exchange(
+        {
+          method,
+          target,
+          headers: headers(body === undefined ? undefined : contentType),
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        },
+        signalOf(given),
+      );
     const dryRun = (given: RequestOptions | undefined) => (given?.dryRun === true ? "All" : undefined);
 
     const client: KubeClient = {
-      get: (resource, key, given) => unlessNotFound(send("GET", pathOf(resource, key), undefined, given) as Promise<never>),
+      get: (resource, key, given) =>
+        unlessNotFound(send("GET", pathOf(resource, key), undefined, given) as Promise<never>),
 
       async list<T extends KubeObject>(resource: Resource<T>, selection: Selection = {}, given?: RequestOptions) {
         let items: T[] = [];
         let limit: string | undefined = String(pageSize);
         let next: string | undefined;
         for (;;) {
-          const target = pathOf(resource, { namespace: selection.namespace }) + query({ labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit, continue: next });
+          const target =
+            pathOf(resource, { namespace: selection.namespace }) +
+            query({
+              labelSelector: selection.labelSelector,
+              fieldSelector: selection.fieldSelector,
+              limit,
+              continue: next,
+            });
           let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
           try {
             page = (await send("GET", target, undefined, given)) as typeof page;
@@ -274,7 +354,12 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         }
       },
 
-      async *watch<T extends KubeObject>(resource: Resource<T>, selection: Selection, from: { resourceVersion: string; timeoutSeconds: number }, signal: AbortSignal) {
+      async *watch<T extends KubeObject>(
+        resource: Resource<T>,
+        selection: Selection,
+        from: { resourceVersion: string; timeoutSeconds: number },
+        signal: AbortSignal,
+      ) {
         const target =
           pathOf(resource, { namespace: selection.namespace }) +
           query({
@@ -295,10 +380,22 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       },
 
       create: (resource, object, given) =>
-        send("POST", pathOf(resource, { namespace: object.metadata.namespace }) + query({ dryRun: dryRun(given), fieldManager: given?.owner }), object, given) as Promise<never>,
+        send(
+          "POST",
+          pathOf(resource, { namespace: object.metadata.namespace }) +
+            query({ dryRun: dryRun(given), fieldManager: given?.owner }),
+          object,
+          given,
+        ) as Promise<never>,
 
       replace: (resource, object, given) =>
-        send("PUT", pathOf(resource, object.metadata, given?.subresource) + query({ dryRun: dryRun(given), fieldManager: given?.owner }), object, given) as Promise<never>,
+        send(
+          "PUT",
+          pathOf(resource, object.metadata, given?.subresource) +
+            query({ dryRun: dryRun(given), fieldManager: given?.owner }),
+          object,
+          given,
+        ) as Promise<never>,
 
       patch: (resource, key, patch, given) =>
         send(
@@ -312,14 +409,18 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       apply: (resource, object, given) =>
         send(
           "PATCH",
-          pathOf(resource, object.metadata, given.subresource) + query({ fieldManager: given.owner, force: given.force === true ? "true" : "false", dryRun: dryRun(given) }),
+          pathOf(resource, object.metadata, given.subresource) +
+            query({ fieldManager: given.owner, force: given.force === true ? "true" : "false", dryRun: dryRun(given) }),
           { ...object, apiVersion: resource.apiVersion, kind: resource.kind },
           given,
           "application/apply-patch+yaml",
         ) as Promise<never>,
 
       async delete(resource, key, given) {
-        const preconditions = { ...(given?.uid === undefined ? {} : { uid: given.uid }), ...(given?.resourceVersion === undefined ? {} : { resourceVersion: given.resourceVersion }) };
+        const preconditions = {
+          ...(given?.uid === undefined ? {} : { uid: given.uid }),
+          ...(given?.resourceVersion === undefined ? {} : { resourceVersion: given.resourceVersion }),
+        };
         const body = {
           apiVersion: "v1",
           kind: "DeleteOptions",
@@ -336,9 +437,19 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
           apiVersion: "policy/v1",
           kind: "Eviction",
           metadata: { name, namespace },
-          deleteOptions: { ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }), ...(pod.metadata.uid === undefined ? {} : { preconditions: { uid: pod.metadata.uid } }) },
+          deleteOptions: {
+            ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }),
+            ...(pod.metadata.uid === undefined ? {} : { preconditions: { uid: pod.metadata.uid } }),
+          },
         };
-        await unlessNotFound(send("POST", `/api/v1/namespaces/${namespace}/pods/${name}/eviction${query({ dryRun: dryRun(given) })}`, body, given));
+        await unlessNotFound(
+          send(
+            "POST",
+            `/api/v1/namespaces/${namespace}/pods/${name}/eviction${query({ dryRun: dryRun(given) })}`,
+            body,
+            given,
+          ),
+        );
       },
 
       async *lines(target, signal) {
@@ -346,7 +457,8 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         yield* linesOf(response.body);
       },
 
-      request: (request, given) => exchange({ ...request, headers: { ...headers(), ...request.headers } }, signalOf(given)),
+      request: (request, given) =>
+        exchange({ ...request, headers: { ...headers(), ...request.headers } }, signalOf(given)),
 
       within: (signal) => clientWith(signal),
     };
@@ -369,15 +481,28 @@ export async function updateObject<T extends KubeObject>(
   resource: Resource<T>,
   key: ObjectKey,
   change: (object: T) => Partial<T> | undefined,
-  options: { readonly subresource?: "status"; readonly owner?: string; readonly signal?: AbortSignal; readonly cached?: T; readonly attempts?: number; readonly byItem?: boolean } = {},
+  options: {
+    readonly subresource?: "status";
+    readonly owner?: string;
+    readonly signal?: AbortSignal;
+    readonly cached?: T;
+    readonly attempts?: number;
+    readonly byItem?: boolean;
+  } = {},
 ): Promise<T | undefined> {
   let object = options.cached ?? (await kube.get(resource, key, options));
   for (let attempt = 1; ; attempt += 1) {
     if (object === undefined) return undefined;
     const changed = change(object);
     if (changed === undefined) return object;
-    const body = { ...changed, metadata: { ...(changed as { metadata?: object }).metadata, resourceVersion: object.metadata.resourceVersion } };
-    const patch: Patch = options.byItem === true ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) } : { type: "merge", body };
+    const body = {
+      ...changed,
+      metadata: { ...(changed as { metadata?: object }).metadata, resourceVersion: object.metadata.resourceVersion },
+    };
+    const patch: Patch =
+      options.byItem === true
+        ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) }
+        : { type: "merge", body };
     try {
       return await kube.patch(resource, key, patch, options);
     } catch (error) {

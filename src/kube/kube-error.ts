@@ -6,7 +6,12 @@ export interface KubeStatus {
   readonly message?: string;
   readonly reason?: string;
   readonly code?: number;
-  readonly details?: { readonly name?: string; readonly kind?: string; readonly retryAfterSeconds?: number; readonly causes?: readonly { reason?: string; message?: string; field?: string }[] };
+  readonly details?: {
+    readonly name?: string;
+    readonly kind?: string;
+    readonly retryAfterSeconds?: number;
+    readonly causes?: readonly { reason?: string; message?: string; field?: string }[];
+  };
 }
 
 /** The API server answered, and said no. */
@@ -16,11 +21,21 @@ export class KubeError extends McoError {
   /** When the server wants to be asked again; `undefined` when it did not say. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(httpStatus: number, status: KubeStatus, request: string, retryAfterSeconds = status.details?.retryAfterSeconds) {
-    super("MCO_KUBE_REQUEST_FAILED", { request, httpStatus, reason: status.reason ?? "" }, { message: `${request}: ${status.message ?? `HTTP ${httpStatus}`}` });
+  constructor(
+    httpStatus: number,
+    status: KubeStatus,
+    request: string,
+    retryAfterSeconds = status.details?.retryAfterSeconds,
+  ) {
+    super(
+      "MCO_KUBE_REQUEST_FAILED",
+      { request, httpStatus, reason: status.reason ?? "" },
+      { message: `${request}: ${status.message ?? `HTTP ${httpStatus}`}` },
+    );
     this.httpStatus = httpStatus;
     this.status = status;
-    this.retryAfterMs = retryAfterSeconds === undefined || retryAfterSeconds <= 0 ? undefined : retryAfterSeconds * 1000;
+    this.retryAfterMs =
+      retryAfterSeconds === undefined || retryAfterSeconds <= 0 ? undefined : retryAfterSeconds * 1000;
   }
 
   get reason(): string {
@@ -28,23 +43,30 @@ export class KubeError extends McoError {
   }
 }
 
-const hasReason = (error: unknown, ...reasons: readonly string[]): error is KubeError => error instanceof KubeError && reasons.includes(error.reason);
+const hasReason = (error: unknown, ...reasons: readonly string[]): error is KubeError =>
+  error instanceof KubeError && reasons.includes(error.reason);
 
-export const isNotFound = (error: unknown): error is KubeError => hasReason(error, "NotFound") || (error instanceof KubeError && error.httpStatus === 404);
+export const isNotFound = (error: unknown): error is KubeError =>
+  hasReason(error, "NotFound") || (error instanceof KubeError && error.httpStatus === 404);
 export const isConflict = (error: unknown): error is KubeError => hasReason(error, "Conflict");
 export const isAlreadyExists = (error: unknown): error is KubeError => hasReason(error, "AlreadyExists");
-export const isExpired = (error: unknown): error is KubeError => hasReason(error, "Expired", "Gone") || (error instanceof KubeError && error.httpStatus === 410);
+export const isExpired = (error: unknown): error is KubeError =>
+  hasReason(error, "Expired", "Gone") || (error instanceof KubeError && error.httpStatus === 410);
 export const isInvalid = (error: unknown): error is KubeError => hasReason(error, "Invalid", "BadRequest");
 export const isForbidden = (error: unknown): error is KubeError => hasReason(error, "Forbidden", "Unauthorized");
 /** Whoever asks is not known, or not any more. */
-export const isUnauthorized = (error: unknown): error is KubeError => error instanceof KubeError && error.httpStatus === 401;
-export const isTooManyRequests = (error: unknown): error is KubeError => error instanceof KubeError && error.httpStatus === 429;
+export const isUnauthorized = (error: unknown): error is KubeError =>
+  error instanceof KubeError && error.httpStatus === 401;
+export const isTooManyRequests = (error: unknown): error is KubeError =>
+  error instanceof KubeError && error.httpStatus === 429;
 
 /** A budget forbids an eviction: that is an answer, and no server under load (kubernetes/kubernetes pkg/registry/core/pod/storage/eviction.go, v1.34). */
-const isDisruptionBudget = (error: KubeError) => (error.status.details?.causes ?? []).some(({ reason }) => reason === "DisruptionBudget");
+const isDisruptionBudget = (error: KubeError) =>
+  (error.status.details?.causes ?? []).some(({ reason }) => reason === "DisruptionBudget");
 
 /** The server cannot take the request for now: too many of them, or something of its own is wrong. */
-export const isBusy = (error: unknown): boolean => error instanceof KubeError && ((error.httpStatus === 429 && !isDisruptionBudget(error)) || error.httpStatus >= 500);
+export const isBusy = (error: unknown): boolean =>
+  error instanceof KubeError && ((error.httpStatus === 429 && !isDisruptionBudget(error)) || error.httpStatus >= 500);
 
 /**
  * The API server is away, busy, or does not know us for the moment, or somebody else was faster: asked again later, the

@@ -4,7 +4,10 @@ import { inClusterConnection, readKubeconfig } from "./kubeconfig.ts";
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const filesOf = (files: Record<string, string>) => ({ readText: async (path: string) => files[path] });
 
-const config = (user: string, cluster = `{server: "https://10.0.0.1:6443/", certificate-authority-data: ${base64("CA")}}`) => `
+const config = (
+  user: string,
+  cluster = `{server: "https://10.0.0.1:6443/", certificate-authority-data: ${base64("CA")}}`,
+) => `
 apiVersion: v1
 kind: Config
 current-context: here
@@ -19,39 +22,88 @@ users:
 
 describe("readKubeconfig", () => {
   test("reads inline certificates and the context's namespace", async () => {
-    const files = filesOf({ "/k": config(`{client-certificate-data: ${base64("CERT")}, client-key-data: ${base64("KEY")}}`) });
-    expect(await readKubeconfig(files, "/k")).toEqual({ server: "https://10.0.0.1:6443", ca: "CA", certificate: "CERT", key: "KEY", context: "here", namespace: "ns" });
+    const files = filesOf({
+      "/k": config(`{client-certificate-data: ${base64("CERT")}, client-key-data: ${base64("KEY")}}`),
+    });
+    expect(await readKubeconfig(files, "/k")).toEqual({
+      server: "https://10.0.0.1:6443",
+      ca: "CA",
+      certificate: "CERT",
+      key: "KEY",
+      context: "here",
+      namespace: "ns",
+    });
   });
 
   test("reads certificates from files beside it, and tokens", async () => {
-    const files = filesOf({ "/a/k": config("{client-certificate: c.pem, client-key: /b/k.pem, token: T}", "{server: 'https://h', certificate-authority: ca.pem}"), "/a/c.pem": "C", "/b/k.pem": "K", "/a/ca.pem": "A" });
-    expect(await readKubeconfig(files, "/a/k")).toMatchObject({ server: "https://h", ca: "A", certificate: "C", key: "K", token: "T" });
+    const files = filesOf({
+      "/a/k": config(
+        "{client-certificate: c.pem, client-key: /b/k.pem, token: T}",
+        "{server: 'https://h', certificate-authority: ca.pem}",
+      ),
+      "/a/c.pem": "C",
+      "/b/k.pem": "K",
+      "/a/ca.pem": "A",
+    });
+    expect(await readKubeconfig(files, "/a/k")).toMatchObject({
+      server: "https://h",
+      ca: "A",
+      certificate: "C",
+      key: "K",
+      token: "T",
+    });
   });
 
   test("reads an exec plug-in", async () => {
-    const files = filesOf({ "/k": config("{exec: {command: get-token, args: [a], env: [{name: X, value: '1'}], apiVersion: client.authentication.k8s.io/v1beta1}}") });
-    expect((await readKubeconfig(files, "/k")).exec).toEqual({ command: "get-token", args: ["a"], env: { X: "1" }, apiVersion: "client.authentication.k8s.io/v1beta1" });
+    const files = filesOf({
+      "/k": config(
+        "{exec: {command: get-token, args: [a], env: [{name: X, value: '1'}], apiVersion: client.authentication.k8s.io/v1beta1}}",
+      ),
+    });
+    expect((await readKubeconfig(files, "/k")).exec).toEqual({
+      command: "get-token",
+      args: ["a"],
+      env: { X: "1" },
+      apiVersion: "client.authentication.k8s.io/v1beta1",
+    });
   });
 
   test.for([
     { title: "a missing file", text: undefined, context: undefined, problem: "there is no such file" },
     { title: "no YAML", text: "a: [", context: undefined, problem: "it is not valid YAML" },
-    { title: "a context that is not there", text: config("{}"), context: "other", problem: 'it has no context "other"' },
-    { title: "a cluster that is not there", text: config("{}"), context: "there", problem: 'it has no cluster "nowhere"' },
+    {
+      title: "a context that is not there",
+      text: config("{}"),
+      context: "other",
+      problem: 'it has no context "other"',
+    },
+    {
+      title: "a cluster that is not there",
+      text: config("{}"),
+      context: "there",
+      problem: 'it has no cluster "nowhere"',
+    },
   ])("refuses $title and says what is missing", async ({ text, context, problem }) => {
     const files = filesOf(text === undefined ? {} : { "/k": text });
-    await expect(readKubeconfig(files, "/k", context)).rejects.toMatchObject({ code: "MCO_KUBECONFIG_INVALID", facts: { problem } });
+    await expect(readKubeconfig(files, "/k", context)).rejects.toMatchObject({
+      code: "MCO_KUBECONFIG_INVALID",
+      facts: { problem },
+    });
   });
 
   test("never puts the file's text into the error", async () => {
     const secret = "token: SECRET-THAT-MUST-NOT-SHOW: [";
     const error = await readKubeconfig(filesOf({ "/k": secret }), "/k").catch((caught: unknown) => caught as Error);
-    expect(`${JSON.stringify(error)} ${(error as Error).message} ${String((error as Error).cause)}`).not.toContain("SECRET");
+    expect(`${JSON.stringify(error)} ${(error as Error).message} ${String((error as Error).cause)}`).not.toContain(
+      "SECRET",
+    );
   });
 });
 
 test("a pod finds the API server by its environment and its mounted account", async () => {
   const files = filesOf({ "/sa/ca.crt": "CA", "/sa/namespace": "ns" });
-  expect(await inClusterConnection(files, { KUBERNETES_SERVICE_HOST: "127.1.2.1", KUBERNETES_SERVICE_PORT: "6443" }, "/sa")).toEqual({ server: "https://127.1.2.1:6443", ca: "CA", tokenFile: "/sa/token", namespace: "ns" });
+  expect(
+    await inClusterConnection(files, { KUBERNETES_SERVICE_HOST: "127.1.2.1", KUBERNETES_SERVICE_PORT: "6443" }, "/sa"),
+  ).toEqual({ server: "https://127.1.2.1:6443", ca: "CA", tokenFile: "/sa/token", namespace: "ns" });
   await expect(inClusterConnection(files, {}, "/sa")).rejects.toMatchObject({ code: "MCO_KUBECONFIG_INVALID" });
 });

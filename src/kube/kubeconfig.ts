@@ -12,7 +12,12 @@ export interface Connection {
   readonly token?: string;
   /** Bound tokens are replaced on disk. */
   readonly tokenFile?: string;
-  readonly exec?: { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>>; readonly apiVersion: string };
+  readonly exec?: {
+    readonly command: string;
+    readonly args: readonly string[];
+    readonly env: Readonly<Record<string, string>>;
+    readonly apiVersion: string;
+  };
   readonly insecureSkipTlsVerify?: boolean;
   readonly tlsServerName?: string;
   /** Which context of a kubeconfig this is. */
@@ -39,7 +44,11 @@ function fromBase64(value: string): string {
  *
  * @throws McoError `MCO_KUBECONFIG_INVALID` with what is missing.
  */
-export async function readKubeconfig(files: Pick<Files, "readText">, path: string, context?: string): Promise<Connection> {
+export async function readKubeconfig(
+  files: Pick<Files, "readText">,
+  path: string,
+  context?: string,
+): Promise<Connection> {
   const source = await files.readText(path);
   if (source === undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "there is no such file" });
   let config: Kubeconfig;
@@ -55,7 +64,9 @@ export async function readKubeconfig(files: Pick<Files, "readText">, path: strin
   };
   const wanted = context ?? config["current-context"] ?? fail("it names no current-context");
   const chosen = config.contexts?.find(({ name }) => name === wanted)?.context ?? fail(`it has no context "${wanted}"`);
-  const cluster = config.clusters?.find(({ name }) => name === chosen.cluster)?.cluster ?? fail(`it has no cluster "${chosen.cluster}"`);
+  const cluster =
+    config.clusters?.find(({ name }) => name === chosen.cluster)?.cluster ??
+    fail(`it has no cluster "${chosen.cluster}"`);
   const user = config.users?.find(({ name }) => name === chosen.user)?.user ?? {};
   const server = text(cluster["server"]) ?? fail(`cluster "${chosen.cluster}" has no server`);
 
@@ -69,7 +80,9 @@ export async function readKubeconfig(files: Pick<Files, "readText">, path: strin
     return (await files.readText(absolute(name))) ?? fail(`${file} names ${name}, which does not exist`);
   }
 
-  const exec = user["exec"] as { command?: string; args?: string[]; env?: { name: string; value: string }[]; apiVersion?: string } | undefined;
+  const exec = user["exec"] as
+    | { command?: string; args?: string[]; env?: { name: string; value: string }[]; apiVersion?: string }
+    | undefined;
   const optional = {
     context: wanted,
     ca: await pem(cluster, "certificate-authority-data", "certificate-authority"),
@@ -83,9 +96,20 @@ export async function readKubeconfig(files: Pick<Files, "readText">, path: strin
     exec:
       exec?.command === undefined
         ? undefined
-        : { command: exec.command, args: exec.args ?? [], env: Object.fromEntries((exec.env ?? []).map(({ name, value }) => [name, value])), apiVersion: exec.apiVersion ?? "client.authentication.k8s.io/v1" },
+        : {
+            command: exec.command,
+            args: exec.args ?? [],
+            env: Object.fromEntries((exec.env ?? []).map(({ name, value }) => [name, value])),
+            apiVersion: exec.apiVersion ?? "client.authentication.k8s.io/v1",
+          },
   };
-  return { server: server.replace(/\/+$/, ""), ...(Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)) as Omit<Connection, "server">) };
+  return {
+    server: server.replace(/\/+$/, ""),
+    ...(Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)) as Omit<
+      Connection,
+      "server"
+    >),
+  };
 }
 
 /** Where Kubernetes mounts a pod's credentials. */
@@ -96,13 +120,25 @@ export const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccou
  *
  * @param folder where the credentials are mounted; differs from {@link serviceAccountFolder} where pods have no mount namespace.
  */
-export async function inClusterConnection(files: Pick<Files, "readText">, environment: Readonly<Record<string, string | undefined>>, folder: string = serviceAccountFolder): Promise<Connection> {
+export async function inClusterConnection(
+  files: Pick<Files, "readText">,
+  environment: Readonly<Record<string, string | undefined>>,
+  folder: string = serviceAccountFolder,
+): Promise<Connection> {
   const host = environment["KUBERNETES_SERVICE_HOST"];
   const port = environment["KUBERNETES_SERVICE_PORT"];
   const ca = await files.readText(`${folder}/ca.crt`);
   if (host === undefined || port === undefined || ca === undefined) {
-    throw new McoError("MCO_KUBECONFIG_INVALID", { problem: "not in a pod: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT or the mounted CA is missing; give --kubeconfig" });
+    throw new McoError("MCO_KUBECONFIG_INVALID", {
+      problem:
+        "not in a pod: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT or the mounted CA is missing; give --kubeconfig",
+    });
   }
   const namespace = await files.readText(`${folder}/namespace`);
-  return { server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`, ca, tokenFile: `${folder}/token`, ...(namespace === undefined ? {} : { namespace }) };
+  return {
+    server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    ca,
+    tokenFile: `${folder}/token`,
+    ...(namespace === undefined ? {} : { namespace }),
+  };
 }

@@ -18,14 +18,32 @@ async function start() {
   const story: string[] = [];
   const candidate = (identity: string, wrap: (handler: HttpHandler) => HttpHandler = (handler) => handler) => {
     const stopping = new AbortController();
-    const done = whileLeader({ kube: made.client(wrap(made.transport)), clock: kernel.clock, random: kernel.random, log: silentLogger, name: "l", namespace: "default", identity }, stopping.signal, async (signal) => {
-      story.push(`${identity} leads`);
-      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-      story.push(`${identity} ends`);
-    });
+    const done = whileLeader(
+      {
+        kube: made.client(wrap(made.transport)),
+        clock: kernel.clock,
+        random: kernel.random,
+        log: silentLogger,
+        name: "l",
+        namespace: "default",
+        identity,
+      },
+      stopping.signal,
+      async (signal) => {
+        story.push(`${identity} leads`);
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+        story.push(`${identity} ends`);
+      },
+    );
     return { stop: () => stopping.abort(new Error("stop")), done };
   };
-  return { kernel, kube: made.kube, story, candidate, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }) };
+  return {
+    kernel,
+    kube: made.kube,
+    story,
+    candidate,
+    pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }),
+  };
 }
 
 test("one leads at a time; an orderly end hands over within a retry", async () => {
@@ -59,7 +77,10 @@ test("a leader whose requests hang stops before anyone else starts", async () =>
   const { story, candidate, pass } = await start();
   let hangs = false;
   candidate("a", (handler) => async (request, signal) => {
-    if (hangs) await new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
+    if (hangs)
+      await new Promise<never>((_, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
+      );
     return handler(request, signal);
   });
   await pass(1000);
@@ -93,7 +114,11 @@ test("a leader that sees the lease in other hands stops at once", async () => {
   const { kernel, kube, story, candidate, pass } = await start();
   candidate("a");
   await pass(3000);
-  void kube.patch(kubernetes.Lease, { name: "l", namespace: "default" }, { type: "merge", body: { spec: { holderIdentity: "usurper" } } });
+  void kube.patch(
+    kubernetes.Lease,
+    { name: "l", namespace: "default" },
+    { type: "merge", body: { spec: { holderIdentity: "usurper" } } },
+  );
   await kernel.run({ until: () => story.includes("a ends"), maxMs: 5000 });
   expect(story).toEqual(["a leads", "a ends"]);
 });

@@ -34,7 +34,11 @@ type Attempt = "held" | "lost" | "unknown";
  * `signal` aborts or `lead` ends by itself; then the lease is given back at once.
  * The holder's clock is never compared with ours: a lease is over when it has not changed for its own duration.
  */
-export async function whileLeader(options: LeaderOptions, signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function whileLeader(
+  options: LeaderOptions,
+  signal: AbortSignal,
+  lead: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
   const { kube, clock, random, log, identity } = options;
   const leaseMs = (options.leaseSeconds ?? 15) * 1000;
   const renewMs = (options.renewSeconds ?? 10) * 1000;
@@ -47,12 +51,22 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
     const current = await kube.get(kubernetes.Lease, key, { signal: until });
     const now = microTime(clock.now());
     if (current === undefined) {
-      held = await kube.create(kubernetes.Lease, {
-        apiVersion: "coordination.k8s.io/v1",
-        kind: "Lease",
-        metadata: { ...key },
-        spec: { holderIdentity: identity, leaseDurationSeconds: leaseMs / 1000, acquireTime: now, renewTime: now, leaseTransitions: 0 },
-      }, { signal: until });
+      held = await kube.create(
+        kubernetes.Lease,
+        {
+          apiVersion: "coordination.k8s.io/v1",
+          kind: "Lease",
+          metadata: { ...key },
+          spec: {
+            holderIdentity: identity,
+            leaseDurationSeconds: leaseMs / 1000,
+            acquireTime: now,
+            renewTime: now,
+            leaseTransitions: 0,
+          },
+        },
+        { signal: until },
+      );
       return "held";
     }
     const version = current.metadata.resourceVersion ?? "";
@@ -60,16 +74,22 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
     const holder = current.spec?.holderIdentity ?? "";
     const theirsMs = (current.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000;
     if (holder !== "" && holder !== identity && clock.monotonic() - observed.at < theirsMs) return "lost";
-    held = await kube.replace(kubernetes.Lease, {
-      ...current,
-      spec: {
-        ...current.spec,
-        holderIdentity: identity,
-        leaseDurationSeconds: leaseMs / 1000,
-        renewTime: now,
-        ...(holder === identity ? {} : { acquireTime: now, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }),
+    held = await kube.replace(
+      kubernetes.Lease,
+      {
+        ...current,
+        spec: {
+          ...current.spec,
+          holderIdentity: identity,
+          leaseDurationSeconds: leaseMs / 1000,
+          renewTime: now,
+          ...(holder === identity
+            ? {}
+            : { acquireTime: now, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }),
+        },
       },
-    }, { signal: until });
+      { signal: until },
+    );
     return "held";
   }
 
@@ -79,7 +99,8 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
     try {
       return await tryHold(deadline.signal);
     } catch (error) {
-      if (!isConflict(error) && !isAlreadyExists(error) && !until.aborted) log.debug({ error, lease: options.name }, "lease not reached");
+      if (!isConflict(error) && !isAlreadyExists(error) && !until.aborted)
+        log.debug({ error, lease: options.name }, "lease not reached");
       return "unknown";
     } finally {
       deadline.cancel();
@@ -123,7 +144,9 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
     let cancelLimit = () => undefined as void;
     const renewedAt = (at: number) => {
       cancelLimit();
-      cancelLimit = clock.after(Math.max(0, at + renewMs - clock.monotonic()), () => lose("the lease could not be renewed"));
+      cancelLimit = clock.after(Math.max(0, at + renewMs - clock.monotonic()), () =>
+        lose("the lease could not be renewed"),
+      );
     };
     renewedAt(acquiredAt);
     const renewing = (async () => {
@@ -152,7 +175,11 @@ export async function whileLeader(options: LeaderOptions, signal: AbortSignal, l
   async function giveBack(lease: Lease): Promise<void> {
     const deadline = clock.deadline(giveBackMs);
     try {
-      await kube.replace(kubernetes.Lease, { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } }, { signal: deadline.signal });
+      await kube.replace(
+        kubernetes.Lease,
+        { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } },
+        { signal: deadline.signal },
+      );
     } catch (error) {
       log.debug({ error }, "lease not given back");
     } finally {

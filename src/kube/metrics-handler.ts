@@ -14,27 +14,62 @@ const mostVerdicts = 64;
 type Verdict = "allowed" | "unknownCaller" | "forbidden";
 
 interface TokenReview {
-  readonly status?: { readonly authenticated?: boolean; readonly user?: { readonly username?: string; readonly uid?: string; readonly groups?: readonly string[] } };
+  readonly status?: {
+    readonly authenticated?: boolean;
+    readonly user?: { readonly username?: string; readonly uid?: string; readonly groups?: readonly string[] };
+  };
 }
 
-const refuse = (status: number, text: string): HttpResponse => ({ status, headers: { "content-type": "text/plain" }, body: `${text}\n` });
+const refuse = (status: number, text: string): HttpResponse => ({
+  status,
+  headers: { "content-type": "text/plain" },
+  body: `${text}\n`,
+});
 
 /**
  * Serves figures to whoever the API server says may read `/metrics`: the caller's bearer token is reviewed
  * (authentication.k8s.io/v1 TokenReview), and then asked about (authorization.k8s.io/v1 SubjectAccessReview).
  */
-export function metricsHandler(options: { readonly kube: KubeClient; readonly clock: Clock; readonly log: Logger; readonly text: () => string }): ServerHandler {
+export function metricsHandler(options: {
+  readonly kube: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly text: () => string;
+}): ServerHandler {
   const { kube, clock, log } = options;
   const verdicts = new Map<string, { readonly verdict: Verdict; readonly at: number }>();
 
   async function ask(token: string, signal: AbortSignal): Promise<Verdict> {
     const post = (target: string, kind: string, apiVersion: string, spec: object) =>
-      kube.request({ method: "POST", target, headers: { "content-type": "application/json" }, body: JSON.stringify({ apiVersion, kind, spec }) }, { signal });
-    const review = (await post("/apis/authentication.k8s.io/v1/tokenreviews", "TokenReview", "authentication.k8s.io/v1", { token })) as TokenReview;
+      kube.request(
+        {
+          method: "POST",
+          target,
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ apiVersion, kind, spec }),
+        },
+        { signal },
+      );
+    const review = (await post(
+      "/apis/authentication.k8s.io/v1/tokenreviews",
+      "TokenReview",
+      "authentication.k8s.io/v1",
+      { token },
+    )) as TokenReview;
     const { user } = review.status ?? {};
     if (review.status?.authenticated !== true || user === undefined) return "unknownCaller";
-    const spec = { user: user.username, uid: user.uid, groups: user.groups, nonResourceAttributes: { path: metricsPath, verb: "get" } };
-    const access = (await post("/apis/authorization.k8s.io/v1/subjectaccessreviews", "SubjectAccessReview", "authorization.k8s.io/v1", spec)) as { readonly status?: { readonly allowed?: boolean } };
+    const spec = {
+      user: user.username,
+      uid: user.uid,
+      groups: user.groups,
+      nonResourceAttributes: { path: metricsPath, verb: "get" },
+    };
+    const access = (await post(
+      "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+      "SubjectAccessReview",
+      "authorization.k8s.io/v1",
+      spec,
+    )) as { readonly status?: { readonly allowed?: boolean } };
     return access.status?.allowed === true ? "allowed" : "forbidden";
   }
 
@@ -62,6 +97,10 @@ export function metricsHandler(options: { readonly kube: KubeClient; readonly cl
     }
     if (verdict === "unknownCaller") return refuse(401, "the token is not known");
     if (verdict === "forbidden") return refuse(403, `getting ${metricsPath} is not allowed to this account`);
-    return { status: 200, headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" }, body: options.text() };
+    return {
+      status: 200,
+      headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+      body: options.text(),
+    };
   };
 }

@@ -15,8 +15,22 @@ import { createStoryScribe } from "./story-scribe.ts";
 
 const writer = { component: "daemon", instance: "worker-0", node: "worker-0" };
 const name = "node-worker-0";
-const line = (path: "Requested" | "Prepared" | "Updated", message: string, more: Partial<Pick<StoryLine, "level" | "mark" | "data">> = {}) =>
-  ({ book: "node/worker-0", chapter: "Update", run: "rendered-1", path, mark: "end", level: "boundary", reason: path === "Requested" ? "TargetSeen" : path === "Prepared" ? "Planned" : "Succeeded", message, ...more }) as StoryLine;
+const line = (
+  path: "Requested" | "Prepared" | "Updated",
+  message: string,
+  more: Partial<Pick<StoryLine, "level" | "mark" | "data">> = {},
+) =>
+  ({
+    book: "node/worker-0",
+    chapter: "Update",
+    run: "rendered-1",
+    path,
+    mark: "end",
+    level: "boundary",
+    reason: path === "Requested" ? "TargetSeen" : path === "Prepared" ? "Planned" : "Succeeded",
+    message,
+    ...more,
+  }) as StoryLine;
 
 /** A scribe of a machine, its disk, and an API server that can be in the way. */
 async function scene(options: { readonly journal?: "absent"; readonly component?: boolean } = {}) {
@@ -26,7 +40,16 @@ async function scene(options: { readonly journal?: "absent"; readonly component?
   const logged: string[] = [];
   const writes: { readonly at: number; readonly body: string }[] = [];
   const trouble = { disk: false, between: undefined as ((next: HttpHandler) => HttpHandler) | undefined };
-  const makeJournal = () => kernel.complete(cluster.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name }, spec: { lines: [], last: [] } }), 60_000);
+  const makeJournal = () =>
+    kernel.complete(
+      cluster.kube.create(MachineStateJournal, {
+        apiVersion: MachineStateJournal.apiVersion,
+        kind: "MachineStateJournal",
+        metadata: { name },
+        spec: { lines: [], last: [] },
+      }),
+      60_000,
+    );
   if (options.journal !== "absent") await makeJournal();
   const kube = cluster.client((request, signal) => {
     if (request.method !== "GET") writes.push({ at: kernel.now, body: String(request.body) });
@@ -40,8 +63,25 @@ async function scene(options: { readonly journal?: "absent"; readonly component?
   };
   const note = (fields: object, message: string) => void logged.push(JSON.stringify({ message, ...fields }));
   const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log };
-  const journal = createJournalWriter({ kube, clock: kernel.clock, random: kernel.random, log, name, owner: "mcd", rules: options.component === true ? componentSending : nodeSending });
-  const make = (boot: string, after?: { seq: number }) => createStoryScribe({ clock: kernel.clock, log, writer, boot, journal, ...(options.component === true ? {} : { store }), ...(after === undefined ? {} : { after }) });
+  const journal = createJournalWriter({
+    kube,
+    clock: kernel.clock,
+    random: kernel.random,
+    log,
+    name,
+    owner: "mcd",
+    rules: options.component === true ? componentSending : nodeSending,
+  });
+  const make = (boot: string, after?: { seq: number }) =>
+    createStoryScribe({
+      clock: kernel.clock,
+      log,
+      writer,
+      boot,
+      journal,
+      ...(options.component === true ? {} : { store }),
+      ...(after === undefined ? {} : { after }),
+    });
   return {
     kernel,
     cluster,
@@ -67,7 +107,11 @@ async function scene(options: { readonly journal?: "absent"; readonly component?
   };
 }
 
-const refusing = (status: number, reason: string) => (): HttpHandler => async () => ({ status, headers: { "content-type": "application/json" }, body: JSON.stringify({ kind: "Status", status: "Failure", reason, code: status, message: "planned" }) });
+const refusing = (status: number, reason: string) => (): HttpHandler => async () => ({
+  status,
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({ kind: "Status", status: "Failure", reason, code: status, message: "planned" }),
+});
 
 describe("a scribe on a machine", () => {
   test("stamps lines, keeps all of them on the disk, and brings boundary lines to the journal, in order", async () => {
@@ -82,7 +126,10 @@ describe("a scribe on a machine", () => {
       { seq: 1, sub: 1, msg: "2", boot: "boot-1", via: "told", by: writer },
       { seq: 2, sub: undefined, msg: "3", boot: "boot-1", via: "told", by: writer },
     ]);
-    expect((await object()).map(({ msg, data }) => ({ msg, data }))).toEqual([{ msg: "1" }, { msg: "3", data: { files: "2", drain: "true" } }]);
+    expect((await object()).map(({ msg, data }) => ({ msg, data }))).toEqual([
+      { msg: "1" },
+      { msg: "3", data: { files: "2", drain: "true" } },
+    ]);
   });
 
   test("goes on with its numbers where the last one of this boot left off", async () => {
@@ -110,7 +157,11 @@ describe("a scribe on a machine", () => {
     await pass(310_000);
     expect((await object()).length).toBe(5);
     // New lines only, and the version that was read.
-    expect(writes.map(({ body }) => (JSON.parse(body) as { path: string }[]).filter(({ path }) => path === "/spec/lines/-").length)).toEqual([2, 1, 1, 1]);
+    expect(
+      writes.map(
+        ({ body }) => (JSON.parse(body) as { path: string }[]).filter(({ path }) => path === "/spec/lines/-").length,
+      ),
+    ).toEqual([2, 1, 1, 1]);
     expect(writes.every(({ body }) => body.includes("/metadata/resourceVersion"))).toBe(true);
   });
 
@@ -127,7 +178,9 @@ describe("a scribe on a machine", () => {
     await pass(120_000);
     const told = await object();
     expect(writes.length).toBe(1);
-    expect(told.map(({ msg }) => msg)).toEqual(Array.from({ length: ringLimits.lines }, (_, index) => String(index + 51)));
+    expect(told.map(({ msg }) => msg)).toEqual(
+      Array.from({ length: ringLimits.lines }, (_, index) => String(index + 51)),
+    );
     expect((told[0]?.at ?? 0) - began).toBe(50_000);
     expect(disk.length).toBe(250);
     expect(scribe.counts).toMatchObject({ lines: 250, waiting: 0, dropped: 50 });
@@ -168,7 +221,13 @@ describe("a scribe on a machine", () => {
     const { scribe, cluster, pass, act, object } = await scene();
     scribe.line(line("Requested", "1"));
     await pass(5000);
-    await act(() => cluster.kube.patch(MachineStateJournal, { name }, { type: "merge", body: { metadata: { labels: { touched: "yes" } } } }));
+    await act(() =>
+      cluster.kube.patch(
+        MachineStateJournal,
+        { name },
+        { type: "merge", body: { metadata: { labels: { touched: "yes" } } } },
+      ),
+    );
     scribe.line(line("Updated", "2"));
     await pass(5000);
     expect((await object()).map(({ msg }) => msg)).toEqual(["1", "2"]);
@@ -208,7 +267,9 @@ describe("a scribe on a machine", () => {
     expect(logged.length).toBe(1);
     trouble.disk = false;
     await pass(60_000);
-    expect(disk.map((text) => (JSON.parse(text) as JournalLine).seq)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    expect(disk.map((text) => (JSON.parse(text) as JournalLine).seq)).toEqual(
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    );
     expect((await object()).length).toBe(20);
   });
 
@@ -224,14 +285,21 @@ describe("a scribe on a machine", () => {
 
   test("counts lines when there are too many in a minute: debug lines first, then progress lines, boundary lines never", async () => {
     const { scribe, disk, pass } = await scene();
-    for (let count = 0; count < 3000; count += 1) scribe.line(line("Prepared", `debug ${count}`, { level: "debug", mark: "note" }));
-    for (let count = 0; count < 3000; count += 1) scribe.line(line("Prepared", `progress ${count}`, { level: "progress", mark: "note" }));
+    for (let count = 0; count < 3000; count += 1)
+      scribe.line(line("Prepared", `debug ${count}`, { level: "debug", mark: "note" }));
+    for (let count = 0; count < 3000; count += 1)
+      scribe.line(line("Prepared", `progress ${count}`, { level: "progress", mark: "note" }));
     for (let count = 0; count < 150; count += 1) scribe.line(line("Prepared", `boundary ${count}`));
     await pass(120_000);
     const lines = disk.map((text) => JSON.parse(text) as JournalLine);
-    const of = (level: string) => lines.filter((each) => each.level === level && each.data?.["folded"] === undefined).length;
+    const of = (level: string) =>
+      lines.filter((each) => each.level === level && each.data?.["folded"] === undefined).length;
     expect([of("debug"), of("progress"), of("boundary")]).toEqual([2000, 1000, 150]);
-    expect(lines.filter(({ data }) => data?.["folded"] !== undefined).reduce((sum, { data }) => sum + Number(data?.["folded"]), 0)).toBe(3000);
+    expect(
+      lines
+        .filter(({ data }) => data?.["folded"] !== undefined)
+        .reduce((sum, { data }) => sum + Number(data?.["folded"]), 0),
+    ).toBe(3000);
     expect(scribe.counts.folded).toBe(3000);
   });
 
@@ -239,7 +307,8 @@ describe("a scribe on a machine", () => {
     const { scribe, trouble, disk, object, logged, pass } = await scene();
     const secrets = fc.sample(anySecret, { numRuns: 60, seed: 8 });
     trouble.disk = true;
-    for (const { text } of secrets) scribe.line(line("Updated", `pull failed: ${text} (twice)`, { data: { from: text, password: text } }));
+    for (const { text } of secrets)
+      scribe.line(line("Updated", `pull failed: ${text} (twice)`, { data: { from: text, password: text } }));
     await pass(10_000);
     trouble.disk = false;
     await pass(120_000);

@@ -24,7 +24,12 @@ export interface StoryScribe extends Scribe {
   /** The newest lines of this process, oldest first. */
   readonly lines: readonly JournalLine[];
   /** `lines`: written down so far. `folded`: lines that became part of a count because there were too many. `dropped`: boundary lines that are in no journal. */
-  readonly counts: { readonly lines: number; readonly folded: number; readonly waiting: number; readonly dropped: number };
+  readonly counts: {
+    readonly lines: number;
+    readonly folded: number;
+    readonly waiting: number;
+    readonly dropped: number;
+  };
   /** No line is written or sent after it. */
   stop(): void;
 }
@@ -48,7 +53,15 @@ interface Count {
  * The scribe of a process: stamps lines with who wrote them, their number and both clocks, takes secrets out of them, keeps
  * them, first on the disk where there is one, and hands them to the journal. Nothing of it can fail its process or hold it up.
  */
-export function createStoryScribe({ clock, log, writer, boot, after = { seq: 0 }, store, journal }: StoryScribeOptions): StoryScribe {
+export function createStoryScribe({
+  clock,
+  log,
+  writer,
+  boot,
+  after = { seq: 0 },
+  store,
+  journal,
+}: StoryScribeOptions): StoryScribe {
   let last = after;
   let lines: JournalLine[] = [];
   let written = 0;
@@ -73,7 +86,11 @@ export function createStoryScribe({ clock, log, writer, boot, after = { seq: 0 }
     else {
       queue.push(made);
       // A disk that takes nothing must not fill the memory; boundary lines go last.
-      if (queue.length > ringLines) queue = [...queue.filter(({ level }) => level === "boundary"), ...queue.filter(({ level }) => level !== "boundary").slice(-ringLines / 2)].slice(-ringLines);
+      if (queue.length > ringLines)
+        queue = [
+          ...queue.filter(({ level }) => level === "boundary"),
+          ...queue.filter(({ level }) => level !== "boundary").slice(-ringLines / 2),
+        ].slice(-ringLines);
       void keep();
     }
   }
@@ -102,7 +119,14 @@ export function createStoryScribe({ clock, log, writer, boot, after = { seq: 0 }
     cancelMinute = undefined;
     const told = [...counts.values()];
     counts.clear();
-    for (const { line, count } of told) write({ ...line, level: "progress", mark: "note", message: `${count} lines like this one were counted, because there were too many: ${line.message}`, data: { ...line.data, folded: count } });
+    for (const { line, count } of told)
+      write({
+        ...line,
+        level: "progress",
+        mark: "note",
+        message: `${count} lines like this one were counted, because there were too many: ${line.message}`,
+        data: { ...line.data, folded: count },
+      });
   }
 
   /** Stores what is queued, one batch after the other. @returns when that was tried. */
@@ -115,7 +139,12 @@ export function createStoryScribe({ clock, log, writer, boot, after = { seq: 0 }
           queue = [];
           const durable = batch.some(({ level }) => level === "boundary");
           try {
-            await store.append(boot, batch.map((line) => JSON.stringify(line)), { durable }, stopping.signal);
+            await store.append(
+              boot,
+              batch.map((line) => JSON.stringify(line)),
+              { durable },
+              stopping.signal,
+            );
           } catch (error) {
             // Those of them that did arrive are there twice then, under one number: whoever reads them counts them once.
             queue = [...batch, ...queue];
@@ -127,7 +156,8 @@ export function createStoryScribe({ clock, log, writer, boot, after = { seq: 0 }
         }
       } catch (error) {
         if (stopping.signal.aborted) return;
-        if (!isTroubled) log.warn({ error, waiting: queue.length }, "story lines cannot be written to the disk; they wait");
+        if (!isTroubled)
+          log.warn({ error, waiting: queue.length }, "story lines cannot be written to the disk; they wait");
         isTroubled = true;
         cancelRetry ??= clock.after(storeRetryMs, () => {
           cancelRetry = undefined;

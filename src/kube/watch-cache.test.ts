@@ -6,7 +6,12 @@ import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type Change, WatchCache } from "./watch-cache.ts";
 
-const configMap = (name: string, data: Record<string, string> = {}): ConfigMap => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default" }, data });
+const configMap = (name: string, data: Record<string, string> = {}): ConfigMap => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace: "default" },
+  data,
+});
 
 /** Runs `work` while the kernel turns, so that awaiting inside it makes progress. */
 async function turning<T>(kernel: Kernel, work: Promise<T>): Promise<T> {
@@ -35,8 +40,22 @@ async function start(break_: (handler: HttpHandler) => HttpHandler = (handler) =
   const changes: Change<ConfigMap>[] = [];
   cache.onChange((change) => changes.push(change));
   const stopping = new AbortController();
-  const names = () => cache.list().map(({ metadata }) => metadata.name).filter((name) => name !== "kube-root-ca.crt").sort();
-  return { kernel, cluster, cache, changes, names, run: () => void cache.run(stopping.signal), stop: () => stopping.abort(new Error("stop")), pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }) };
+  const names = () =>
+    cache
+      .list()
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => name !== "kube-root-ca.crt")
+      .sort();
+  return {
+    kernel,
+    cluster,
+    cache,
+    changes,
+    names,
+    run: () => void cache.run(stopping.signal),
+    stop: () => stopping.abort(new Error("stop")),
+    pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }),
+  };
 }
 
 describe("a watch cache", () => {
@@ -48,10 +67,23 @@ describe("a watch cache", () => {
     expect(names()).toEqual(["a"]);
     changes.length = 0;
     await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("b", { colour: "red" })));
-    await turning(kernel, cluster.kube.patch(kubernetes.ConfigMap, { name: "b", namespace: "default" }, { type: "merge", body: { data: { colour: "blue" } } }));
+    await turning(
+      kernel,
+      cluster.kube.patch(
+        kubernetes.ConfigMap,
+        { name: "b", namespace: "default" },
+        { type: "merge", body: { data: { colour: "blue" } } },
+      ),
+    );
     await turning(kernel, cluster.kube.delete(kubernetes.ConfigMap, { name: "a", namespace: "default" }));
     await pass(100);
-    expect(changes.map(({ key, before, after }) => [key, before?.data?.["colour"] ?? before?.metadata.name, after?.data?.["colour"]])).toEqual([
+    expect(
+      changes.map(({ key, before, after }) => [
+        key,
+        before?.data?.["colour"] ?? before?.metadata.name,
+        after?.data?.["colour"],
+      ]),
+    ).toEqual([
       ["default/b", undefined, "red"],
       ["default/b", "red", "blue"],
       ["default/a", "a", undefined],
@@ -85,7 +117,17 @@ describe("a watch cache", () => {
   test("lists again after a 410, and drops what went away in between", async () => {
     let refuse = false;
     let cut: (() => void) | undefined;
-    const gone = { status: 410, headers: {}, body: JSON.stringify({ kind: "Status", status: "Failure", reason: "Expired", code: 410, message: "too old resource version" }) };
+    const gone = {
+      status: 410,
+      headers: {},
+      body: JSON.stringify({
+        kind: "Status",
+        status: "Failure",
+        reason: "Expired",
+        code: 410,
+        message: "too old resource version",
+      }),
+    };
     const { kernel, cluster, names, run, stop, pass } = await start((handler) => async (request, signal) => {
       if (!request.target.includes("watch=true")) return handler(request, signal);
       if (refuse) {
@@ -118,7 +160,15 @@ describe("a watch cache", () => {
       lists += 1;
       return has ? cluster.transport(request, signal) : { status: 404, headers: {}, body: "404 page not found" };
     });
-    const cache = new WatchCache({ kube, resource: kubernetes.ConfigMap, selection: { namespace: "default" }, optional: true, clock: kernel.clock, random: kernel.random, log: silentLogger });
+    const cache = new WatchCache({
+      kube,
+      resource: kubernetes.ConfigMap,
+      selection: { namespace: "default" },
+      optional: true,
+      clock: kernel.clock,
+      random: kernel.random,
+      log: silentLogger,
+    });
     const stopping = new AbortController();
     void cache.run(stopping.signal);
     await turning(kernel, cache.synced);
@@ -154,7 +204,10 @@ describe("a watch cache", () => {
   });
 
   /** Moments at which a watch was asked for, on a server that treats it as `treat` says. */
-  async function askedWhile(treat: (signal: AbortSignal) => HttpResponse | Promise<HttpResponse>, ms: number): Promise<{ asked: number[]; lists: number }> {
+  async function askedWhile(
+    treat: (signal: AbortSignal) => HttpResponse | Promise<HttpResponse>,
+    ms: number,
+  ): Promise<{ asked: number[]; lists: number }> {
     const asked: number[] = [];
     let lists = 0;
     let now = () => 0;
@@ -174,9 +227,21 @@ describe("a watch cache", () => {
   const gaps = (moments: readonly number[]) => moments.slice(1).map((at, index) => at - (moments[index] ?? 0));
 
   test.for([
-    { title: "nobody answers", treat: (): Promise<HttpResponse> => Promise.reject(new Error("connection refused")), relists: false },
-    { title: "every watch is ended at once, in order", treat: () => ({ status: 200, headers: {}, body: "" }), relists: false },
-    { title: "every resourceVersion is too old", treat: () => ({ status: 410, headers: {}, body: JSON.stringify({ reason: "Expired", code: 410 }) }), relists: true },
+    {
+      title: "nobody answers",
+      treat: (): Promise<HttpResponse> => Promise.reject(new Error("connection refused")),
+      relists: false,
+    },
+    {
+      title: "every watch is ended at once, in order",
+      treat: () => ({ status: 200, headers: {}, body: "" }),
+      relists: false,
+    },
+    {
+      title: "every resourceVersion is too old",
+      treat: () => ({ status: 410, headers: {}, body: JSON.stringify({ reason: "Expired", code: 410 }) }),
+      relists: true,
+    },
   ])("asks ever less often while $title", async ({ treat, relists }) => {
     const { asked, lists } = await askedWhile(treat, 120_000);
     const waits = gaps(asked);
@@ -204,15 +269,29 @@ describe("a watch cache", () => {
       if (!request.target.includes("watch=true")) return cluster.transport(request, signal);
       if (kernel.now >= endsAt) reopened.add(kernel.now);
       const ended = kernel.clock.sleep(Math.max(0, 60_000 - kernel.now)).catch(() => undefined);
-      return { status: 200, headers: {}, body: (async function* () {
-        if (kernel.now < 60_000) await ended;
-        else await new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
-        yield "";
-      })() };
+      return {
+        status: 200,
+        headers: {},
+        body: (async function* () {
+          if (kernel.now < 60_000) await ended;
+          else
+            await new Promise<never>((_, reject) =>
+              signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
+            );
+          yield "";
+        })(),
+      };
     });
     endsAt = 60_000;
     const stopping = new AbortController();
-    for (let process = 0; process < 50; process += 1) void new WatchCache({ kube, resource: kubernetes.ConfigMap, clock: kernel.clock, random: kernel.random, log: silentLogger }).run(stopping.signal);
+    for (let process = 0; process < 50; process += 1)
+      void new WatchCache({
+        kube,
+        resource: kubernetes.ConfigMap,
+        clock: kernel.clock,
+        random: kernel.random,
+        log: silentLogger,
+      }).run(stopping.signal);
     await kernel.run({ until: () => false, maxMs: 61_000 });
     expect(reopened.size).toBeGreaterThan(25);
     stopping.abort(new Error("stop"));

@@ -127,13 +127,19 @@ export class WatchCache<T extends KubeObject> {
       if (isHeard || clock.monotonic() - began >= longAttemptMs) failures = 0;
       failures += 1;
       const wait = Math.max(retryAfterMs(failure) * (1 + 0.2 * random.next()), backedOff(random, failures, again));
-      if (failure !== undefined) log[failures > 3 ? "warn" : "debug"]({ kind: this.resource.kind, error: failure, waitMs: Math.round(wait) }, isExpired(failure) ? "watch expired, listing again" : "watch failed");
+      if (failure !== undefined)
+        log[failures > 3 ? "warn" : "debug"](
+          { kind: this.resource.kind, error: failure, waitMs: Math.round(wait) },
+          isExpired(failure) ? "watch expired, listing again" : "watch failed",
+        );
       await clock.sleep(wait, signal).catch(() => undefined);
     }
   }
 
   async #relist(signal: AbortSignal): Promise<string> {
-    const { items, resourceVersion } = await this.#options.kube.list(this.resource, this.#options.selection, { signal });
+    const { items, resourceVersion } = await this.#options.kube.list(this.resource, this.#options.selection, {
+      signal,
+    });
     this.#heardAt = this.#options.clock.monotonic();
     this.#replace(items);
     return resourceVersion;
@@ -167,7 +173,12 @@ export class WatchCache<T extends KubeObject> {
     rearm();
     try {
       const timeoutSeconds = 2700 + 600 * random.next();
-      for await (const event of kube.watch(this.resource, this.#options.selection ?? {}, { resourceVersion, timeoutSeconds }, stall.signal)) {
+      for await (const event of kube.watch(
+        this.resource,
+        this.#options.selection ?? {},
+        { resourceVersion, timeoutSeconds },
+        stall.signal,
+      )) {
         this.#heardAt = clock.monotonic();
         rearm();
         if (event.type === "DELETED") this.#drop(keyOf(event.object));
@@ -183,7 +194,12 @@ export class WatchCache<T extends KubeObject> {
   #put(object: T): void {
     const key = keyOf(object);
     const before = this.#objects.get(key);
-    if (before?.metadata.resourceVersion !== undefined && before.metadata.resourceVersion === object.metadata.resourceVersion && before.metadata.uid === object.metadata.uid) return;
+    if (
+      before?.metadata.resourceVersion !== undefined &&
+      before.metadata.resourceVersion === object.metadata.resourceVersion &&
+      before.metadata.uid === object.metadata.uid
+    )
+      return;
     const after = (this.#options.keep ?? withoutManagedFields)(object);
     this.#unindex(key, before);
     this.#objects.set(key, after);

@@ -5,13 +5,21 @@ import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { WatchesOnDemand } from "./watches-on-demand.ts";
 
-const configMap = (name: string, namespace: string): ConfigMap => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace }, data: { large: "x" } });
+const configMap = (name: string, namespace: string): ConfigMap => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace },
+  data: { large: "x" },
+});
 
 async function scene({ most = 2 } = {}) {
   const kernel = new Kernel(5);
   const cluster = await kernel.complete(inProcessCluster(kernel), 60_000);
   const act = <T>(work: () => Promise<T>) => kernel.complete(work(), 60_000);
-  for (const name of ["a", "b", "c"]) await act(() => cluster.kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } }));
+  for (const name of ["a", "b", "c"])
+    await act(() =>
+      cluster.kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } }),
+    );
   let requests: string[] = [];
   const kube = cluster.client((request, signal) => {
     requests.push(request.target);
@@ -19,15 +27,31 @@ async function scene({ most = 2 } = {}) {
   });
   let changed: string[] = [];
   const ending = new AbortController();
-  const watches = new WatchesOnDemand({ kube, resource: kubernetes.ConfigMap, clock: kernel.clock, random: kernel.random, log: silentLogger, most, signal: ending.signal, keep: ({ data: _, ...rest }) => rest, onChange: (id) => void changed.push(id) });
+  const watches = new WatchesOnDemand({
+    kube,
+    resource: kubernetes.ConfigMap,
+    clock: kernel.clock,
+    random: kernel.random,
+    log: silentLogger,
+    most,
+    signal: ending.signal,
+    keep: ({ data: _, ...rest }) => rest,
+    onChange: (id) => void changed.push(id),
+  });
   const pass = (ms: number) => kernel.run({ until: () => false, maxMs: ms });
-  const create = (name: string, namespace: string) => act(() => cluster.kube.create(kubernetes.ConfigMap, configMap(name, namespace)));
+  const create = (name: string, namespace: string) =>
+    act(() => cluster.kube.create(kubernetes.ConfigMap, configMap(name, namespace)));
   const took = () => {
     const was = { changed: [...new Set(changed)], requests: requests.length };
     [changed, requests] = [[], []];
     return was;
   };
-  const names = (id: string) => watches.objects(id)?.map(({ metadata }) => metadata.name).filter((name) => name !== "kube-root-ca.crt").sort();
+  const names = (id: string) =>
+    watches
+      .objects(id)
+      ?.map(({ metadata }) => metadata.name)
+      .filter((name) => name !== "kube-root-ca.crt")
+      .sort();
   return { watches, ending, pass, create, took, names };
 }
 

@@ -39,7 +39,15 @@ export class WatchesOnDemand<T extends KubeObject> {
     const stopping = new AbortController();
     const onAbort = () => stopping.abort();
     signal.addEventListener("abort", onAbort, { once: true });
-    const cache = new WatchCache({ kube, resource, selection, clock, random, log, ...(keep === undefined ? {} : { keep }) });
+    const cache = new WatchCache({
+      kube,
+      resource,
+      selection,
+      clock,
+      random,
+      log,
+      ...(keep === undefined ? {} : { keep }),
+    });
     const entry = {
       cache,
       isSynced: false,

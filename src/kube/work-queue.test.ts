@@ -4,7 +4,14 @@ import { WorkQueue, type WorkQueueOptions } from "./work-queue.ts";
 
 function queueOn(kernel: Kernel, work: WorkQueueOptions["work"], more: Partial<WorkQueueOptions> = {}) {
   const failures: { key: string; retryInMs: number }[] = [];
-  const queue = new WorkQueue({ clock: kernel.clock, random: kernel.random, workers: 1, work, onFailure: (key, _error, retryInMs) => failures.push({ key, retryInMs }), ...more });
+  const queue = new WorkQueue({
+    clock: kernel.clock,
+    random: kernel.random,
+    workers: 1,
+    work,
+    onFailure: (key, _error, retryInMs) => failures.push({ key, retryInMs }),
+    ...more,
+  });
   return { queue, failures };
 }
 
@@ -89,7 +96,10 @@ describe("a work queue", () => {
 
   test("leaves a failing key alone for as long as the failure asks, and not longer than its own bound", async () => {
     const kernel = new Kernel(1);
-    const { queue, failures } = queueOn(kernel, () => Promise.reject(new Error("busy")), { notBeforeMs: () => (failures.length === 0 ? 5000 : 3_600_000), maxRetryMs: 30_000 });
+    const { queue, failures } = queueOn(kernel, () => Promise.reject(new Error("busy")), {
+      notBeforeMs: () => (failures.length === 0 ? 5000 : 3_600_000),
+      maxRetryMs: 30_000,
+    });
     queue.add("a");
     await until(kernel, 60_000);
     const [first = 0, second = 0] = failures.map(({ retryInMs }) => retryInMs);

@@ -68,7 +68,8 @@ export class WorkQueue {
     if (this.#stopped || this.#running >= this.#options.workers) return;
     let earliest: number | undefined;
     for (const entry of this.#entries.values()) {
-      if (!entry.running && entry.due !== undefined && (earliest === undefined || entry.due < earliest)) earliest = entry.due;
+      if (!entry.running && entry.due !== undefined && (earliest === undefined || entry.due < earliest))
+        earliest = entry.due;
     }
     if (earliest === undefined) return;
     if (this.#timer !== undefined) {
@@ -108,7 +109,12 @@ export class WorkQueue {
       const { random, minRetryMs, maxRetryMs, notBeforeMs } = this.#options;
       const asked = Math.min(maxRetryMs, notBeforeMs(error));
       // Never earlier than asked for, and not all at the very moment.
-      const retry = Math.round(Math.max(asked * (1 + 0.2 * random.next()), backedOff(random, entry.failures, { firstMs: minRetryMs, lastMs: maxRetryMs, spread: 0.1 })));
+      const retry = Math.round(
+        Math.max(
+          asked * (1 + 0.2 * random.next()),
+          backedOff(random, entry.failures, { firstMs: minRetryMs, lastMs: maxRetryMs, spread: 0.1 }),
+        ),
+      );
       if (!this.#stopped) {
         this.#options.onFailure(key, error, retry);
         this.add(key, retry);

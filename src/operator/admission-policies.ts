@@ -13,7 +13,12 @@ interface Guard {
   /** Of the reference: openshift/machine-config-operator manifests/machineconfigcontroller/*-validatingadmissionpolicy.yaml (main), where the rules' facts are from. */
   readonly name: string;
   readonly needs?: keyof GuardNeeds;
-  readonly rule: { readonly apiGroup: string; readonly resource: string; readonly operations: readonly ("CREATE" | "UPDATE" | "DELETE")[]; readonly inOwnNamespace?: boolean };
+  readonly rule: {
+    readonly apiGroup: string;
+    readonly resource: string;
+    readonly operations: readonly ("CREATE" | "UPDATE" | "DELETE")[];
+    readonly inOwnNamespace?: boolean;
+  };
   readonly params?: { readonly apiVersion: string; readonly kind: string; readonly name: string };
   readonly conditions?: Readonly<Record<string, string>>;
   readonly variables?: Readonly<Record<string, string>>;
@@ -21,25 +26,36 @@ interface Guard {
 }
 
 /** The NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go (main), and one for the state process, which is ours. */
-export const networkPolicyNames = ["default-deny", "allow-all-egress", "allow-machine-config-operator", "allow-machine-config-controller", "allow-machine-os-builder", "allow-machine-state-controller"] as const;
+export const networkPolicyNames = [
+  "default-deny",
+  "allow-all-egress",
+  "allow-machine-config-operator",
+  "allow-machine-config-controller",
+  "allow-machine-os-builder",
+  "allow-machine-state-controller",
+] as const;
 
 const roles = ["master", "worker", "arbiter"];
 const quoted = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
 const infrastructure = { apiVersion: `${configGroup}/v1`, kind: "Infrastructure", name: "cluster" } as const;
 const platform = "params.status.platformStatus.type";
 /** A pool that was there before the policy goes on being rendered and rolled out. */
-const asBefore = (field: string) => `(oldObject != null && has(oldObject.spec.${field}) && has(object.spec.${field}) && oldObject.spec.${field} == object.spec.${field})`;
+const asBefore = (field: string) =>
+  `(oldObject != null && has(oldObject.spec.${field}) && has(object.spec.${field}) && oldObject.spec.${field} == object.spec.${field})`;
 
 /** Whom the config server gives configurations, as an object says it. */
-const accessIn = (object: string) => `has(${object}.metadata.annotations) && '${annotations.configServerAccess}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.configServerAccess}'] : 'required'`;
+const accessIn = (object: string) =>
+  `has(${object}.metadata.annotations) && '${annotations.configServerAccess}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.configServerAccess}'] : 'required'`;
 
 const guards: readonly Guard[] = [
   {
     name: "custom-machine-config-pool-selector",
     rule: { apiGroup: group, resource: "machineconfigpools", operations: ["CREATE", "UPDATE"] },
     variables: {
-      labels: "has(object.spec.machineConfigSelector) && has(object.spec.machineConfigSelector.matchLabels) ? object.spec.machineConfigSelector.matchLabels : {}",
-      expressions: "has(object.spec.machineConfigSelector) && has(object.spec.machineConfigSelector.matchExpressions) ? object.spec.machineConfigSelector.matchExpressions : []",
+      labels:
+        "has(object.spec.machineConfigSelector) && has(object.spec.machineConfigSelector.matchLabels) ? object.spec.machineConfigSelector.matchLabels : {}",
+      expressions:
+        "has(object.spec.machineConfigSelector) && has(object.spec.machineConfigSelector.matchExpressions) ? object.spec.machineConfigSelector.matchExpressions : []",
     },
     validations: [
       {
@@ -57,7 +73,14 @@ const guards: readonly Guard[] = [
     needs: "osImageStream",
     rule: { apiGroup: group, resource: "machineconfigpools", operations: ["CREATE", "UPDATE"] },
     params: { apiVersion: `${group}/v1`, kind: "OSImageStream", name: "cluster" },
-    validations: [{ expression: "!has(object.spec.osImageStream) || (has(params.status) && has(params.status.availableStreams) && params.status.availableStreams.exists(s, s.name == object.spec.osImageStream.name))", message: "spec.osImageStream.name must be one of the streams in status.availableStreams of OSImageStream/cluster" }],
+    validations: [
+      {
+        expression:
+          "!has(object.spec.osImageStream) || (has(params.status) && has(params.status.availableStreams) && params.status.availableStreams.exists(s, s.name == object.spec.osImageStream.name))",
+        message:
+          "spec.osImageStream.name must be one of the streams in status.availableStreams of OSImageStream/cluster",
+      },
+    ],
   },
   {
     name: "machine-configuration-guards",
@@ -67,9 +90,15 @@ const guards: readonly Guard[] = [
       accessBefore: `oldObject == null ? 'required' : ${accessIn("oldObject")}`,
     },
     validations: [
-      { expression: `object.metadata.name == '${objects.machineConfiguration}'`, message: `there is one MachineConfiguration, and it is called ${objects.machineConfiguration}` },
+      {
+        expression: `object.metadata.name == '${objects.machineConfiguration}'`,
+        message: `there is one MachineConfiguration, and it is called ${objects.machineConfiguration}`,
+      },
       // What was stored while nobody was asked does not keep people from changing other things.
-      { expression: "variables.access in ['required', 'insecure'] || variables.access == variables.accessBefore", message: `the annotation ${annotations.configServerAccess} is required or insecure` },
+      {
+        expression: "variables.access in ['required', 'insecure'] || variables.access == variables.accessBefore",
+        message: `the annotation ${annotations.configServerAccess} is required or insecure`,
+      },
     ],
   },
   {
@@ -77,7 +106,12 @@ const guards: readonly Guard[] = [
     needs: "infrastructure",
     rule: { apiGroup: operatorGroup, resource: "machineconfigurations", operations: ["CREATE", "UPDATE"] },
     params: infrastructure,
-    validations: [{ expression: `!has(object.spec.managedBootImages) || ${platform} in ['GCP', 'AWS', 'VSphere', 'Azure']`, message: "spec.managedBootImages can be set on GCP, AWS, VSphere and Azure only" }],
+    validations: [
+      {
+        expression: `!has(object.spec.managedBootImages) || ${platform} in ['GCP', 'AWS', 'VSphere', 'Azure']`,
+        message: "spec.managedBootImages can be set on GCP, AWS, VSphere and Azure only",
+      },
+    ],
   },
   {
     name: "managed-bootimages-cpms-platform-check",
@@ -95,7 +129,9 @@ const guards: readonly Guard[] = [
     name: "osimagestream-prevent-deletion",
     needs: "osImageStreams",
     rule: { apiGroup: group, resource: "osimagestreams", operations: ["DELETE"] },
-    validations: [{ expression: "false", message: "an OSImageStream cannot be deleted: pools take their OS image from it" }],
+    validations: [
+      { expression: "false", message: "an OSImageStream cannot be deleted: pools take their OS image from it" },
+    ],
   },
   {
     name: "internalreleaseimage-deletion-guard",
@@ -104,7 +140,8 @@ const guards: readonly Guard[] = [
     params: { apiVersion: `${configGroup}/v1`, kind: "ClusterVersion", name: "version" },
     validations: [
       {
-        expression: "!has(oldObject.status) || !has(oldObject.status.releases) || !oldObject.status.releases.exists(r, has(r.image) && r.image.contains('@') && r.image.split('@')[1] == params.status.desired.image.split('@')[1])",
+        expression:
+          "!has(oldObject.status) || !has(oldObject.status.releases) || !oldObject.status.releases.exists(r, has(r.image) && r.image.contains('@') && r.image.split('@')[1] == params.status.desired.image.split('@')[1])",
         message: "the cluster runs a release of this InternalReleaseImage: go to another release before it is deleted",
       },
     ],
@@ -113,13 +150,25 @@ const guards: readonly Guard[] = [
     name: "networkpolicy-prevent-deletion",
     rule: { apiGroup: "networking.k8s.io", resource: "networkpolicies", operations: ["DELETE"], inOwnNamespace: true },
     // They go with their namespace, which else could never go.
-    validations: [{ expression: `has(namespaceObject.metadata.deletionTimestamp) || !(oldObject.metadata.name in ${quoted(networkPolicyNames)})`, message: `the NetworkPolicies of ${namespace} are the machine config operator's and cannot be deleted` }],
+    validations: [
+      {
+        expression: `has(namespaceObject.metadata.deletionTimestamp) || !(oldObject.metadata.name in ${quoted(networkPolicyNames)})`,
+        message: `the NetworkPolicies of ${namespace} are the machine config operator's and cannot be deleted`,
+      },
+    ],
   },
   {
     name: "networkpolicy-prevent-update",
     rule: { apiGroup: "networking.k8s.io", resource: "networkpolicies", operations: ["UPDATE"], inOwnNamespace: true },
-    conditions: { "by-somebody-else": `request.userInfo.username != 'system:serviceaccount:${namespace}:${objects.operator}'` },
-    validations: [{ expression: `!(object.metadata.name in ${quoted(networkPolicyNames)})`, message: `the NetworkPolicies of ${namespace} are the machine config operator's and cannot be changed` }],
+    conditions: {
+      "by-somebody-else": `request.userInfo.username != 'system:serviceaccount:${namespace}:${objects.operator}'`,
+    },
+    validations: [
+      {
+        expression: `!(object.metadata.name in ${quoted(networkPolicyNames)})`,
+        message: `the NetworkPolicies of ${namespace} are the machine config operator's and cannot be changed`,
+      },
+    ],
   },
 ];
 
@@ -129,7 +178,8 @@ export const guardNames: readonly string[] = guards.flatMap(({ name }) => [name,
 /** Policies that keep people from what would break a cluster, and their bindings: those of which everything is there. */
 export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
   const apiVersion = "admissionregistration.k8s.io/v1";
-  const named = (given: Readonly<Record<string, string>> | undefined) => Object.entries(given ?? {}).map(([name, expression]) => ({ name, expression }));
+  const named = (given: Readonly<Record<string, string>> | undefined) =>
+    Object.entries(given ?? {}).map(([name, expression]) => ({ name, expression }));
   const manifests = guards
     .filter(({ needs }) => needs === undefined || has[needs])
     .flatMap(({ name, rule, params, conditions, variables, validations }) => [
@@ -141,8 +191,17 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
           failurePolicy: "Fail",
           ...(params === undefined ? {} : { paramKind: { apiVersion: params.apiVersion, kind: params.kind } }),
           matchConstraints: {
-            ...(rule.inOwnNamespace === true ? { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } } } : {}),
-            resourceRules: [{ apiGroups: [rule.apiGroup], apiVersions: ["v1"], operations: rule.operations, resources: [rule.resource] }],
+            ...(rule.inOwnNamespace === true
+              ? { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } } }
+              : {}),
+            resourceRules: [
+              {
+                apiGroups: [rule.apiGroup],
+                apiVersions: ["v1"],
+                operations: rule.operations,
+                resources: [rule.resource],
+              },
+            ],
           },
           ...(conditions === undefined ? {} : { matchConditions: named(conditions) }),
           ...(variables === undefined ? {} : { variables: named(variables) }),
@@ -153,7 +212,11 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
         apiVersion,
         kind: "ValidatingAdmissionPolicyBinding",
         metadata: { name: `${name}-binding` },
-        spec: { policyName: name, validationActions: ["Deny"], ...(params === undefined ? {} : { paramRef: { name: params.name, parameterNotFoundAction: "Deny" } }) },
+        spec: {
+          policyName: name,
+          validationActions: ["Deny"],
+          ...(params === undefined ? {} : { paramRef: { name: params.name, parameterNotFoundAction: "Deny" } }),
+        },
       },
     ]);
   return manifests as unknown as readonly KubeObject[];
@@ -163,9 +226,24 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
  * Nobody reaches pods of the namespace but where they listen, and they reach everything. The controller's own port is that
  * of its admission webhook and its figures, which the reference's does not have.
  */
-export function networkPolicies({ admissionPort, statePort }: { readonly admissionPort: number; readonly statePort: number }): readonly KubeObject[] {
-  const policy = (name: (typeof networkPolicyNames)[number], spec: object) => ({ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata: { name, namespace }, spec });
-  const reachable = (app: string, ports: readonly number[]) => ({ podSelector: { matchLabels: { "k8s-app": app } }, ingress: [{ ports: ports.map((port) => ({ protocol: "TCP", port })) }], policyTypes: ["Ingress"] });
+export function networkPolicies({
+  admissionPort,
+  statePort,
+}: {
+  readonly admissionPort: number;
+  readonly statePort: number;
+}): readonly KubeObject[] {
+  const policy = (name: (typeof networkPolicyNames)[number], spec: object) => ({
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name, namespace },
+    spec,
+  });
+  const reachable = (app: string, ports: readonly number[]) => ({
+    podSelector: { matchLabels: { "k8s-app": app } },
+    ingress: [{ ports: ports.map((port) => ({ protocol: "TCP", port })) }],
+    policyTypes: ["Ingress"],
+  });
   const metricsPort = 9001;
   return [
     policy("default-deny", { podSelector: {}, ingress: [], egress: [], policyTypes: ["Ingress", "Egress"] }),

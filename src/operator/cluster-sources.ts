@@ -12,7 +12,13 @@ import type { GuardNeeds } from "./admission-policies.ts";
 
 /** There is one object of each, and its name is the same everywhere. */
 const one = "cluster";
-const sources: Readonly<Record<SourceKind, Resource>> = { Infrastructure: openshift.Infrastructure, Network: openshift.Network, DNS: openshift.Dns, Proxy: openshift.Proxy, Image: openshift.Image };
+const sources: Readonly<Record<SourceKind, Resource>> = {
+  Infrastructure: openshift.Infrastructure,
+  Network: openshift.Network,
+  DNS: openshift.Dns,
+  Proxy: openshift.Proxy,
+  Image: openshift.Image,
+};
 
 /** What lies in the suite's own namespace. */
 export const ours = { namespace } as const;
@@ -24,8 +30,18 @@ export const nodeBootstrappers = { namespace, labelSelector: labels.nodeBootstra
 /** Where kubeadm says how its cluster is reached: kubernetes/kubernetes cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34). */
 const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
 /** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
-const mapNamespaces = ["openshift-config", mergedRegistryCa.namespace, "openshift-kube-apiserver-operator", "kube-system", clusterInfoKey.namespace] as const;
-const mapsRead: ReadonlySet<string> = new Set<string>([...Object.values(sourceMaps), keyOf({ metadata: mergedRegistryCa }), keyOf({ metadata: clusterInfoKey })]);
+const mapNamespaces = [
+  "openshift-config",
+  mergedRegistryCa.namespace,
+  "openshift-kube-apiserver-operator",
+  "kube-system",
+  clusterInfoKey.namespace,
+] as const;
+const mapsRead: ReadonlySet<string> = new Set<string>([
+  ...Object.values(sourceMaps),
+  keyOf({ metadata: mergedRegistryCa }),
+  keyOf({ metadata: clusterInfoKey }),
+]);
 
 /** Of ConfigMaps that nobody here reads only their names are held: some namespaces are full of large ones. */
 const keepMap = (map: ConfigMap): ConfigMap => {
@@ -36,35 +52,64 @@ const keepMap = (map: ConfigMap): ConfigMap => {
 };
 
 /** Of definitions only what says whose they are: the schemas of a whole cluster are large. */
-const keepDefinition = ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }: CustomResourceDefinition): CustomResourceDefinition => ({ apiVersion, kind, metadata, spec: {} });
+const keepDefinition = ({
+  apiVersion,
+  kind,
+  metadata: { managedFields: _, annotations: __, ...metadata },
+}: CustomResourceDefinition): CustomResourceDefinition => ({ apiVersion, kind, metadata, spec: {} });
 
-const keepName = ({ apiVersion, kind, metadata: { name, uid = "", resourceVersion = "" } }: KubeObject): KubeObject => ({ apiVersion, kind, metadata: { name, uid, resourceVersion } });
+const keepName = ({
+  apiVersion,
+  kind,
+  metadata: { name, uid = "", resourceVersion = "" },
+}: KubeObject): KubeObject => ({ apiVersion, kind, metadata: { name, uid, resourceVersion } });
 
 /** What ControllerConfig is made from, beside what the operator watches anyway. */
 export function sourceWatches(everything: () => readonly string[]): readonly Watch[] {
   return [
-    watching({ resource: kubernetes.CustomResourceDefinition, keep: keepDefinition, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) }),
-    ...[...Object.values(sources), openshift.APIServer].map((resource) => watching({ resource, optional: true, concerns: everything })),
+    watching({
+      resource: kubernetes.CustomResourceDefinition,
+      keep: keepDefinition,
+      concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []),
+    }),
+    ...[...Object.values(sources), openshift.APIServer].map((resource) =>
+      watching({ resource, optional: true, concerns: everything }),
+    ),
     // Of these only what there is counts, and of these few.
-    ...[openshift.OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) => watching({ resource, optional: true, keep: keepName, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) })),
+    ...[openshift.OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
+      watching({
+        resource,
+        optional: true,
+        keep: keepName,
+        concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []),
+      }),
+    ),
     watching({ resource: kubernetes.ConfigMap, selection: ours, concerns: everything }),
     ...mapNamespaces.map((where) =>
       watching({
         resource: kubernetes.ConfigMap,
         selection: { namespace: where },
         keep: keepMap,
-        concerns: ({ key, before, after }) => (where === mapNamespaces[0] || mapsRead.has(key) || before === undefined || after === undefined ? everything() : []),
+        concerns: ({ key, before, after }) =>
+          where === mapNamespaces[0] || mapsRead.has(key) || before === undefined || after === undefined
+            ? everything()
+            : [],
       }),
     ),
     watching({ resource: kubernetes.Service, selection: dnsService, concerns: everything }),
     watching({ resource: kubernetes.Secret, selection: pullSecret, concerns: everything }),
     watching({ resource: kubernetes.ServiceAccount, selection: puller, concerns: everything }),
-    watching({ resource: kubernetes.ServiceAccount, selection: nodeBootstrappers, concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []) }),
+    watching({
+      resource: kubernetes.ServiceAccount,
+      selection: nodeBootstrappers,
+      concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []),
+    }),
   ];
 }
 
 /** ConfigMaps of the suite's own namespace. */
-export const ownMap = (name: string, { caches }: Context): ConfigMap | undefined => caches.of(kubernetes.ConfigMap, ours).get(`${namespace}/${name}`);
+export const ownMap = (name: string, { caches }: Context): ConfigMap | undefined =>
+  caches.of(kubernetes.ConfigMap, ours).get(`${namespace}/${name}`);
 
 /** Where the union of the registries' certificates is published, as it is there; `"nowhere"` on clusters that have no such place. */
 export function publishedRegistryCa({ caches }: Context): ConfigMap | "absent" | "nowhere" {
@@ -74,7 +119,9 @@ export function publishedRegistryCa({ caches }: Context): ConfigMap | "absent" |
 }
 
 /** Reads everything that says what ControllerConfig is to say. */
-export async function observeSources(context: Context): Promise<Omit<ClusterSources, "bringUp" | "release" | "suiteImage" | "releaseImage" | "internalRegistryPullSecret">> {
+export async function observeSources(
+  context: Context,
+): Promise<Omit<ClusterSources, "bringUp" | "release" | "suiteImage" | "releaseImage" | "internalRegistryPullSecret">> {
   const { caches } = context;
   const definitions = caches.of(kubernetes.CustomResourceDefinition);
   const kinds = new Set<SourceKind>();
@@ -87,7 +134,9 @@ export async function observeSources(context: Context): Promise<Omit<ClusterSour
     const object = cached ?? (await context.kube.get(resource, { name: one }, context));
     if (object !== undefined) found.set(kind, object);
   }
-  const maps = [ours, ...mapNamespaces.map((where) => ({ namespace: where }))].flatMap((selection) => caches.of(kubernetes.ConfigMap, selection).list());
+  const maps = [ours, ...mapNamespaces.map((where) => ({ namespace: where }))].flatMap((selection) =>
+    caches.of(kubernetes.ConfigMap, selection).list(),
+  );
   const { spec } = caches.of(kubernetes.Service, dnsService).list()[0] ?? {};
   return {
     kinds,
@@ -106,31 +155,44 @@ export async function observeTlsProfile(context: Context): Promise<TlsSecurityPr
   const { caches, kube } = context;
   const { plural, group } = openshift.APIServer;
   const cached = caches.of(openshift.APIServer).get(one);
-  if (cached === undefined && caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) === undefined) return undefined;
+  if (cached === undefined && caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) === undefined)
+    return undefined;
   // A kind that has just come is not watched yet.
-  return (cached ?? (await kube.get(openshift.APIServer, { name: one }, context)))?.spec?.tlsSecurityProfile ?? undefined;
+  return (
+    (cached ?? (await kube.get(openshift.APIServer, { name: one }, context)))?.spec?.tlsSecurityProfile ?? undefined
+  );
 }
 
 /** How kubeadm's cluster is reached; `undefined` elsewhere. */
-export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined => caches.of(kubernetes.ConfigMap, { namespace: clusterInfoKey.namespace }).get(keyOf({ metadata: clusterInfoKey }));
+export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined =>
+  caches.of(kubernetes.ConfigMap, { namespace: clusterInfoKey.namespace }).get(keyOf({ metadata: clusterInfoKey }));
 
 /** PEM of the authorities by which the API server proves itself; `undefined` where nobody publishes them. */
-export const observeServerProof = ({ caches }: Context): string | undefined => caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace }).get(sourceMaps.serverProof)?.data?.["ca-bundle.crt"];
+export const observeServerProof = ({ caches }: Context): string | undefined =>
+  caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace }).get(sourceMaps.serverProof)?.data?.[
+    "ca-bundle.crt"
+  ];
 
 /** What admission policies need to make sense. */
 export function observeGuardNeeds({ caches }: Context): GuardNeeds {
   const infrastructure = caches.of(openshift.Infrastructure).get(one) !== undefined;
-  const osImageStreams = caches.of(kubernetes.CustomResourceDefinition).get(`${openshift.OSImageStream.plural}.${openshift.OSImageStream.group}`) !== undefined;
+  const osImageStreams =
+    caches
+      .of(kubernetes.CustomResourceDefinition)
+      .get(`${openshift.OSImageStream.plural}.${openshift.OSImageStream.group}`) !== undefined;
   return {
     infrastructure,
     osImageStreams,
     osImageStream: caches.of(openshift.OSImageStream).get(one) !== undefined,
-    internalReleaseImage: caches.of(openshift.InternalReleaseImage).size > 0 && caches.of(openshift.ClusterVersion).get("version") !== undefined,
+    internalReleaseImage:
+      caches.of(openshift.InternalReleaseImage).size > 0 &&
+      caches.of(openshift.ClusterVersion).get("version") !== undefined,
   };
 }
 
 /** The cluster's own pull secret, where it has one. */
-export const pullSecretOf = ({ caches }: Context): Secret | undefined => caches.of(kubernetes.Secret, pullSecret).list()[0];
+export const pullSecretOf = ({ caches }: Context): Secret | undefined =>
+  caches.of(kubernetes.Secret, pullSecret).list()[0];
 
 /** Credentials for the cluster's own registry, where it has one. */
 export function observePullSecret(context: Context, baseDomain: string | undefined): MergedPullSecret {
@@ -142,9 +204,17 @@ export function observePullSecret(context: Context, baseDomain: string | undefin
   const ofAccount: string[] = [];
   for (const { name = "" } of account.imagePullSecrets ?? []) {
     const secret = caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
-    if (secret === undefined) return { verdict: "refused", problem: `the Secret ${namespace}/${name}, which the account ${objects.puller} names, is missing` };
+    if (secret === undefined)
+      return {
+        verdict: "refused",
+        problem: `the Secret ${namespace}/${name}, which the account ${objects.puller} names, is missing`,
+      };
     ofAccount.push(textOfBase64(secret.data?.[".dockercfg"] ?? ""));
   }
   const ofCluster = pullSecretOf(context)?.data?.[".dockerconfigjson"];
-  return mergedPullSecret({ ofAccount, ofCluster: ofCluster === undefined ? undefined : textOfBase64(ofCluster), baseDomain });
+  return mergedPullSecret({
+    ofAccount,
+    ofCluster: ofCluster === undefined ? undefined : textOfBase64(ofCluster),
+    baseDomain,
+  });
 }

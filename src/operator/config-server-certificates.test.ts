@@ -2,7 +2,14 @@ import "reflect-metadata";
 import { KeyObject, X509Certificate, createPrivateKey, webcrypto } from "node:crypto";
 import { X509CertificateGenerator } from "@peculiar/x509";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { addNode, installed, lookedAgain, movableClock, startOperator, until } from "../../test/operator/operator-scene.ts";
+import {
+  addNode,
+  installed,
+  lookedAgain,
+  movableClock,
+  startOperator,
+  until,
+} from "../../test/operator/operator-scene.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type ConfigMap, type Secret, kubernetes } from "../api/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
@@ -23,9 +30,11 @@ const authoritySecret = { name: objects.configServerCa, namespace };
 const servingSecret = { name: objects.configServerTls, namespace };
 const ownName = `${objects.configServer}.${namespace}.svc`;
 
-const textOf = (secret: Secret | undefined, key: string) => Buffer.from(secret?.data?.[key] ?? "", "base64").toString("utf8");
+const textOf = (secret: Secret | undefined, key: string) =>
+  Buffer.from(secret?.data?.[key] ?? "", "base64").toString("utf8");
 const certificateIn = (secret: Secret | undefined, key = "tls.crt") => new X509Certificate(textOf(secret, key));
-const bundleIn = (map: ConfigMap | undefined) => certificatesOf(map?.data?.["ca-bundle.crt"] ?? "").map(({ pem }) => new X509Certificate(pem));
+const bundleIn = (map: ConfigMap | undefined) =>
+  certificatesOf(map?.data?.["ca-bundle.crt"] ?? "").map(({ pem }) => new X509Certificate(pem));
 const prints = (certificates: readonly X509Certificate[]) => certificates.map(({ fingerprint256 }) => fingerprint256);
 
 /** Everything that the config server proves itself with, as it is now. */
@@ -33,13 +42,21 @@ async function proof(kube: KubeClient) {
   const authority = await kube.get(kubernetes.Secret, authoritySecret);
   const serving = await kube.get(kubernetes.Secret, servingSecret);
   const bundle = await kube.get(kubernetes.ConfigMap, authoritySecret);
-  return { authority, serving, bundle, versions: [authority, serving, bundle].map((object) => object?.metadata.resourceVersion) };
+  return {
+    authority,
+    serving,
+    bundle,
+    versions: [authority, serving, bundle].map((object) => object?.metadata.resourceVersion),
+  };
 }
 
 /** A client that believes the bundle takes the certificate for these hosts. */
 function believes(bundle: readonly X509Certificate[], served: X509Certificate, hosts: readonly string[]): boolean {
   const signers = bundle.filter((one) => one.ca && served.checkIssued(one) && served.verify(one.publicKey));
-  return signers.length > 0 && hosts.every((host) => (/^[\d.]+$|:/.test(host) ? served.checkIP(host) : served.checkHost(host)) !== undefined);
+  return (
+    signers.length > 0 &&
+    hosts.every((host) => (/^[\d.]+$|:/.test(host) ? served.checkIP(host) : served.checkHost(host)) !== undefined)
+  );
 }
 
 /** An operator whose date a test moves, once it has made its first certificates; `after(days)` moves it and waits until the operator has looked. */
@@ -63,10 +80,25 @@ async function start(prepare?: (kube: KubeClient) => Promise<unknown>) {
 
 /** An authority as the reference leaves it: an RSA key, PKCS #1, of ten years. */
 async function rsaAuthority(): Promise<{ readonly certificate: string; readonly key: string }> {
-  const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256", publicExponent: new Uint8Array([1, 0, 1]), modulusLength: 2048 };
+  const algorithm = {
+    name: "RSASSA-PKCS1-v1_5",
+    hash: "SHA-256",
+    publicExponent: new Uint8Array([1, 0, 1]),
+    modulusLength: 2048,
+  };
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-  const certificate = await X509CertificateGenerator.createSelfSigned({ serialNumber: "01", name: "CN=root-ca", notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + 1000 * day), signingAlgorithm: algorithm, keys });
-  return { certificate: `${certificate.toString("pem")}\n`, key: KeyObject.from(keys.privateKey).export({ type: "pkcs1", format: "pem" }) as string };
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber: "01",
+    name: "CN=root-ca",
+    notBefore: new Date(Date.now() - day),
+    notAfter: new Date(Date.now() + 1000 * day),
+    signingAlgorithm: algorithm,
+    keys,
+  });
+  return {
+    certificate: `${certificate.toString("pem")}\n`,
+    key: KeyObject.from(keys.privateKey).export({ type: "pkcs1", format: "pem" }) as string,
+  };
 }
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
@@ -104,9 +136,16 @@ describe("the certificates of the config server", () => {
     await addNode(kube, "worker-9", "worker", "127.9.9.19");
     expect((await look()).versions).toEqual(before.versions);
     await addNode(kube, "master-1", "master", "127.9.9.11");
-    await until(kube, kubernetes.Secret, servingSecret, ({ metadata }) => metadata.resourceVersion !== before.serving?.metadata.resourceVersion);
+    await until(
+      kube,
+      kubernetes.Secret,
+      servingSecret,
+      ({ metadata }) => metadata.resourceVersion !== before.serving?.metadata.resourceVersion,
+    );
     const { authority, serving, bundle } = await look();
-    expect(believes(bundleIn(bundle), certificateIn(serving), ["127.9.9.10", "127.9.9.11", "127.9.9.3", ownName])).toBe(true);
+    expect(believes(bundleIn(bundle), certificateIn(serving), ["127.9.9.10", "127.9.9.11", "127.9.9.3", ownName])).toBe(
+      true,
+    );
     expect(certificateIn(authority).fingerprint256).toBe(certificateIn(before.authority).fingerprint256);
   });
 
@@ -149,7 +188,19 @@ describe("the certificates of the config server", () => {
     expect(over.authority?.data).not.toHaveProperty("retired.crt");
     expect(believes(bundleIn(over.bundle), certificateIn(over.serving), hosts)).toBe(true);
 
-    expect(lines().filter(({ path }) => path === "Certificate").map(({ message }) => message)).toEqual(["half of its time was over", "next is made known", "half of its time was over", "signs now", "next is made known"].map((why) => expect.stringContaining(why)));
+    expect(
+      lines()
+        .filter(({ path }) => path === "Certificate")
+        .map(({ message }) => message),
+    ).toEqual(
+      [
+        "half of its time was over",
+        "next is made known",
+        "half of its time was over",
+        "signs now",
+        "next is made known",
+      ].map((why) => expect.stringContaining(why)),
+    );
   }, 60_000);
 
   test("go on after years in which nobody looked", async () => {
@@ -167,18 +218,46 @@ describe("the certificates of the config server", () => {
     const prepared = await after(640);
     expect(prints(bundleIn(prepared.bundle))).toHaveLength(2);
     expect((await look()).authority?.data).toHaveProperty("next.crt");
-    expect(believes([certificateIn(first.authority)], certificateIn((await after(680)).serving), ["127.9.9.10"])).toBe(true);
+    expect(believes([certificateIn(first.authority)], certificateIn((await after(680)).serving), ["127.9.9.10"])).toBe(
+      true,
+    );
     const switched = await after(686);
-    expect(certificateIn(switched.authority).fingerprint256).toBe(certificateIn(prepared.authority, "next.crt").fingerprint256);
+    expect(certificateIn(switched.authority).fingerprint256).toBe(
+      certificateIn(prepared.authority, "next.crt").fingerprint256,
+    );
   });
 
   test("an authority as the reference leaves it is replaced by one that can sign, and believed until it ends", async () => {
     const rsa = await rsaAuthority();
     const manager = { owner: "cluster-bootstrap" };
     const { look, after } = await start(async (kube) => {
-      await kube.create(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: authoritySecret, type: "kubernetes.io/tls", data: { "tls.crt": base64(rsa.certificate), "tls.key": base64(rsa.key) } }, manager);
-      await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: authoritySecret, data: { "ca-bundle.crt": rsa.certificate } }, manager);
-      await kube.create(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: servingSecret, type: "Opaque", data: { "tls.crt": base64(rsa.certificate), "tls.key": base64(rsa.key) } }, manager);
+      await kube.create(
+        kubernetes.Secret,
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          metadata: authoritySecret,
+          type: "kubernetes.io/tls",
+          data: { "tls.crt": base64(rsa.certificate), "tls.key": base64(rsa.key) },
+        },
+        manager,
+      );
+      await kube.create(
+        kubernetes.ConfigMap,
+        { apiVersion: "v1", kind: "ConfigMap", metadata: authoritySecret, data: { "ca-bundle.crt": rsa.certificate } },
+        manager,
+      );
+      await kube.create(
+        kubernetes.Secret,
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          metadata: servingSecret,
+          type: "Opaque",
+          data: { "tls.crt": base64(rsa.certificate), "tls.key": base64(rsa.key) },
+        },
+        manager,
+      );
     });
     const { authority, serving, bundle, versions } = await look();
     const theirs = new X509Certificate(rsa.certificate);
@@ -196,9 +275,19 @@ describe("the certificates of the config server", () => {
     const { kube, look } = await start();
     const before = await look();
     await kube.delete(kubernetes.ConfigMap, authoritySecret);
-    await until(kube, kubernetes.ConfigMap, authoritySecret, ({ metadata }) => metadata.uid !== before.bundle?.metadata.uid);
+    await until(
+      kube,
+      kubernetes.ConfigMap,
+      authoritySecret,
+      ({ metadata }) => metadata.uid !== before.bundle?.metadata.uid,
+    );
     await kube.delete(kubernetes.Secret, servingSecret);
-    await until(kube, kubernetes.Secret, servingSecret, ({ metadata }) => metadata.uid !== before.serving?.metadata.uid);
+    await until(
+      kube,
+      kubernetes.Secret,
+      servingSecret,
+      ({ metadata }) => metadata.uid !== before.serving?.metadata.uid,
+    );
     const again = await look();
     expect(again.authority?.data).toEqual(before.authority?.data);
     expect(again.bundle?.data).toEqual(before.bundle?.data);
@@ -217,7 +306,11 @@ describe("an operator that has not heard of its own writes", () => {
     const ports = { clock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
     const caches = async (): Promise<Caches> => {
       const stopping = new AbortController();
-      const held = new Caches(([watch]) => new WatchCache({ ...ports, kube, resource: watch?.resource ?? kubernetes.Secret, selection: ours }), [watching({ resource: kubernetes.Secret, selection: ours })]);
+      const held = new Caches(
+        ([watch]) =>
+          new WatchCache({ ...ports, kube, resource: watch?.resource ?? kubernetes.Secret, selection: ours }),
+        [watching({ resource: kubernetes.Secret, selection: ours })],
+      );
       const [cache] = held.all();
       const running = cache?.run(stopping.signal);
       await cache?.synced;
@@ -230,20 +323,31 @@ describe("an operator that has not heard of its own writes", () => {
     const keep = async (resource: Resource, manifest: KubeObject) => {
       const before = await kube.get(resource, manifest.metadata);
       const { metadata } = await kube.apply(resource, manifest, { owner: "test" });
-      if (metadata.resourceVersion !== before?.metadata.resourceVersion) writes.push(`${resource.kind}/${metadata.name}`);
+      if (metadata.resourceVersion !== before?.metadata.resourceVersion)
+        writes.push(`${resource.kind}/${metadata.name}`);
     };
     const signal = new AbortController();
     onTestFinished(() => signal.abort(new Error("the test is over")));
     const look = async (days: number) => {
       clock.moveTo(began + days * day);
-      const context: Context = { ...ports, kube, caches: known, events: createEventRecorder({ ...ports, kube, component: "test" }), signal: signal.signal };
+      const context: Context = {
+        ...ports,
+        kube,
+        caches: known,
+        events: createEventRecorder({ ...ports, kube, component: "test" }),
+        signal: signal.signal,
+      };
       await keepConfigServerCertificates(["127.9.9.10"], keep, context);
       return writes.splice(0);
     };
     return { look, hear: async () => void (known = await caches()), kube };
   }
 
-  const everything = [`Secret/${objects.configServerCa}`, `ConfigMap/${objects.configServerCa}`, `Secret/${objects.configServerTls}`];
+  const everything = [
+    `Secret/${objects.configServerCa}`,
+    `ConfigMap/${objects.configServerCa}`,
+    `Secret/${objects.configServerTls}`,
+  ];
 
   test("makes no second authority, no second successor and no second certificate", async () => {
     const { look, hear, kube } = await blindKeeper();

@@ -3,7 +3,13 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { type Secret, kubernetes } from "../api/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/object.ts";
-import { type AuthorityStep, type Validity, authorityStep, bundleOf, validityOfPem } from "../core/authority-rotation.ts";
+import {
+  type AuthorityStep,
+  type Validity,
+  authorityStep,
+  bundleOf,
+  validityOfPem,
+} from "../core/authority-rotation.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
 import { type KeyPair, certificateAuthority } from "../kube/certificates.ts";
 import type { Context } from "../kube/controller.ts";
@@ -35,16 +41,33 @@ const text = (secret: Secret | undefined, key: string) => {
 };
 
 /** A Secret of the suite, as the API server has it at this moment. */
-const liveSecret = (name: string, context: Context): Promise<Secret | undefined> => context.kube.get(kubernetes.Secret, { name, namespace }, context);
+const liveSecret = (name: string, context: Context): Promise<Secret | undefined> =>
+  context.kube.get(kubernetes.Secret, { name, namespace }, context);
 
-const knownSecret = (name: string, context: Context): Secret | undefined => context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
+const knownSecret = (name: string, context: Context): Secret | undefined =>
+  context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
 
 /** A pair for a Secret that may be there already, as an installer left it: the type of one never changes. */
-const tlsSecret = (existing: Secret | undefined, { metadata, data }: Pick<Secret, "metadata"> & { readonly data: Readonly<Record<string, string>> }) => ({ apiVersion: "v1", kind: "Secret", metadata: { ...metadata, namespace }, type: existing?.type ?? "kubernetes.io/tls", data }) as KubeObject;
+const tlsSecret = (
+  existing: Secret | undefined,
+  { metadata, data }: Pick<Secret, "metadata"> & { readonly data: Readonly<Record<string, string>> },
+) =>
+  ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { ...metadata, namespace },
+    type: existing?.type ?? "kubernetes.io/tls",
+    data,
+  }) as KubeObject;
 
 function heldIn(secret: Secret | undefined): Held {
-  const pair = (certificate: string | undefined, key: string | undefined) => (certificate === undefined || key === undefined || certificate === "" ? undefined : { certificate, key });
-  return { current: pair(text(secret, "tls.crt"), text(secret, "tls.key")), next: pair(text(secret, keys.nextCertificate), text(secret, keys.nextKey)), retired: text(secret, keys.retired) ?? "" };
+  const pair = (certificate: string | undefined, key: string | undefined) =>
+    certificate === undefined || key === undefined || certificate === "" ? undefined : { certificate, key };
+  return {
+    current: pair(text(secret, "tls.crt"), text(secret, "tls.key")),
+    next: pair(text(secret, keys.nextCertificate), text(secret, keys.nextKey)),
+    retired: text(secret, keys.retired) ?? "",
+  };
 }
 
 /**
@@ -54,25 +77,38 @@ function heldIn(secret: Secret | undefined): Held {
  * @param hosts names and addresses.
  * @returns what has changed, for people; `undefined` while there is nothing to vouch for.
  */
-export async function keepConfigServerCertificates(hosts: readonly string[], keep: Keep, context: Context): Promise<{ readonly rotated: string | undefined } | undefined> {
+export async function keepConfigServerCertificates(
+  hosts: readonly string[],
+  keep: Keep,
+  context: Context,
+): Promise<{ readonly rotated: string | undefined } | undefined> {
   if (hosts.length === 0) return undefined;
   const now = context.clock.now();
   const known = await observeAuthority(knownSecret(objects.configServerCa, context), context);
   // What is known may be older than what was last done: nothing is made of it, and nothing replaced, unless it is so at this moment.
-  const { secret, before, current, retiring, step } = known.step === "keep" ? known : await observeAuthority(await liveSecret(objects.configServerCa, context), context);
+  const { secret, before, current, retiring, step } =
+    known.step === "keep" ? known : await observeAuthority(await liveSecret(objects.configServerCa, context), context);
   const made = () => certificateAuthority({ name: authorityName, ...context });
   const after = await (async (): Promise<Held & { readonly current: KeyPair }> => {
     switch (step) {
       case "make": {
         const { certificate, key } = await made();
-        return { current: { certificate, key }, next: undefined, retired: bundleOf([...retiring, current?.certificate], now) };
+        return {
+          current: { certificate, key },
+          next: undefined,
+          retired: bundleOf([...retiring, current?.certificate], now),
+        };
       }
       case "prepare": {
         const { certificate, key } = await made();
         return { current: bug(current), next: { certificate, key }, retired: bundleOf(retiring, now) };
       }
       case "switch":
-        return { current: bug(before.next), next: undefined, retired: bundleOf([...retiring, current?.certificate], now) };
+        return {
+          current: bug(before.next),
+          next: undefined,
+          retired: bundleOf([...retiring, current?.certificate], now),
+        };
       case "keep":
         return { current: bug(current), next: before.next, retired: bundleOf(retiring, now) };
     }
@@ -80,12 +116,20 @@ export async function keepConfigServerCertificates(hosts: readonly string[], kee
   const data = {
     "tls.crt": btoa(after.current.certificate),
     "tls.key": btoa(after.current.key),
-    ...(after.next === undefined ? {} : { [keys.nextCertificate]: btoa(after.next.certificate), [keys.nextKey]: btoa(after.next.key) }),
+    ...(after.next === undefined
+      ? {}
+      : { [keys.nextCertificate]: btoa(after.next.certificate), [keys.nextKey]: btoa(after.next.key) }),
     ...(after.retired === "" ? {} : { [keys.retired]: btoa(after.retired) }),
   };
-  if (step !== "keep" || after.retired !== before.retired) await keep(kubernetes.Secret, tlsSecret(secret, { metadata: { name: objects.configServerCa }, data }));
+  if (step !== "keep" || after.retired !== before.retired)
+    await keep(kubernetes.Secret, tlsSecret(secret, { metadata: { name: objects.configServerCa }, data }));
   // Whoever starts a machine believes in what is here: it comes before anything that is signed by it.
-  await keep(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.configServerCa, namespace }, data: { [bundleKey]: bundleOf([after.current.certificate, after.next?.certificate, after.retired], now) } } as KubeObject);
+  await keep(kubernetes.ConfigMap, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: objects.configServerCa, namespace },
+    data: { [bundleKey]: bundleOf([after.current.certificate, after.next?.certificate, after.retired], now) },
+  } as KubeObject);
   const issued = await keepServing(after.current, hosts, keep, context);
   return { rotated: told(step, before, issued) };
 }
@@ -94,7 +138,9 @@ export async function keepConfigServerCertificates(hosts: readonly string[], kee
 function told(step: AuthorityStep, before: Held, issued: string | undefined): string | undefined {
   switch (step) {
     case "make":
-      return before.current === undefined ? undefined : "another authority took the place of one that could not sign any more";
+      return before.current === undefined
+        ? undefined
+        : "another authority took the place of one that could not sign any more";
     case "prepare":
       return "the authority that signs next is made known";
     case "switch":
@@ -121,11 +167,20 @@ async function observeAuthority(secret: Secret | undefined, context: Context): P
   const current = isUsable ? before.current : undefined;
   const retiring = [before.retired, isUsable ? undefined : before.current?.certificate];
   const validity = (pair: KeyPair | undefined): Validity | undefined => validityOfPem(pair?.certificate);
-  return { secret, before, current, retiring, step: authorityStep({ current: validity(current), next: validity(before.next) }, context.clock.now()) };
+  return {
+    secret,
+    before,
+    current,
+    retiring,
+    step: authorityStep({ current: validity(current), next: validity(before.next) }, context.clock.now()),
+  };
 }
 
 /** Why the config server needs another certificate; `undefined`: it does not. */
-function whyReplaced(serving: Secret | undefined, { issuer, hosts, now }: { readonly issuer: string; readonly hosts: readonly string[]; readonly now: number }): string | undefined {
+function whyReplaced(
+  serving: Secret | undefined,
+  { issuer, hosts, now }: { readonly issuer: string; readonly hosts: readonly string[]; readonly now: number },
+): string | undefined {
   const validity = validityOfPem(text(serving, "tls.crt"));
   const covered = new Set((serving?.metadata.annotations?.[hostsAnnotation] ?? "").split(","));
   if (validity === undefined || text(serving, "tls.key") === undefined) return "there was none";
@@ -135,7 +190,12 @@ function whyReplaced(serving: Secret | undefined, { issuer, hosts, now }: { read
 }
 
 /** @returns why another certificate was made; `undefined`: the one that is there stays. */
-async function keepServing(authority: KeyPair, hosts: readonly string[], keep: Keep, context: Context): Promise<string | undefined> {
+async function keepServing(
+  authority: KeyPair,
+  hosts: readonly string[],
+  keep: Keep,
+  context: Context,
+): Promise<string | undefined> {
   const issuer = digestOf(authority.certificate);
   const wanted = { issuer, hosts, now: context.clock.now() };
   if (whyReplaced(knownSecret(objects.configServerTls, context), wanted) === undefined) return undefined;
@@ -145,7 +205,13 @@ async function keepServing(authority: KeyPair, hosts: readonly string[], keep: K
   const signer = await certificateAuthority({ name: authorityName, ...context, existing: authority });
   const pair = await signer.issue({ commonName: objects.configServer, usage: "server", hosts });
   const notes = { [hostsAnnotation]: hosts.join(","), [issuerAnnotation]: issuer };
-  await keep(kubernetes.Secret, tlsSecret(serving, { metadata: { name: objects.configServerTls, annotations: notes }, data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key) } }));
+  await keep(
+    kubernetes.Secret,
+    tlsSecret(serving, {
+      metadata: { name: objects.configServerTls, annotations: notes },
+      data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key) },
+    }),
+  );
   context.log.info({ why, hosts }, "the config server has another certificate");
   return why;
 }
@@ -156,7 +222,10 @@ async function canSign(pair: KeyPair, context: Context): Promise<boolean> {
     await certificateAuthority({ name: authorityName, ...context, existing: pair });
     return true;
   } catch (error) {
-    context.log.warn({ error }, "the authority of the config server cannot sign here: another one takes its place, and it is believed until it ends");
+    context.log.warn(
+      { error },
+      "the authority of the config server cannot sign here: another one takes its place, and it is believed until it ends",
+    );
     return false;
   }
 }

@@ -4,13 +4,27 @@ import { nodeName, onControlPlane, podName } from "./manifests.ts";
 import { operatorRights } from "./rights.ts";
 
 /** What has to be in a cluster before the operator can run: its namespace, account, rights and Deployment. Everything else it makes itself. */
-export function installManifests(options: { readonly image: string; readonly osImage: string; readonly version: string; readonly arguments?: readonly string[] }): readonly KubeObject[] {
+export function installManifests(options: {
+  readonly image: string;
+  readonly osImage: string;
+  readonly version: string;
+  readonly arguments?: readonly string[];
+}): readonly KubeObject[] {
   const account = { name: objects.operator, namespace };
   const labels = { "k8s-app": objects.operator };
   const manifests = [
-    { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels: { "openshift.io/cluster-monitoring": "true" } } },
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: namespace, labels: { "openshift.io/cluster-monitoring": "true" } },
+    },
     ...operatorRights(),
-    { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.osImageConfigMap, namespace }, data: { releaseVersion: options.version, baseOSContainerImage: options.osImage } },
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: objects.osImageConfigMap, namespace },
+      data: { releaseVersion: options.version, baseOSContainerImage: options.osImage },
+    },
     {
       apiVersion: "apps/v1",
       kind: "Deployment",

@@ -17,7 +17,12 @@ export interface ManifestInputs {
 }
 
 /** Where the controller listens for admission reviews, and the Secret with what it proves itself with. */
-export const admission = { port: 9443, path: "/validate", secret: "machine-config-controller-tls", configuration: made.webhook } as const;
+export const admission = {
+  port: 9443,
+  path: "/validate",
+  secret: "machine-config-controller-tls",
+  configuration: made.webhook,
+} as const;
 
 /** Where the state process shows its figures. On one machine it shares the controller's address. */
 export const stateMetrics = { port: 9444, secret: "machine-state-controller-tls" } as const;
@@ -25,14 +30,28 @@ export const stateMetrics = { port: 9444, secret: "machine-state-controller-tls"
 const everywhere = [{ operator: "Exists" }] as const;
 /** On a control-plane machine, by whichever of its two labels it has: older clusters know only the first, newer ones only the second. */
 export const onControlPlane = {
-  affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [labels.masterRole, labels.controlPlaneRole].map((key) => ({ matchExpressions: [{ key, operator: "Exists" }] })) } } },
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [labels.masterRole, labels.controlPlaneRole].map((key) => ({
+          matchExpressions: [{ key, operator: "Exists" }],
+        })),
+      },
+    },
+  },
   tolerations: [
     ...[labels.masterRole, labels.controlPlaneRole].map((key) => ({ key, operator: "Exists", effect: "NoSchedule" })),
-    ...["not-ready", "unreachable"].map((reason) => ({ key: `node.kubernetes.io/${reason}`, operator: "Exists", effect: "NoExecute", tolerationSeconds: 120 })),
+    ...["not-ready", "unreachable"].map((reason) => ({
+      key: `node.kubernetes.io/${reason}`,
+      operator: "Exists",
+      effect: "NoExecute",
+      tolerationSeconds: 120,
+    })),
   ],
 } as const;
 /** See src/cli/run-process.ts. */
-const logLevel = (level: ManifestInputs["logLevel"]) => (level === "info" ? [] : [{ name: "MCO_LOG_LEVEL", value: level }]);
+const logLevel = (level: ManifestInputs["logLevel"]) =>
+  level === "info" ? [] : [{ name: "MCO_LOG_LEVEL", value: level }];
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 export const podName = field("POD_NAME", "metadata.name");
 export const nodeName = field("NODE_NAME", "spec.nodeName");
@@ -57,25 +76,44 @@ export function fence(): readonly KubeObject[] {
         matchConstraints: {
           resourceRules: [
             { apiGroups: [""], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["nodes"] },
-            { apiGroups: [group], apiVersions: ["*"], operations: ["CREATE", "UPDATE"], resources: ["machineconfignodes", "machineconfignodes/status", "machinestatejournals"] },
+            {
+              apiGroups: [group],
+              apiVersions: ["*"],
+              operations: ["CREATE", "UPDATE"],
+              resources: ["machineconfignodes", "machineconfignodes/status", "machinestatejournals"],
+            },
           ],
         },
-        matchConditions: [{ name: "by-a-daemon", expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${objects.daemon}'` }],
+        matchConditions: [
+          {
+            name: "by-a-daemon",
+            expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${objects.daemon}'`,
+          },
+        ],
         validations: [
           {
-            expression: "'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.name == (request.resource.resource == 'machinestatejournals' ? '" + journals.nodePrefix + "' : '') + request.userInfo.extra['authentication.kubernetes.io/node-name'][0]",
-            message: "a daemon writes only about its own machine: the token's node-name claim must be the name of the object, or that of the node whose journal it is",
+            expression:
+              "'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.name == (request.resource.resource == 'machinestatejournals' ? '" +
+              journals.nodePrefix +
+              "' : '') + request.userInfo.extra['authentication.kubernetes.io/node-name'][0]",
+            message:
+              "a daemon writes only about its own machine: the token's node-name claim must be the name of the object, or that of the node whose journal it is",
             reason: "Forbidden",
           },
           ...["spec", "metadata.labels", "metadata.finalizers"].map((field) => ({
-              expression: `request.resource.resource != 'nodes' || (has(object.${field}) == has(oldObject.${field}) && (!has(object.${field}) || object.${field} == oldObject.${field}))`,
-              message: `a daemon writes annotations of its node, not its ${field}`,
-              reason: "Forbidden",
-            })),
+            expression: `request.resource.resource != 'nodes' || (has(object.${field}) == has(oldObject.${field}) && (!has(object.${field}) || object.${field} == oldObject.${field}))`,
+            message: `a daemon writes annotations of its node, not its ${field}`,
+            reason: "Forbidden",
+          })),
         ],
       },
     },
-    { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", metadata: { name }, spec: { policyName: name, validationActions: ["Deny"] } },
+    {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "ValidatingAdmissionPolicyBinding",
+      metadata: { name },
+      spec: { policyName: name, validationActions: ["Deny"] },
+    },
   ];
   return manifests as unknown as readonly KubeObject[];
 }
@@ -93,7 +131,14 @@ interface Component {
 }
 
 /** A component of the control plane: one pod, which runs this suite's program. */
-function deployment({ name, inputs, replicas = 1, annotations: notes = {}, container, volumes }: Component): KubeObject {
+function deployment({
+  name,
+  inputs,
+  replicas = 1,
+  annotations: notes = {},
+  container,
+  volumes,
+}: Component): KubeObject {
   const selector = { "k8s-app": name };
   const manifest = {
     apiVersion: "apps/v1",
@@ -110,7 +155,9 @@ function deployment({ name, inputs, replicas = 1, annotations: notes = {}, conta
           ...onControlPlane,
           serviceAccountName: name,
           priorityClassName: "system-cluster-critical",
-          containers: [{ name, image: inputs.image, env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)], ...container }],
+          containers: [
+            { name, image: inputs.image, env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)], ...container },
+          ],
           ...(volumes === undefined ? {} : { volumes }),
         },
       },
@@ -125,7 +172,16 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
     inputs,
     annotations: { "machineconfiguration.openshift.io/admission-certificate": inputs.certificateHash },
     container: {
-      args: ["controller", "start", "--admission-address", "$(POD_IP)", "--admission-port", String(admission.port), "--admission-tls", "/etc/machine-config-admission"],
+      args: [
+        "controller",
+        "start",
+        "--admission-address",
+        "$(POD_IP)",
+        "--admission-port",
+        String(admission.port),
+        "--admission-tls",
+        "/etc/machine-config-admission",
+      ],
       ports: [{ name: "admission", containerPort: admission.port }],
       volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
       resources: { requests: { cpu: "20m", memory: "50Mi" } },
@@ -142,7 +198,16 @@ export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeOb
     replicas,
     annotations: { "machineconfiguration.openshift.io/metrics-certificate": inputs.certificateHash },
     container: {
-      args: ["state", "start", "--metrics-address", "$(POD_IP)", "--metrics-port", String(stateMetrics.port), "--metrics-tls", "/etc/machine-state-controller"],
+      args: [
+        "state",
+        "start",
+        "--metrics-address",
+        "$(POD_IP)",
+        "--metrics-port",
+        String(stateMetrics.port),
+        "--metrics-tls",
+        "/etc/machine-state-controller",
+      ],
       ports: [{ name: "metrics", containerPort: stateMetrics.port }],
       volumeMounts: [{ name: "metrics", mountPath: "/etc/machine-state-controller", readOnly: true }],
       resources: { requests: { cpu: "10m", memory: "50Mi" } },
@@ -161,8 +226,21 @@ export function builderDeployment(inputs: ManifestInputs): KubeObject {
     inputs,
     container: {
       image: inputs.builderImage,
-      args: ["os-builder", "start", "--image", inputs.builderImage, "--status-address", "$(POD_IP)", "--status-port", String(builderStatusPort)],
-      readinessProbe: { httpGet: { port: builderStatusPort, path: "/readyz", scheme: "HTTP" }, periodSeconds: 10, timeoutSeconds: 5 },
+      args: [
+        "os-builder",
+        "start",
+        "--image",
+        inputs.builderImage,
+        "--status-address",
+        "$(POD_IP)",
+        "--status-port",
+        String(builderStatusPort),
+      ],
+      readinessProbe: {
+        httpGet: { port: builderStatusPort, path: "/readyz", scheme: "HTTP" },
+        periodSeconds: 10,
+        timeoutSeconds: 5,
+      },
       resources: { requests: { cpu: "20m", memory: "50Mi" } },
     },
   });
@@ -173,7 +251,12 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
   const manifest = {
     apiVersion: "apps/v1",
     kind: "DaemonSet",
-    metadata: { name: objects.daemon, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
+    metadata: {
+      name: objects.daemon,
+      namespace,
+      labels: selector,
+      annotations: { [annotations.releaseImageVersion]: inputs.version },
+    },
     spec: {
       selector: { matchLabels: selector },
       updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "10%" } },
@@ -194,7 +277,12 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
               args: ["daemon", "start", "--node-name", "$(NODE_NAME)", "--root-mount", "/rootfs"],
               env: [nodeName, hostIp, ...logLevel(inputs.logLevel)],
               // It stays ready through a long update, and is not while it cannot see its own node.
-              readinessProbe: { httpGet: { host: "127.0.0.1", port: metricsPort, path: "/readyz", scheme: "HTTP" }, periodSeconds: 30, timeoutSeconds: 5, failureThreshold: 4 },
+              readinessProbe: {
+                httpGet: { host: "127.0.0.1", port: metricsPort, path: "/readyz", scheme: "HTTP" },
+                periodSeconds: 30,
+                timeoutSeconds: 5,
+                failureThreshold: 4,
+              },
               securityContext: { privileged: true, runAsUser: 0 },
               volumeMounts: [{ name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" }],
               resources: { requests: { cpu: "20m", memory: "50Mi" } },
@@ -224,11 +312,18 @@ export interface ConfigServerInputs extends ManifestInputs {
 const tlsFlagNames = { minVersion: "--tls-min-version", ciphers: "--tls-cipher-suites" } as const;
 
 /** How TLS is spoken, as flags of the config server. */
-export const tlsFlags = (minVersion: TlsSettings["minVersion"], ciphers: readonly string[]): readonly string[] => [tlsFlagNames.minVersion, minVersion === "TLSv1.3" ? "VersionTLS13" : "VersionTLS12", tlsFlagNames.ciphers, ciphers.join(",")];
+export const tlsFlags = (minVersion: TlsSettings["minVersion"], ciphers: readonly string[]): readonly string[] => [
+  tlsFlagNames.minVersion,
+  minVersion === "TLSv1.3" ? "VersionTLS13" : "VersionTLS12",
+  tlsFlagNames.ciphers,
+  ciphers.join(","),
+];
 
 /** The same, as a config server has them that runs already. */
 export function tlsFlagsIn(args: readonly string[]): readonly string[] {
-  return args.flatMap((arg, index) => (arg === tlsFlagNames.minVersion || arg === tlsFlagNames.ciphers ? [arg, args[index + 1] ?? ""] : []));
+  return args.flatMap((arg, index) =>
+    arg === tlsFlagNames.minVersion || arg === tlsFlagNames.ciphers ? [arg, args[index + 1] ?? ""] : [],
+  );
 }
 
 /** Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it shows its figures. */
@@ -259,11 +354,44 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
             {
               name,
               image: inputs.image,
-              args: ["server", "start", "--apiserver-url", inputs.apiServer, "--access", inputs.access, ...(inputs.oneMachine ? ["--address", "$(HOST_IP)"] : []), ...inputs.tls, ...(inputs.hasClientCa ? ["--client-ca", `${folders.clientCa}/${clientCaKey}`] : []), "--metrics-tls", folders.tls, "--metrics-address", "$(HOST_IP)", "--metrics-port", String(configServerPorts.metrics)],
+              args: [
+                "server",
+                "start",
+                "--apiserver-url",
+                inputs.apiServer,
+                "--access",
+                inputs.access,
+                ...(inputs.oneMachine ? ["--address", "$(HOST_IP)"] : []),
+                ...inputs.tls,
+                ...(inputs.hasClientCa ? ["--client-ca", `${folders.clientCa}/${clientCaKey}`] : []),
+                "--metrics-tls",
+                folders.tls,
+                "--metrics-address",
+                "$(HOST_IP)",
+                "--metrics-port",
+                String(configServerPorts.metrics),
+              ],
               env: [podName, nodeName, hostIp, ...logLevel(inputs.logLevel)],
-              ports: [{ name: "config", containerPort: configServerPorts.config, hostPort: configServerPorts.config, protocol: "TCP" }],
-              readinessProbe: { httpGet: { port: configServerPorts.config, path: "/readyz", scheme: "HTTPS" }, periodSeconds: 10, timeoutSeconds: 5 },
-              livenessProbe: { httpGet: { port: configServerPorts.config, path: "/healthz", scheme: "HTTPS" }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6, initialDelaySeconds: 30 },
+              ports: [
+                {
+                  name: "config",
+                  containerPort: configServerPorts.config,
+                  hostPort: configServerPorts.config,
+                  protocol: "TCP",
+                },
+              ],
+              readinessProbe: {
+                httpGet: { port: configServerPorts.config, path: "/readyz", scheme: "HTTPS" },
+                periodSeconds: 10,
+                timeoutSeconds: 5,
+              },
+              livenessProbe: {
+                httpGet: { port: configServerPorts.config, path: "/healthz", scheme: "HTTPS" },
+                periodSeconds: 10,
+                timeoutSeconds: 5,
+                failureThreshold: 6,
+                initialDelaySeconds: 30,
+              },
               volumeMounts: [
                 { name: "tls", mountPath: folders.tls, readOnly: true },
                 ...(inputs.hasClientCa ? [{ name: "client-ca", mountPath: folders.clientCa, readOnly: true }] : []),
@@ -271,7 +399,10 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
               resources: { requests: { cpu: "20m", memory: "50Mi" } },
             },
           ],
-          volumes: [{ name: "tls", secret: { secretName: objects.configServerTls } }, ...(inputs.hasClientCa ? [{ name: "client-ca", configMap: { name: objects.configServerClientCa } }] : [])],
+          volumes: [
+            { name: "tls", secret: { secretName: objects.configServerTls } },
+            ...(inputs.hasClientCa ? [{ name: "client-ca", configMap: { name: objects.configServerClientCa } }] : []),
+          ],
         },
       },
     },
@@ -287,12 +418,47 @@ export function bootstrapRights(pools: readonly string[]): readonly KubeObject[]
   const name = made.nodeBootstrapper;
   const accounts = pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`);
   const manifests = [
-    ...accounts.map((account) => ({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace, labels: { [labels.nodeBootstrapper]: "" } } })),
-    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules: [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", "get", "list", "watch"] }] },
-    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name }, subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })) },
+    ...accounts.map((account) => ({
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: account, namespace, labels: { [labels.nodeBootstrapper]: "" } },
+    })),
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRole",
+      metadata: { name },
+      rules: [
+        {
+          apiGroups: ["certificates.k8s.io"],
+          resources: ["certificatesigningrequests"],
+          verbs: ["create", "get", "list", "watch"],
+        },
+      ],
+    },
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+      subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })),
+    },
     // The config server hands them out for a while; of accounts with other names it gets no token.
-    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name, namespace }, rules: accounts.length === 0 ? [] : [{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: accounts }] },
-    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", metadata: { name, namespace }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name }, subjects: [{ kind: "ServiceAccount", name: objects.configServer, namespace }] },
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "Role",
+      metadata: { name, namespace },
+      rules:
+        accounts.length === 0
+          ? []
+          : [{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: accounts }],
+    },
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "RoleBinding",
+      metadata: { name, namespace },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
+      subjects: [{ kind: "ServiceAccount", name: objects.configServer, namespace }],
+    },
   ];
   return manifests as unknown as readonly KubeObject[];
 }
@@ -300,7 +466,12 @@ export function bootstrapRights(pools: readonly string[]): readonly KubeObject[]
 /** How the state process is found by whoever reads its figures, by a name that its certificate holds. */
 export function stateService(): KubeObject {
   const selector = { "k8s-app": objects.state };
-  const manifest = { apiVersion: "v1", kind: "Service", metadata: { name: objects.state, namespace, labels: selector }, spec: { selector, ports: [{ name: "metrics", port: 443, targetPort: stateMetrics.port, protocol: "TCP" }] } };
+  const manifest = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: objects.state, namespace, labels: selector },
+    spec: { selector, ports: [{ name: "metrics", port: 443, targetPort: stateMetrics.port, protocol: "TCP" }] },
+  };
   return manifest as unknown as KubeObject;
 }
 
@@ -339,7 +510,15 @@ export function admissionWebhook(inputs: { readonly address: string | undefined;
         failurePolicy: "Ignore",
         timeoutSeconds: 5,
         clientConfig: { ...reached, caBundle: btoa(inputs.ca) },
-        rules: [{ apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE", "UPDATE", "DELETE"], resources: ["machineconfigs", "machineconfigpools"], scope: "Cluster" }],
+        rules: [
+          {
+            apiGroups: [group],
+            apiVersions: ["v1"],
+            operations: ["CREATE", "UPDATE", "DELETE"],
+            resources: ["machineconfigs", "machineconfigpools"],
+            scope: "Cluster",
+          },
+        ],
       },
     ],
   };
@@ -357,9 +536,17 @@ export function builtInPools(): readonly PoolManifest[] {
     kind: "MachineConfigPool",
     metadata: {
       name,
-      labels: { [labels.builtInPool]: "", [`${labels.poolPrefix}${name}`]: "", ...(name === "master" ? { [labels.requiredForUpgrade]: "" } : {}) },
+      labels: {
+        [labels.builtInPool]: "",
+        [`${labels.poolPrefix}${name}`]: "",
+        ...(name === "master" ? { [labels.requiredForUpgrade]: "" } : {}),
+      },
     },
-    spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } }, paused: false },
+    spec: {
+      machineConfigSelector: { matchLabels: { [labels.role]: name } },
+      nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } },
+      paused: false,
+    },
   }));
 }
 

@@ -9,18 +9,42 @@ import { MachineOSConfig } from "../api/machine-os-config.ts";
 import { MachineConfigPool } from "../api/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { annotations, configGroup, fieldManagers, finalizers, journals, labels, machineOSConfigConditions, namespace, notYetSet, objects, operatorGroup } from "../api/names.ts";
+import {
+  annotations,
+  configGroup,
+  fieldManagers,
+  finalizers,
+  journals,
+  labels,
+  machineOSConfigConditions,
+  namespace,
+  notYetSet,
+  objects,
+  operatorGroup,
+} from "../api/names.ts";
 import { type KubeObject, type OwnerReference, type Resource, conditionOf, keyOf } from "../api/object.ts";
 import { type Facts, componentHealth, factsAbout } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
 import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
 import { textOfBase64 } from "../core/base-configs.ts";
-import { controllerConfigOf, failureOf, isCompleted, mergedRegistryCa, mergedRegistryCas } from "../core/controller-config-of.ts";
+import {
+  controllerConfigOf,
+  failureOf,
+  isCompleted,
+  mergedRegistryCa,
+  mergedRegistryCas,
+} from "../core/controller-config-of.ts";
 import { machineConfigurationStatus } from "../core/machine-configuration-status.ts";
 import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator-report.ts";
 import { layeringTold } from "../core/build-conditions.ts";
-import { type ConfigServerAccess, type ConfigServerFacts, apiServerForMachines, configServerAccess, configServerHosts } from "../core/config-server.ts";
+import {
+  type ConfigServerAccess,
+  type ConfigServerFacts,
+  apiServerForMachines,
+  configServerAccess,
+  configServerHosts,
+} from "../core/config-server.ts";
 import { wantsImages } from "../core/opt-in.ts";
 import { poolStatusInputs } from "../core/pool-status.ts";
 import { releaseOf } from "../core/release-of.ts";
@@ -33,8 +57,40 @@ import { pathOf, updateObject } from "../kube/kube-client.ts";
 import { isAlreadyExists, isConflict, isNotFound, isPassing } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";
 import { admissionPolicies, networkPolicies } from "./admission-policies.ts";
-import { observeClusterInfo, nodeBootstrappers, observeGuardNeeds, observePullSecret, observeTlsProfile, pullSecretOf, observeServerProof, observeSources, ours, ownMap, publishedRegistryCa, sourceWatches } from "./cluster-sources.ts";
-import { type ManifestInputs, admission, admissionService, admissionWebhook, builderDeployment, bootstrapRights, builtInPools, clientCaKey, configServerDaemonSet, controllerDeployment, daemonSet, fence, relatedObjects, stateDeployment, stateMetrics, stateService, tlsFlags, tlsFlagsIn } from "./manifests.ts";
+import {
+  observeClusterInfo,
+  nodeBootstrappers,
+  observeGuardNeeds,
+  observePullSecret,
+  observeTlsProfile,
+  pullSecretOf,
+  observeServerProof,
+  observeSources,
+  ours,
+  ownMap,
+  publishedRegistryCa,
+  sourceWatches,
+} from "./cluster-sources.ts";
+import {
+  type ManifestInputs,
+  admission,
+  admissionService,
+  admissionWebhook,
+  builderDeployment,
+  bootstrapRights,
+  builtInPools,
+  clientCaKey,
+  configServerDaemonSet,
+  controllerDeployment,
+  daemonSet,
+  fence,
+  relatedObjects,
+  stateDeployment,
+  stateMetrics,
+  stateService,
+  tlsFlags,
+  tlsFlagsIn,
+} from "./manifests.ts";
 import { keepConfigServerCertificates } from "./config-server-certificates.ts";
 import { componentRights } from "./rights.ts";
 import { controlPlaneAddresses, servingSecret } from "./serving-certificate.ts";
@@ -60,7 +116,10 @@ export interface OperatorOptions {
 export type LogLevel = "info" | "debug";
 
 /** `spec.operatorLogLevel` has four steps, and logs have two. */
-const logLevelOf = (settings: MachineConfiguration | undefined): LogLevel => (["Debug", "Trace", "TraceAll"].includes((settings?.spec.operatorLogLevel as string | undefined) ?? "") ? "debug" : "info");
+const logLevelOf = (settings: MachineConfiguration | undefined): LogLevel =>
+  ["Debug", "Trace", "TraceAll"].includes((settings?.spec.operatorLogLevel as string | undefined) ?? "")
+    ? "debug"
+    : "info";
 
 const owner = fieldManagers.operator;
 /** Everything is looked at again after this time, for what nobody tells of. */
@@ -76,17 +135,23 @@ const one = "cluster";
 const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
 
 /** Field managers whose fields an apply would take: no later try helps there. None where somebody only wrote in between. */
-const managersInConflict = (error: unknown): readonly string[] => (isConflict(error) && error instanceof Error ? [...error.message.matchAll(/conflicts? with "([^"]+)"/g)].flatMap(([, manager]) => manager ?? []) : []);
+const managersInConflict = (error: unknown): readonly string[] =>
+  isConflict(error) && error instanceof Error
+    ? [...error.message.matchAll(/conflicts? with "([^"]+)"/g)].flatMap(([, manager]) => manager ?? [])
+    : [];
 
 /**
  * The reference's operator, and what lays down its first manifests on a new cluster, write under the names of their processes:
  * openshift/machine-config-operator cmd/machine-config-operator (main), openshift/cluster-bootstrap cmd/cluster-bootstrap (main).
  */
 const managersOfReference: ReadonlySet<string> = new Set(["machine-config-operator", "cluster-bootstrap"]);
-const isOfReference = (error: unknown): boolean => managersInConflict(error).length > 0 && managersInConflict(error).every((manager) => managersOfReference.has(manager));
+const isOfReference = (error: unknown): boolean =>
+  managersInConflict(error).length > 0 &&
+  managersInConflict(error).every((manager) => managersOfReference.has(manager));
 
 /** The version that everything was last seen at. */
-const reachedVersion = (operator: ClusterOperator | undefined) => operator?.status?.versions?.find(({ name }) => name === "operator")?.version;
+const reachedVersion = (operator: ClusterOperator | undefined) =>
+  operator?.status?.versions?.find(({ name }) => name === "operator")?.version;
 
 const isLoopbackAddress = (address: string) => address.startsWith("127.") || address === "::1";
 
@@ -102,13 +167,13 @@ export function operatorController(options: OperatorOptions): Controller {
   /** Tasks that the API server has kept from ending, and since when (monotonic). */
   const heldUp = new Map<string, number>();
   const settleMs = options.authoritiesSettleMs ?? 60_000;
-/** How long the builder may take to clean up after the last pool, and how often somebody looks. */
-const builderPatienceMs = 600_000;
-const builderLookSeconds = 5;
-/** How long inputs of images may be wrong before the operator is degraded by it. */
-const invalidInputsMs = 600_000;
-/** Secret with which machines of a subscription get packages, where a cluster has one. */
-const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-entitlement" } as const;
+  /** How long the builder may take to clean up after the last pool, and how often somebody looks. */
+  const builderPatienceMs = 600_000;
+  const builderLookSeconds = 5;
+  /** How long inputs of images may be wrong before the operator is degraded by it. */
+  const invalidInputsMs = 600_000;
+  /** Secret with which machines of a subscription get packages, where a cluster has one. */
+  const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-entitlement" } as const;
   /** Authorities of the API server that are not handed to machines yet, and since when they are so (monotonic). */
   /** As the log was last told. */
   let accessTold: ConfigServerAccess | undefined;
@@ -137,7 +202,11 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
   return {
     name: "operator",
     watches: [
-      watching({ resource: kubernetes.Namespace, selection: { fieldSelector: `metadata.name=${namespace}` }, concerns: everything }),
+      watching({
+        resource: kubernetes.Namespace,
+        selection: { fieldSelector: `metadata.name=${namespace}` },
+        concerns: everything,
+      }),
       watching({ resource: ClusterOperator, concerns: everything }),
       watching({ resource: MachineConfiguration, concerns: everything }),
       watching({
@@ -145,7 +214,14 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
         concerns: ({ key, before, after }) => {
           cluster.putPool(key, after, now());
           // What the node controller says of a pool follows from what is known here as well.
-          return before !== undefined && after !== undefined && equalValues([before.spec, before.metadata.labels, poolStatusInputs(before)], [after.spec, after.metadata.labels, poolStatusInputs(after)]) ? [] : [one];
+          return before !== undefined &&
+            after !== undefined &&
+            equalValues(
+              [before.spec, before.metadata.labels, poolStatusInputs(before)],
+              [after.spec, after.metadata.labels, poolStatusInputs(after)],
+            )
+            ? []
+            : [one];
         },
       }),
       watching({ resource: ControllerConfig, concerns: everything }),
@@ -157,11 +233,21 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
           return [one];
         },
       }),
-      watching({ resource: MachineOSBuild, keep: slimBuild, concerns: ({ key, before, after }) => (cluster.putMachineOSBuild(key, after, before, now()).length > 0 ? [one] : []) }),
+      watching({
+        resource: MachineOSBuild,
+        keep: slimBuild,
+        concerns: ({ key, before, after }) =>
+          cluster.putMachineOSBuild(key, after, before, now()).length > 0 ? [one] : [],
+      }),
       watching({
         resource: MachineConfigNode,
         concerns: ({ key, before, after }) => {
-          if (before !== undefined && after !== undefined && equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))) return [];
+          if (
+            before !== undefined &&
+            after !== undefined &&
+            equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
+          )
+            return [];
           cluster.putMachineConfigNode(key, after, now());
           return [one];
         },
@@ -170,7 +256,13 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
         resource: kubernetes.Node,
         keep: slimNode,
         concerns: ({ key, before, after }) => {
-          const isSame = before !== undefined && after !== undefined && equalValues([relevantOfNode(before), before.status?.addresses], [relevantOfNode(after), after.status?.addresses]);
+          const isSame =
+            before !== undefined &&
+            after !== undefined &&
+            equalValues(
+              [relevantOfNode(before), before.status?.addresses],
+              [relevantOfNode(after), after.status?.addresses],
+            );
           if (isSame) return [];
           cluster.putNode(key, after, now());
           if (after === undefined) journalsThere.delete(`${journals.nodePrefix}${key}`);
@@ -182,9 +274,18 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
       watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
       ...sourceWatches(everything),
-      watching({ resource: kubernetes.Pod, selection: { namespace, labelSelector: `k8s-app=${objects.controller}` }, concerns: everything }),
+      watching({
+        resource: kubernetes.Pod,
+        selection: { namespace, labelSelector: `k8s-app=${objects.controller}` },
+        concerns: everything,
+      }),
     ],
-    owns: ["ClusterOperator.status", "ControllerConfig.spec", "MachineConfiguration.status.nodeDisruptionPolicyStatus", "MachineConfigNode.spec.node"],
+    owns: [
+      "ClusterOperator.status",
+      "ControllerConfig.spec",
+      "MachineConfiguration.status.nodeDisruptionPolicyStatus",
+      "MachineConfigNode.spec.node",
+    ],
 
     start(_add, { clock }) {
       now = () => clock.now();
@@ -192,7 +293,8 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
 
     async reconcile(_key, context) {
       // Whoever removes the suite removes its namespace: what goes now is not to be made again.
-      if (context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.deletionTimestamp !== undefined) return settled();
+      if (context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.deletionTimestamp !== undefined)
+        return settled();
       const outcomes: TaskOutcome[] = [];
       const attempt = async (task: string, work: () => Promise<TaskOutcome>): Promise<void> => {
         try {
@@ -206,7 +308,8 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
           else if (!isLasting && isPassing(error) && isShort(task, context)) {
             outcomes.push(progressing(task, `${task} waits for the API server`));
             context.log.info({ task, error }, "sync task held up");
-          } else outcomes.push({ task, kind: "failed", message: error instanceof Error ? error.message : String(error) });
+          } else
+            outcomes.push({ task, kind: "failed", message: error instanceof Error ? error.message : String(error) });
         }
       };
       await attempt("CustomResourceDefinitions", () => syncKinds(context));
@@ -230,7 +333,9 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       tell(outcomes, context);
       await writeStatus(outcomes, facts, context);
       const unfinished = outcomes.filter((outcome) => outcome.kind !== "done");
-      for (const outcome of unfinished) if (outcome.kind === "failed") context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
+      for (const outcome of unfinished)
+        if (outcome.kind === "failed")
+          context.log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
       if (heldUp.size > 0 || unfinished.some(({ kind }) => kind === "failed")) return settled(failedRetrySeconds);
       if (changing !== undefined) return settled(settleMs / 1000);
       return settled(builderUnwantedSince === undefined ? sweepSeconds : builderLookSeconds);
@@ -241,7 +346,13 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
   function belonging(manifest: KubeObject, context: Context): KubeObject {
     const uid = context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid;
     if (uid === undefined) return manifest;
-    return { ...manifest, metadata: { ...manifest.metadata, ownerReferences: [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }] } };
+    return {
+      ...manifest,
+      metadata: {
+        ...manifest.metadata,
+        ownerReferences: [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }],
+      },
+    };
   }
 
   function isShort(task: string, { clock }: Context): boolean {
@@ -257,7 +368,8 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const id = `${resource.kind}/${keyOf(manifest)}`;
     const text = JSON.stringify(manifest);
     const before = applied.get(id);
-    const gone = watched && context.caches.of(resource, resource.namespaced ? ours : undefined).get(keyOf(manifest)) === undefined;
+    const gone =
+      watched && context.caches.of(resource, resource.namespaced ? ours : undefined).get(keyOf(manifest)) === undefined;
     if (!gone && before?.text === text && context.clock.monotonic() - before.at < reapplyMs) return;
     try {
       await context.kube.apply(resource, manifest, { owner, signal: context.signal });
@@ -277,15 +389,32 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       const existing = cache.get(crd.metadata.name);
       // On OpenShift these two belong to somebody else: they are installed only where they are missing.
       const foreign = resource.group === operatorGroup || resource.group === configGroup;
-      if (foreign && existing !== undefined && existing.metadata.labels?.[labels.operatorManaged] === undefined) continue;
+      if (foreign && existing !== undefined && existing.metadata.labels?.[labels.operatorManaged] === undefined)
+        continue;
       await keep(kubernetes.CustomResourceDefinition, crd, context, true);
     }
     return done("CustomResourceDefinitions");
   }
 
   async function syncRights(context: Context): Promise<TaskOutcome> {
-    const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding } = kubernetes;
-    const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding];
+    const {
+      ServiceAccount,
+      ClusterRole,
+      ClusterRoleBinding,
+      Role,
+      RoleBinding,
+      ValidatingAdmissionPolicy,
+      ValidatingAdmissionPolicyBinding,
+    } = kubernetes;
+    const kinds: readonly Resource[] = [
+      ServiceAccount,
+      ClusterRole,
+      ClusterRoleBinding,
+      Role,
+      RoleBinding,
+      ValidatingAdmissionPolicy,
+      ValidatingAdmissionPolicyBinding,
+    ];
     for (const manifest of [...componentRights(), ...fence()]) {
       const resource = kinds.find(({ kind }) => kind === manifest.kind);
       if (resource !== undefined) await keep(resource, manifest, context);
@@ -297,7 +426,11 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const name = objects.machineConfiguration;
     const existing = context.caches.of(MachineConfiguration).get(name);
     if (existing === undefined) {
-      await context.kube.apply(MachineConfiguration, { metadata: { name }, spec: { managementState: "Managed" } }, { owner, signal: context.signal });
+      await context.kube.apply(
+        MachineConfiguration,
+        { metadata: { name }, spec: { managementState: "Managed" } },
+        { owner, signal: context.signal },
+      );
       return progressing("MachineConfiguration", "settings are being made");
     }
     options.setLogLevel?.(logLevelOf(existing));
@@ -322,11 +455,23 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       const existing = context.caches.of(MachineConfigPool).get(name);
       if (existing === undefined) {
         // Created, not applied: its spec belongs to the administrator from now on.
-        if ((await context.kube.get(MachineConfigPool, { name }, context)) === undefined) await context.kube.create(MachineConfigPool, manifest as MachineConfigPool, { owner, signal: context.signal });
+        if ((await context.kube.get(MachineConfigPool, { name }, context)) === undefined)
+          await context.kube.create(MachineConfigPool, manifest as MachineConfigPool, {
+            owner,
+            signal: context.signal,
+          });
         continue;
       }
-      const missing = Object.entries(manifest.metadata.labels ?? {}).filter(([key, value]) => existing.metadata.labels?.[key] !== value);
-      if (missing.length > 0) await context.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { labels: Object.fromEntries(missing) } } }, { owner, signal: context.signal });
+      const missing = Object.entries(manifest.metadata.labels ?? {}).filter(
+        ([key, value]) => existing.metadata.labels?.[key] !== value,
+      );
+      if (missing.length > 0)
+        await context.kube.patch(
+          MachineConfigPool,
+          { name },
+          { type: "merge", body: { metadata: { labels: Object.fromEntries(missing) } } },
+          { owner, signal: context.signal },
+        );
     }
     return done("MachineConfigPools");
   }
@@ -335,13 +480,20 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
   async function syncNodes(context: Context): Promise<TaskOutcome> {
     for (const name of cluster.withoutMachineConfigNode) {
       const known = cluster.node(name);
-      if (known?.membership.verdict !== "member" || (await context.kube.get(MachineConfigNode, { name }, context)) !== undefined) continue;
+      if (
+        known?.membership.verdict !== "member" ||
+        (await context.kube.get(MachineConfigNode, { name }, context)) !== undefined
+      )
+        continue;
       await context.kube.create(
         MachineConfigNode,
         {
           apiVersion: MachineConfigNode.apiVersion,
           kind: MachineConfigNode.kind,
-          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: known.node.metadata.uid ?? "" }] },
+          metadata: {
+            name,
+            ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: known.node.metadata.uid ?? "" }],
+          },
           spec: { node: { name }, pool: { name: known.membership.pool }, configVersion: { desired: notYetSet } },
         },
         { owner, signal: context.signal },
@@ -350,7 +502,12 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     for (const { metadata } of cluster.machineConfigNodesWithoutNode()) {
       const { name, uid } = metadata;
       // The news of a node may come later than that of its MachineConfigNode.
-      if ((await context.kube.get(kubernetes.Node, { name }, context)) === undefined) await context.kube.delete(MachineConfigNode, { name }, { signal: context.signal, ...(uid === undefined ? {} : { uid }) });
+      if ((await context.kube.get(kubernetes.Node, { name }, context)) === undefined)
+        await context.kube.delete(
+          MachineConfigNode,
+          { name },
+          { signal: context.signal, ...(uid === undefined ? {} : { uid }) },
+        );
     }
     return done("MachineConfigNodes");
   }
@@ -363,7 +520,8 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       if (outcome.kind === "failed" && !failing.has(task)) {
         failing.add(task);
         scribe.line({ ...line, mark: "fail", reason: "SyncFailed", message: `${task} fails: ${outcome.message}` });
-      } else if (outcome.kind === "done" && failing.delete(task)) scribe.line({ ...line, mark: "end", reason: "SyncMended", message: `${task} works again` });
+      } else if (outcome.kind === "done" && failing.delete(task))
+        scribe.line({ ...line, mark: "end", reason: "SyncMended", message: `${task} works again` });
     }
   }
 
@@ -375,26 +533,45 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const { kube, clock, signal } = context;
     if (journalsListedAt === undefined || clock.monotonic() - journalsListedAt >= reapplyMs) {
       const accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-      const { items } = (await kube.request({ method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } }, { signal })) as { readonly items: readonly Pick<KubeObject, "metadata">[] | null };
+      const { items } = (await kube.request(
+        { method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } },
+        { signal },
+      )) as { readonly items: readonly Pick<KubeObject, "metadata">[] | null };
       journalsThere.clear();
       // Of none Kubernetes says null.
       for (const { metadata } of items ?? []) journalsThere.add(metadata.name);
       journalsListedAt = clock.monotonic();
-      for (const { metadata } of cluster.pools()) for (const { name } of cluster.members(metadata.name).all()) journalsWanted.add(name);
+      for (const { metadata } of cluster.pools())
+        for (const { name } of cluster.members(metadata.name).all()) journalsWanted.add(name);
     }
     const create = async (name: string, ownerReferences: readonly OwnerReference[]): Promise<void> => {
       if (journalsThere.has(name)) return;
       const { apiVersion, kind } = MachineStateJournal;
-      await kube.create(MachineStateJournal, { apiVersion, kind, metadata: { name, ownerReferences: [...ownerReferences] }, spec: { lines: [], last: [] } }, { owner, signal }).catch((error: unknown) => {
-        if (!isAlreadyExists(error)) throw error;
-      });
+      await kube
+        .create(
+          MachineStateJournal,
+          {
+            apiVersion,
+            kind,
+            metadata: { name, ownerReferences: [...ownerReferences] },
+            spec: { lines: [], last: [] },
+          },
+          { owner, signal },
+        )
+        .catch((error: unknown) => {
+          if (!isAlreadyExists(error)) throw error;
+        });
       journalsThere.add(name);
     };
     const uid = context.caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid;
-    for (const name of [journals.operator, journals.controller, journals.server, journals.osBuilder]) await create(name, uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }]);
+    for (const name of [journals.operator, journals.controller, journals.server, journals.osBuilder])
+      await create(name, uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }]);
     for (const name of journalsWanted) {
       const known = cluster.node(name);
-      if (known?.membership.verdict === "member") await create(`${journals.nodePrefix}${name}`, [{ apiVersion: "v1", kind: "Node", name, uid: known.node.metadata.uid ?? "" }]);
+      if (known?.membership.verdict === "member")
+        await create(`${journals.nodePrefix}${name}`, [
+          { apiVersion: "v1", kind: "Node", name, uid: known.node.metadata.uid ?? "" },
+        ]);
       // A node that some pool will select later is looked at again then, or with the next list.
       journalsWanted.delete(name);
     }
@@ -407,7 +584,12 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const certificate = await servingSecret({ component: objects.state, secret: stateMetrics.secret }, context);
     if (certificate === undefined) return done(task);
     const { mode } = stateSettings(ownMap(objects.stateConfig, context)?.data);
-    await keep(kubernetes.Deployment, stateDeployment(inputsOf(context, certificate.hash), mode === "off" ? 0 : 1), context, true);
+    await keep(
+      kubernetes.Deployment,
+      stateDeployment(inputsOf(context, certificate.hash), mode === "off" ? 0 : 1),
+      context,
+      true,
+    );
     return done(task);
   }
 
@@ -416,34 +598,83 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const task = "ConfigServer";
     const { caches, scribe } = context;
     const machineConfiguration = caches.of(MachineConfiguration).get(objects.machineConfiguration);
-    const facts: ConfigServerFacts = { controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig), machineConfiguration, clusterInfo: observeClusterInfo(context), ownServer: options.apiServer, installedAddress: options.configServerAddress };
+    const facts: ConfigServerFacts = {
+      controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig),
+      machineConfiguration,
+      clusterInfo: observeClusterInfo(context),
+      ownServer: options.apiServer,
+      installedAddress: options.configServerAddress,
+    };
     const addresses = controlPlaneAddresses(context);
     if (addresses.length === 0) return progressing(task, "waiting for a control-plane machine to run on");
     const hosts = [...new Set([...configServerHosts(facts), ...addresses, `${objects.configServer}.${namespace}.svc`])];
-    const kept = await keepConfigServerCertificates(hosts, (resource, manifest) => keep(resource, manifest, context, true), context);
-    if (kept?.rotated !== undefined) scribe.line({ book: "cluster", chapter: "Server", ...run, path: "Certificate", mark: "note", level: "boundary", reason: "CertificateRotated", message: `of the config server: ${kept.rotated}` });
-    const pools = caches.of(MachineConfigPool).list().filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name).sort();
+    const kept = await keepConfigServerCertificates(
+      hosts,
+      (resource, manifest) => keep(resource, manifest, context, true),
+      context,
+    );
+    if (kept?.rotated !== undefined)
+      scribe.line({
+        book: "cluster",
+        chapter: "Server",
+        ...run,
+        path: "Certificate",
+        mark: "note",
+        level: "boundary",
+        reason: "CertificateRotated",
+        message: `of the config server: ${kept.rotated}`,
+      });
+    const pools = caches
+      .of(MachineConfigPool)
+      .list()
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map(({ metadata }) => metadata.name)
+      .sort();
     const { ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding } = kubernetes;
     const kinds: readonly Resource[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding];
     await removeBootstrappers(pools, context);
     const bootstrappers = caches.of(ServiceAccount, nodeBootstrappers);
     for (const manifest of bootstrapRights(pools)) {
       const resource = kinds.find(({ kind }) => kind === manifest.kind);
-      if (resource === ServiceAccount && bootstrappers.get(keyOf(manifest)) === undefined) applied.delete(`${manifest.kind}/${keyOf(manifest)}`);
+      if (resource === ServiceAccount && bootstrappers.get(keyOf(manifest)) === undefined)
+        applied.delete(`${manifest.kind}/${keyOf(manifest)}`);
       if (resource !== undefined) await keep(resource, manifest, context);
     }
     const { access, problem } = configServerAccess(machineConfiguration);
     const tls = tlsOfProfile(await observeTlsProfile(context));
     const running = caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.configServer}`);
     // A profile that cannot be followed changes nothing.
-    const flags = tls.verdict === "settings" ? tlsFlags(tls.settings.minVersion, tls.flags) : tlsFlagsIn(running?.spec?.template.spec?.containers[0]?.args ?? []);
+    const flags =
+      tls.verdict === "settings"
+        ? tlsFlags(tls.settings.minVersion, tls.flags)
+        : tlsFlagsIn(running?.spec?.template.spec?.containers[0]?.args ?? []);
     const notes = tls.verdict === "settings" ? tls.notes.join("; ") : "";
-    if (notes !== "" && notes !== tlsNotesTold) context.log.warn({ notes }, "the cluster's TLS profile is not followed in everything");
+    if (notes !== "" && notes !== tlsNotesTold)
+      context.log.warn({ notes }, "the cluster's TLS profile is not followed in everything");
     tlsNotesTold = notes;
-    if (access === "insecure" && accessTold !== access) context.log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
+    if (access === "insecure" && accessTold !== access)
+      context.log.warn(
+        { access },
+        "the config server is set to give configurations, secrets included, to everybody who asks",
+      );
     accessTold = access;
-    await keep(kubernetes.DaemonSet, configServerDaemonSet({ ...inputsOf(context, ""), access, apiServer: apiServerForMachines(facts), oneMachine: isLoopbackAddress(addresses[0] ?? ""), tls: flags, hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined }), context, true);
-    const problems = [...(problem === undefined ? [] : [problem]), ...(tls.verdict === "refused" ? [`APIServer ${one}: ${tls.reason}`] : [])];
+    await keep(
+      kubernetes.DaemonSet,
+      configServerDaemonSet({
+        ...inputsOf(context, ""),
+        access,
+        apiServer: apiServerForMachines(facts),
+        oneMachine: isLoopbackAddress(addresses[0] ?? ""),
+        tls: flags,
+        hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined,
+      }),
+      context,
+      true,
+    );
+    const problems = [
+      ...(problem === undefined ? [] : [problem]),
+      ...(tls.verdict === "refused" ? [`APIServer ${one}: ${tls.reason}`] : []),
+    ];
     return problems.length === 0 ? done(task) : { task, kind: "failed", message: problems.join("; ") };
   }
 
@@ -453,7 +684,13 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       const { name, uid, deletionTimestamp } = metadata;
       // The label alone makes none of them: whoever else uses it has other names.
       const isOfPool = pools.some((pool) => name === `${objects.nodeBootstrapperPrefix}${pool}`);
-      if (isOfPool || !name.startsWith(objects.nodeBootstrapperPrefix) || uid === undefined || deletionTimestamp !== undefined) continue;
+      if (
+        isOfPool ||
+        !name.startsWith(objects.nodeBootstrapperPrefix) ||
+        uid === undefined ||
+        deletionTimestamp !== undefined
+      )
+        continue;
       await kube.delete(kubernetes.ServiceAccount, { name, namespace }, { uid, signal });
       applied.delete(`ServiceAccount/${namespace}/${name}`);
       log.info({ account: name }, "the account of a pool that is gone is removed");
@@ -467,7 +704,12 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const configs = caches.of(MachineOSConfig).list();
     const pools = caches.of(MachineConfigPool).list();
     // Whoever holds on to what is being deleted has to be there to let it go.
-    const leaving = configs.filter(({ metadata }) => metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(finalizers.osBuildCleanup) === true).map(({ metadata }) => metadata.name);
+    const leaving = configs
+      .filter(
+        ({ metadata }) =>
+          metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(finalizers.osBuildCleanup) === true,
+      )
+      .map(({ metadata }) => metadata.name);
     const isWanted = wantsImages(pools, configs, ownMap(objects.buildConfig, context)?.data);
     if (isWanted || leaving.length > 0) {
       builderUnwantedSince = undefined;
@@ -475,22 +717,43 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       await keep(kubernetes.Deployment, builderDeployment(inputsOf(context, "")), context, true);
       const invalid = configs.flatMap(({ metadata, status }) => {
         const condition = conditionOf(status?.conditions, machineOSConfigConditions.inputsValid);
-        return condition?.status === "False" && clock.now() - Date.parse(condition.lastTransitionTime) > invalidInputsMs ? [`MachineOSConfig ${metadata.name}: ${condition.message}`] : [];
+        return condition?.status === "False" && clock.now() - Date.parse(condition.lastTransitionTime) > invalidInputsMs
+          ? [`MachineOSConfig ${metadata.name}: ${condition.message}`]
+          : [];
       });
       // Nobody waits for an image that cannot be made: somebody has to hear of it.
       return invalid.length === 0 ? done(task) : { task, kind: "failed", message: invalid.join("; ") };
     }
-    if (caches.of(kubernetes.Deployment, ours).get(`${namespace}/${objects.osBuilder}`) === undefined) return done(task);
+    if (caches.of(kubernetes.Deployment, ours).get(`${namespace}/${objects.osBuilder}`) === undefined)
+      return done(task);
     builderUnwantedSince ??= clock.monotonic();
     const isLate = clock.monotonic() - builderUnwantedSince > builderPatienceMs;
-    const untold = pools.filter((pool) => pool.metadata.deletionTimestamp === undefined && (layeringTold(pool) === "layered" || pool.metadata.annotations?.[annotations.optOutAfter] !== undefined)).map(({ metadata }) => metadata.name);
-    const unheard = configs.filter(({ metadata, status }) => conditionOf(status?.conditions, machineOSConfigConditions.accepted)?.status !== "False" && pools.some((pool) => pool.metadata.name === metadata.name)).map(({ metadata }) => metadata.name);
+    const untold = pools
+      .filter(
+        (pool) =>
+          pool.metadata.deletionTimestamp === undefined &&
+          (layeringTold(pool) === "layered" || pool.metadata.annotations?.[annotations.optOutAfter] !== undefined),
+      )
+      .map(({ metadata }) => metadata.name);
+    const unheard = configs
+      .filter(
+        ({ metadata, status }) =>
+          conditionOf(status?.conditions, machineOSConfigConditions.accepted)?.status !== "False" &&
+          pools.some((pool) => pool.metadata.name === metadata.name),
+      )
+      .map(({ metadata }) => metadata.name);
     const jobs = await kube.list(kubernetes.Job, { namespace, labelSelector: labels.ephemeralBuildObject }, { signal });
-    if (!isLate && (untold.length + unheard.length + jobs.items.length > 0)) return done(task);
-    if (isLate) log.warn({ pools: untold, machineOSConfigs: unheard, jobs: jobs.items.map(({ metadata }) => metadata.name) }, "the builder is removed before it has cleaned up");
-    await kube.delete(kubernetes.Deployment, { name: objects.osBuilder, namespace }, { signal }).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-    });
+    if (!isLate && untold.length + unheard.length + jobs.items.length > 0) return done(task);
+    if (isLate)
+      log.warn(
+        { pools: untold, machineOSConfigs: unheard, jobs: jobs.items.map(({ metadata }) => metadata.name) },
+        "the builder is removed before it has cleaned up",
+      );
+    await kube
+      .delete(kubernetes.Deployment, { name: objects.osBuilder, namespace }, { signal })
+      .catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      });
     applied.delete(`Deployment/${namespace}/${objects.osBuilder}`);
     builderUnwantedSince = undefined;
     return done(task);
@@ -499,11 +762,23 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
   /** Builds read Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied there. */
   async function copyForBuilds(configs: readonly MachineOSConfig[], context: Context): Promise<void> {
     const copy = async (name: string, from: Secret | undefined) => {
-      if (from?.data !== undefined) await keep(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type: from.type ?? "Opaque", data: from.data } as KubeObject, context);
+      if (from?.data !== undefined)
+        await keep(
+          kubernetes.Secret,
+          {
+            apiVersion: "v1",
+            kind: "Secret",
+            metadata: { name, namespace },
+            type: from.type ?? "Opaque",
+            data: from.data,
+          } as KubeObject,
+          context,
+        );
     };
     await copy(objects.globalPullSecret, pullSecretOf(context));
     const entitlement = await context.kube.get(kubernetes.Secret, entitlementKey, context);
-    for (const { spec } of configs) await copy(`${objects.entitlementPrefix}${spec.machineConfigPool.name}`, entitlement);
+    for (const { spec } of configs)
+      await copy(`${objects.entitlementPrefix}${spec.machineConfigPool.name}`, entitlement);
   }
 
   /** Hands the API server's authorities to machines once they have stayed the same for a while: each change restarts kubelets. */
@@ -519,7 +794,11 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     }
     if (changing?.bundle !== bundle) changing = { bundle, since: context.clock.monotonic() };
     if (handed !== undefined && context.clock.monotonic() - changing.since < settleMs) return done(task);
-    await context.kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.kubeconfigData, namespace }, data: { [key]: bundle } }, { owner, signal: context.signal });
+    await context.kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name: objects.kubeconfigData, namespace }, data: { [key]: bundle } },
+      { owner, signal: context.signal },
+    );
     isHandingOver = handed !== undefined;
     changing = undefined;
     return done(task);
@@ -530,21 +809,46 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const name = objects.controllerConfig;
     const existing = context.caches.of(ControllerConfig).get(name);
     const release = releaseOf(ownMap(objects.osImageConfigMap, context)?.data, options.version, existing?.spec);
-    if (release.verdict === "unknown") return { task, kind: release.lasting ? "failed" : "progressing", message: release.message };
+    if (release.verdict === "unknown")
+      return { task, kind: release.lasting ? "failed" : "progressing", message: release.message };
     // A new release renders only once its controller has taken over from the old one.
     const by = existing?.metadata.annotations?.[annotations.generatedByVersion];
-    if (by !== undefined && by !== options.version && !controllerRuns(context)) return progressing(task, "waiting for the new controller before its settings are written");
+    if (by !== undefined && by !== options.version && !controllerRuns(context))
+      return progressing(task, "waiting for the new controller before its settings are written");
     const sources = await observeSources(context);
     const bringUp = reachedVersion(context.caches.of(ClusterOperator).get(objects.clusterOperator)) === undefined;
     const secret = bringUp ? undefined : observePullSecret(context, sources.dns?.spec?.baseDomain);
     const kept = existing?.spec.internalRegistryPullSecret;
-    const internalRegistryPullSecret = secret?.verdict === "merged" ? secret.json : kept === undefined || kept === null ? undefined : textOfBase64(kept);
-    const made = controllerConfigOf({ ...sources, bringUp, internalRegistryPullSecret, release: release.images, suiteImage: options.image, releaseImage: options.image }, existing?.spec);
+    const internalRegistryPullSecret =
+      secret?.verdict === "merged" ? secret.json : kept === undefined || kept === null ? undefined : textOfBase64(kept);
+    const made = controllerConfigOf(
+      {
+        ...sources,
+        bringUp,
+        internalRegistryPullSecret,
+        release: release.images,
+        suiteImage: options.image,
+        releaseImage: options.image,
+      },
+      existing?.spec,
+    );
     if (made.verdict === "waiting") return progressing(task, made.message);
     const { spec } = made;
     await keep(
       ControllerConfig,
-      { apiVersion: ControllerConfig.apiVersion, kind: ControllerConfig.kind, metadata: { name, annotations: { [annotations.generatedByVersion]: options.version, [annotations.releaseImageVersion]: options.version, [annotations.serviceCaRotate]: String(isHandingOver) } }, spec } as KubeObject,
+      {
+        apiVersion: ControllerConfig.apiVersion,
+        kind: ControllerConfig.kind,
+        metadata: {
+          name,
+          annotations: {
+            [annotations.generatedByVersion]: options.version,
+            [annotations.releaseImageVersion]: options.version,
+            [annotations.serviceCaRotate]: String(isHandingOver),
+          },
+        },
+        spec,
+      } as KubeObject,
       context,
       true,
     );
@@ -552,9 +856,11 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const problems = [...made.problems, ...(secret?.verdict === "refused" ? [secret.problem] : [])];
     if (problems.length > 0) return { task, kind: "failed", message: problems.join("; ") };
     const failure = existing === undefined ? undefined : failureOf(existing);
-    if (failure !== undefined) return { task, kind: "failed", message: `the base configurations cannot be made: ${failure}` };
+    if (failure !== undefined)
+      return { task, kind: "failed", message: `the base configurations cannot be made: ${failure}` };
     if (release.verdict === "ahead") return progressing(task, release.message);
-    if (existing === undefined || !isCompleted(existing)) return progressing(task, "waiting for the base configurations");
+    if (existing === undefined || !isCompleted(existing))
+      return progressing(task, "waiting for the base configurations");
     return done(task);
   }
 
@@ -564,11 +870,23 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     if (published === "nowhere") return;
     const data = mergedRegistryCas(spec);
     if (published !== "absent" && equalValues(published.data ?? {}, data)) return;
-    if (published === "absent") await context.kube.apply(kubernetes.ConfigMap, { metadata: mergedRegistryCa, data }, { owner, signal: context.signal });
+    if (published === "absent")
+      await context.kube.apply(
+        kubernetes.ConfigMap,
+        { metadata: mergedRegistryCa, data },
+        { owner, signal: context.signal },
+      );
     else {
       // It may be the reference's: what that one put there and nobody wants any more goes as well.
-      const gone = Object.fromEntries(Object.keys(published.data ?? {}).flatMap((file) => (file in data ? [] : [[file, null]])));
-      await context.kube.patch(kubernetes.ConfigMap, mergedRegistryCa, { type: "merge", body: { data: { ...data, ...gone } } }, { owner, signal: context.signal });
+      const gone = Object.fromEntries(
+        Object.keys(published.data ?? {}).flatMap((file) => (file in data ? [] : [[file, null]])),
+      );
+      await context.kube.patch(
+        kubernetes.ConfigMap,
+        mergedRegistryCa,
+        { type: "merge", body: { data: { ...data, ...gone } } },
+        { owner, signal: context.signal },
+      );
     }
   }
 
@@ -576,22 +894,42 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     // A new release reaches machines last: its daemons come once its controller has taken over and its settings are written.
     const running = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`);
     const settings = context.caches.of(ControllerConfig).get(objects.controllerConfig);
-    if (running !== undefined && !isOfThisVersion(running) && !(settings !== undefined && settings.metadata.annotations?.[annotations.generatedByVersion] === options.version)) return progressing("MachineConfigDaemon", "the daemons wait for the settings of the new release");
+    if (
+      running !== undefined &&
+      !isOfThisVersion(running) &&
+      !(settings !== undefined && settings.metadata.annotations?.[annotations.generatedByVersion] === options.version)
+    )
+      return progressing("MachineConfigDaemon", "the daemons wait for the settings of the new release");
     await keep(kubernetes.DaemonSet, daemonSet(inputsOf(context, "")), context, true);
-    const health = componentHealth(factsAbout(cluster, context.clock.now()), objects.daemon, daemonSetFacts(context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`), options.version));
+    const health = componentHealth(
+      factsAbout(cluster, context.clock.now()),
+      objects.daemon,
+      daemonSetFacts(context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`), options.version),
+    );
     // Daemons that are away belong to machines, and pools tell of those.
-    return health.value.is === "Healthy" || health.because.reason === "NotAvailable" ? done("MachineConfigDaemon") : progressing("MachineConfigDaemon", health.because.message);
+    return health.value.is === "Healthy" || health.because.reason === "NotAvailable"
+      ? done("MachineConfigDaemon")
+      : progressing("MachineConfigDaemon", health.because.message);
   }
 
   function inputsOf(context: Context, certificateHash: string): ManifestInputs {
-    return { version: options.version, image: options.image, builderImage: options.builderImage ?? options.image, certificateHash, logLevel: logLevelOf(context.caches.of(MachineConfiguration).get(objects.machineConfiguration)) };
+    return {
+      version: options.version,
+      image: options.image,
+      builderImage: options.builderImage ?? options.image,
+      certificateHash,
+      logLevel: logLevelOf(context.caches.of(MachineConfiguration).get(objects.machineConfiguration)),
+    };
   }
 
   async function syncController(context: Context): Promise<TaskOutcome> {
     const certificate = await servingSecret({ component: objects.controller, secret: admission.secret }, context);
-    if (certificate === undefined) return progressing("MachineConfigController", "waiting for a control-plane machine to run on");
+    if (certificate === undefined)
+      return progressing("MachineConfigController", "waiting for a control-plane machine to run on");
     await keep(kubernetes.Deployment, controllerDeployment(inputsOf(context, certificate.hash)), context, true);
-    return controllerRuns(context) ? done("MachineConfigController") : progressing("MachineConfigController", "the controller is being started");
+    return controllerRuns(context)
+      ? done("MachineConfigController")
+      : progressing("MachineConfigController", "the controller is being started");
   }
 
   function isOfThisVersion({ metadata }: KubeObject): boolean {
@@ -600,34 +938,57 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
 
   function controllerRuns(context: Context): boolean {
     const deployment = context.caches.of(kubernetes.Deployment).get(`${namespace}/${objects.controller}`);
-    return componentHealth(factsAbout(cluster, context.clock.now()), objects.controller, deploymentFacts(deployment, options.version)).value.is === "Healthy";
+    return (
+      componentHealth(
+        factsAbout(cluster, context.clock.now()),
+        objects.controller,
+        deploymentFacts(deployment, options.version),
+      ).value.is === "Healthy"
+    );
   }
 
   async function syncAdmission(context: Context): Promise<TaskOutcome> {
     const running = context.caches
       .of(kubernetes.Pod)
       .list()
-      .find((pod: Pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.phase === "Running" && (pod.status.hostIP ?? "") !== "");
+      .find(
+        (pod: Pod) =>
+          pod.metadata.deletionTimestamp === undefined &&
+          pod.status?.phase === "Running" &&
+          (pod.status.hostIP ?? "") !== "",
+      );
     const secret = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${admission.secret}`);
     const ca = secret?.data?.["ca.crt"];
-    if (running?.status?.hostIP === undefined || ca === undefined) return progressing("Admission", "waiting for the controller's pod");
+    if (running?.status?.hostIP === undefined || ca === undefined)
+      return progressing("Admission", "waiting for the controller's pod");
     // Machines that are reached on loopback are all one machine, which has no network of Services.
     const { hostIP } = running.status;
     const isOneMachine = isLoopbackAddress(hostIP);
-    if (!isOneMachine) for (const service of [admissionService(), stateService()]) await keep(kubernetes.Service, service, context);
-    await keep(kubernetes.ValidatingWebhookConfiguration, admissionWebhook({ address: isOneMachine ? hostIP : undefined, ca: atob(ca) }), context);
+    if (!isOneMachine)
+      for (const service of [admissionService(), stateService()]) await keep(kubernetes.Service, service, context);
+    await keep(
+      kubernetes.ValidatingWebhookConfiguration,
+      admissionWebhook({ address: isOneMachine ? hostIP : undefined, ca: atob(ca) }),
+      context,
+    );
     return done("Admission");
   }
 
   /** Policies whose kinds have gone stay: they match nothing. */
   async function syncAdmissionPolicies(context: Context): Promise<TaskOutcome> {
     const { ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding } = kubernetes;
-    for (const manifest of admissionPolicies(observeGuardNeeds(context))) await keep(manifest.kind === ValidatingAdmissionPolicy.kind ? ValidatingAdmissionPolicy : ValidatingAdmissionPolicyBinding, manifest, context);
+    for (const manifest of admissionPolicies(observeGuardNeeds(context)))
+      await keep(
+        manifest.kind === ValidatingAdmissionPolicy.kind ? ValidatingAdmissionPolicy : ValidatingAdmissionPolicyBinding,
+        manifest,
+        context,
+      );
     return done("AdmissionPolicies");
   }
 
   async function syncNetworkPolicies(context: Context): Promise<TaskOutcome> {
-    for (const manifest of networkPolicies({ admissionPort: admission.port, statePort: stateMetrics.port })) await keep(kubernetes.NetworkPolicy, manifest, context);
+    for (const manifest of networkPolicies({ admissionPort: admission.port, statePort: stateMetrics.port }))
+      await keep(kubernetes.NetworkPolicy, manifest, context);
     return done("NetworkPolicies");
   }
 
@@ -635,14 +996,24 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
   async function syncRequiredPools(facts: Facts, context: Context): Promise<TaskOutcome> {
     const before = reachedVersion(context.caches.of(ClusterOperator).get(objects.clusterOperator));
     if (before === options.version) return done("RequiredPools");
-    const required = facts.members.pools().filter(({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] !== undefined);
+    const required = facts.members
+      .pools()
+      .filter(({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] !== undefined);
     const images = new Map<string, { image: string; overridden: boolean }>();
     for (const { spec } of required) {
       const name = spec.configuration?.name ?? "";
       const rendered = name === "" ? undefined : await context.kube.get(MachineConfig, { name }, context);
-      if (rendered !== undefined) images.set(name, { image: rendered.spec.osImageURL ?? "", overridden: rendered.metadata.annotations?.[annotations.osImageURLOverridden] === "true" });
+      if (rendered !== undefined)
+        images.set(name, {
+          image: rendered.spec.osImageURL ?? "",
+          overridden: rendered.metadata.annotations?.[annotations.osImageURLOverridden] === "true",
+        });
     }
-    return requiredPools(facts, { osImage: context.caches.of(ControllerConfig).get(objects.controllerConfig)?.spec.baseOSContainerImage }, (name) => images.get(name));
+    return requiredPools(
+      facts,
+      { osImage: context.caches.of(ControllerConfig).get(objects.controllerConfig)?.spec.baseOSContainerImage },
+      (name) => images.get(name),
+    );
   }
 
   function upgrade(from: string) {
@@ -651,10 +1022,29 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
 
   async function newClusterOperator(context: Context): Promise<ClusterOperator> {
     const name = objects.clusterOperator;
-    const made = await context.kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal: context.signal });
+    const made = await context.kube.apply(
+      ClusterOperator,
+      { metadata: { name }, spec: {} },
+      { owner, signal: context.signal },
+    );
     if (made.status?.conditions !== undefined) return made;
-    context.scribe.line({ book: "cluster", chapter: "Install", run: options.version, path: "Begun", mark: "begin", level: "boundary", reason: "InstallBegan", message: `${options.version} is being installed`, data: { toVersion: options.version } });
-    return context.kube.patch(ClusterOperator, { name }, { type: "merge", body: { status: { conditions: initialConditions(context.clock.now()) } } }, { subresource: "status", owner, signal: context.signal });
+    context.scribe.line({
+      book: "cluster",
+      chapter: "Install",
+      run: options.version,
+      path: "Begun",
+      mark: "begin",
+      level: "boundary",
+      reason: "InstallBegan",
+      message: `${options.version} is being installed`,
+      data: { toVersion: options.version },
+    });
+    return context.kube.patch(
+      ClusterOperator,
+      { name },
+      { type: "merge", body: { status: { conditions: initialConditions(context.clock.now()) } } },
+      { subresource: "status", owner, signal: context.signal },
+    );
   }
 
   async function writeStatus(outcomes: readonly TaskOutcome[], facts: Facts, context: Context): Promise<void> {
@@ -663,23 +1053,49 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
     const before = reachedVersion(existing);
     const arrived = outcomes.every((outcome) => outcome.kind === "done");
     const reached = arrived ? options.version : before;
-    const changes = (says: string) => context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: says });
+    const changes = (says: string) =>
+      context.events.event(existing, { type: "Normal", reason: "OperatorVersionChanged", message: says });
     if (before !== options.version && !arrived && before !== undefined && !announced) {
       announced = true;
       // Another operator may have begun before this one was started.
       const isBegun = existing.status?.conditions?.find(({ type }) => type === "Progressing")?.reason === "Upgrading";
-      context.scribe.line({ ...upgrade(before), path: "Begun", mark: isBegun ? "retry" : "begin", level: "boundary", reason: "UpgradeBegan", message: `from ${before} to ${options.version}`, data: { fromVersion: before, toVersion: options.version } });
+      context.scribe.line({
+        ...upgrade(before),
+        path: "Begun",
+        mark: isBegun ? "retry" : "begin",
+        level: "boundary",
+        reason: "UpgradeBegan",
+        message: `from ${before} to ${options.version}`,
+        data: { fromVersion: before, toVersion: options.version },
+      });
       changes(`the machine config operator is on its way from ${before} to ${options.version}`);
     }
     if (before !== options.version && arrived) changes(`the machine config operator is at ${options.version}`);
     if (before !== options.version && arrived && !isArrivalTold) {
       isArrivalTold = true;
-      const which = before === undefined ? ({ book: "cluster", chapter: "Install", run: options.version } as const) : upgrade(before);
+      const which =
+        before === undefined
+          ? ({ book: "cluster", chapter: "Install", run: options.version } as const)
+          : upgrade(before);
       for (const { metadata, spec } of facts.members.pools()) {
         if (metadata.labels?.[labels.requiredForUpgrade] === undefined) continue;
-        context.scribe.line({ ...which, path: `Pool/${metadata.name}`, mark: "end", level: "boundary", reason: "AllUpdated", message: `pool ${metadata.name} is at ${spec.configuration?.name ?? ""}` });
+        context.scribe.line({
+          ...which,
+          path: `Pool/${metadata.name}`,
+          mark: "end",
+          level: "boundary",
+          reason: "AllUpdated",
+          message: `pool ${metadata.name} is at ${spec.configuration?.name ?? ""}`,
+        });
       }
-      const end = { ...which, path: "Finished", mark: "end", level: "boundary", outcome: "Succeeded", message: `everything is at ${options.version}` } as const;
+      const end = {
+        ...which,
+        path: "Finished",
+        mark: "end",
+        level: "boundary",
+        outcome: "Succeeded",
+        message: `everything is at ${options.version}`,
+      } as const;
       if (end.chapter === "Install") context.scribe.line({ ...end, reason: "InstallDone" });
       else context.scribe.line({ ...end, reason: "UpgradeDone" });
     }
@@ -690,17 +1106,37 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
       ClusterOperator,
       { name },
       (live) => {
-        const conditions = clusterOperatorConditions({ version: options.version, reached, outcomes, cluster: facts }, live.status?.conditions ?? [], context.clock.now());
+        const conditions = clusterOperatorConditions(
+          { version: options.version, reached, outcomes, cluster: facts },
+          live.status?.conditions ?? [],
+          context.clock.now(),
+        );
         const versions = versionsOf(reached, live.status?.versions, options);
-        const status = { conditions, ...(versions === undefined ? {} : { versions }), relatedObjects: relatedObjects.map((each) => ({ ...each })) };
-        const same = equalValues([live.status?.conditions, live.status?.versions, live.status?.relatedObjects, live.status?.extension ?? {}], [status.conditions, versions, status.relatedObjects, extension]);
+        const status = {
+          conditions,
+          ...(versions === undefined ? {} : { versions }),
+          relatedObjects: relatedObjects.map((each) => ({ ...each })),
+        };
+        const same = equalValues(
+          [live.status?.conditions, live.status?.versions, live.status?.relatedObjects, live.status?.extension ?? {}],
+          [status.conditions, versions, status.relatedObjects, extension],
+        );
         // A merge keeps what it does not name: lines of pools that are gone, and errors that are over, must be taken out.
-        const over = Object.fromEntries(Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])));
-        return same ? undefined : { status: { ...status, extension: { ...extension, ...over } } as NonNullable<ClusterOperator["status"]> };
+        const over = Object.fromEntries(
+          Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])),
+        );
+        return same
+          ? undefined
+          : { status: { ...status, extension: { ...extension, ...over } } as NonNullable<ClusterOperator["status"]> };
       },
       { subresource: "status", owner, signal: context.signal, cached: existing },
     );
     const degraded = after?.status?.conditions?.find(({ type }) => type === "Degraded");
-    if (after !== undefined && degraded?.status === "True" && degraded.message !== degradedBefore?.message) context.events.event(after, { type: "Warning", reason: "OperatorDegraded", message: `${degraded.reason}: ${degraded.message}` });
+    if (after !== undefined && degraded?.status === "True" && degraded.message !== degradedBefore?.message)
+      context.events.event(after, {
+        type: "Warning",
+        reason: "OperatorDegraded",
+        message: `${degraded.reason}: ${degraded.message}`,
+      });
   }
 }

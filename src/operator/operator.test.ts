@@ -19,11 +19,30 @@ describe("the operator", () => {
   test("installs kinds, rights, settings, pools and components, and says how far it is", async () => {
     const { kube } = await start();
     await installed(kube);
-    const operator = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.status === "True");
+    const operator = await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Progressing")?.status === "True",
+    );
     expect(conditionOf(operator.status?.conditions, "Available")?.status).toBe("False");
-    const settings = await until(kube, MachineConfiguration, { name: "cluster" }, ({ status }) => status?.observedGeneration !== undefined);
-    expect(settings.status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/containers/registries.conf")).toBe(true);
-    await until(kube, MachineConfigPool, { name: "master" }, ({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] === "");
+    const settings = await until(
+      kube,
+      MachineConfiguration,
+      { name: "cluster" },
+      ({ status }) => status?.observedGeneration !== undefined,
+    );
+    expect(
+      settings.status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(
+        ({ path }) => path === "/etc/containers/registries.conf",
+      ),
+    ).toBe(true);
+    await until(
+      kube,
+      MachineConfigPool,
+      { name: "master" },
+      ({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] === "",
+    );
     const config = await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
     expect(config.spec.baseOSContainerImage).toBe("os@sha256:0");
     expect(config.metadata.annotations?.[annotations.generatedByVersion]).toBe("1.0.0");
@@ -38,13 +57,38 @@ describe("the operator", () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
-    const condition = (status: "True" | "False") => ({ type: "TemplateControllerFailing", status, reason: "", message: "secrets is forbidden", lastTransitionTime: "2030-01-01T00:00:00Z" });
-    const say = (status: "True" | "False") => kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { status: { observedGeneration: 1, conditions: [condition(status)] } } }, { subresource: "status" });
+    const condition = (status: "True" | "False") => ({
+      type: "TemplateControllerFailing",
+      status,
+      reason: "",
+      message: "secrets is forbidden",
+      lastTransitionTime: "2030-01-01T00:00:00Z",
+    });
+    const say = (status: "True" | "False") =>
+      kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        { type: "merge", body: { status: { observedGeneration: 1, conditions: [condition(status)] } } },
+        { subresource: "status" },
+      );
     await say("True");
-    const degraded = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "True");
-    expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({ reason: "ControllerConfigFailed", message: "ControllerConfig: the base configurations cannot be made: secrets is forbidden" });
+    const degraded = await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "True",
+    );
+    expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({
+      reason: "ControllerConfigFailed",
+      message: "ControllerConfig: the base configurations cannot be made: secrets is forbidden",
+    });
     await say("False");
-    await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False");
+    await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False",
+    );
   });
 
   test("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own", async () => {
@@ -52,45 +96,116 @@ describe("the operator", () => {
     await installed(kube);
     const controller = { name: objects.controller, namespace };
     const rolledOut = async (image: string) => {
-      const { metadata } = await until(kube, kubernetes.Deployment, controller, ({ spec }) => spec?.template.spec?.containers[0]?.image === image);
-      await kube.patch(kubernetes.Deployment, controller, { type: "merge", body: { status: { observedGeneration: metadata.generation, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 } } }, { subresource: "status" });
+      const { metadata } = await until(
+        kube,
+        kubernetes.Deployment,
+        controller,
+        ({ spec }) => spec?.template.spec?.containers[0]?.image === image,
+      );
+      await kube.patch(
+        kubernetes.Deployment,
+        controller,
+        {
+          type: "merge",
+          body: {
+            status: {
+              observedGeneration: metadata.generation,
+              replicas: 1,
+              updatedReplicas: 1,
+              readyReplicas: 1,
+              availableReplicas: 1,
+            },
+          },
+        },
+        { subresource: "status" },
+      );
     };
-    const settings = (is: (config: ControllerConfig) => boolean) => until(kube, ControllerConfig, { name: objects.controllerConfig }, is);
+    const settings = (is: (config: ControllerConfig) => boolean) =>
+      until(kube, ControllerConfig, { name: objects.controllerConfig }, is);
     const byVersion = ({ metadata }: ControllerConfig) => metadata.annotations?.[annotations.generatedByVersion];
-    const daemonImage = async () => (await kube.get(kubernetes.DaemonSet, { name: objects.daemon, namespace }))?.spec?.template.spec?.containers[0]?.image;
-    const says = (words: string) => until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.message?.includes(words) === true);
+    const daemonImage = async () =>
+      (await kube.get(kubernetes.DaemonSet, { name: objects.daemon, namespace }))?.spec?.template.spec?.containers[0]
+        ?.image;
+    const says = (words: string) =>
+      until(
+        kube,
+        ClusterOperator,
+        { name: objects.clusterOperator },
+        ({ status }) => conditionOf(status?.conditions, "Progressing")?.message?.includes(words) === true,
+      );
     await rolledOut("suite:1");
     await settings((config) => byVersion(config) === "1.0.0");
     await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
 
     // The images of the next release come first: the old operator does not touch them.
-    await kube.patch(kubernetes.ConfigMap, { name: objects.osImageConfigMap, namespace }, { type: "merge", body: { data: { releaseVersion: "2.0.0", baseOSContainerImage: "os@sha256:2" } } });
+    await kube.patch(
+      kubernetes.ConfigMap,
+      { name: objects.osImageConfigMap, namespace },
+      { type: "merge", body: { data: { releaseVersion: "2.0.0", baseOSContainerImage: "os@sha256:2" } } },
+    );
     await says("release 2.0.0");
     expect((await settings(() => true)).spec.baseOSContainerImage).toBe("os@sha256:0");
 
     await replaceOperator("2.0.0", "suite:2");
-    await until(kube, kubernetes.Deployment, controller, ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2");
+    await until(
+      kube,
+      kubernetes.Deployment,
+      controller,
+      ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2",
+    );
     await says("the controller is being started");
     const before = await settings(() => true);
-    expect([byVersion(before), before.spec.baseOSContainerImage, await daemonImage()]).toEqual(["1.0.0", "os@sha256:0", "suite:1"]);
+    expect([byVersion(before), before.spec.baseOSContainerImage, await daemonImage()]).toEqual([
+      "1.0.0",
+      "os@sha256:0",
+      "suite:1",
+    ]);
 
     await rolledOut("suite:2");
     const after = await settings((config) => byVersion(config) === "2.0.0");
     expect(after.spec.baseOSContainerImage).toBe("os@sha256:2");
-    await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2");
+    await until(
+      kube,
+      kubernetes.DaemonSet,
+      { name: objects.daemon, namespace },
+      ({ spec }) => spec?.template.spec?.containers[0]?.image === "suite:2",
+    );
   });
 
   test("the level of logs that the settings ask for is the operator's own and its components'", async () => {
     const { kube, logLevel } = await start();
     await installed(kube);
-    const levelOf = ({ spec }: { readonly spec?: { readonly template: { readonly spec?: { readonly containers: readonly { readonly env?: readonly { readonly name: string; readonly value?: string }[] }[] } } } }) => spec?.template.spec?.containers[0]?.env?.find(({ name }) => name === "MCO_LOG_LEVEL")?.value;
+    const levelOf = ({
+      spec,
+    }: {
+      readonly spec?: {
+        readonly template: {
+          readonly spec?: {
+            readonly containers: readonly {
+              readonly env?: readonly { readonly name: string; readonly value?: string }[];
+            }[];
+          };
+        };
+      };
+    }) => spec?.template.spec?.containers[0]?.env?.find(({ name }) => name === "MCO_LOG_LEVEL")?.value;
     const components = (level: string | undefined) =>
-      Promise.all([until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, (one) => levelOf(one) === level), until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, (one) => levelOf(one) === level)]);
+      Promise.all([
+        until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, (one) => levelOf(one) === level),
+        until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, (one) => levelOf(one) === level),
+      ]);
     await components(undefined);
-    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Trace" } } });
+    await kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      { type: "merge", body: { spec: { operatorLogLevel: "Trace" } } },
+    );
     await components("debug");
     expect(logLevel()).toBe("debug");
-    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } });
+    await kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } },
+    );
     await components(undefined);
     expect(logLevel()).toBe("info");
   });
@@ -98,22 +213,51 @@ describe("the operator", () => {
   test("the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while", async () => {
     const { kube } = await start();
     await installed(kube);
-    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "openshift-config-managed" } });
-    const publish = (bundle: string) => kube.apply(kubernetes.ConfigMap, { metadata: { name: "kube-apiserver-server-ca", namespace: "openshift-config-managed" }, data: { "ca-bundle.crt": bundle } }, { owner: "test" });
+    await kube.create(kubernetes.Namespace, {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "openshift-config-managed" },
+    });
+    const publish = (bundle: string) =>
+      kube.apply(
+        kubernetes.ConfigMap,
+        {
+          metadata: { name: "kube-apiserver-server-ca", namespace: "openshift-config-managed" },
+          data: { "ca-bundle.crt": bundle },
+        },
+        { owner: "test" },
+      );
     const handed: string[] = [];
     const stop = new AbortController();
     const watching = (async () => {
-      for await (const event of kube.watch(kubernetes.ConfigMap, { namespace }, { resourceVersion: (await kube.list(kubernetes.ConfigMap)).resourceVersion, timeoutSeconds: 60 }, stop.signal)) {
-        if (event.type !== "BOOKMARK" && event.object.metadata.name === objects.kubeconfigData) handed.push(event.object.data?.["ca-bundle.crt"] ?? "");
+      for await (const event of kube.watch(
+        kubernetes.ConfigMap,
+        { namespace },
+        { resourceVersion: (await kube.list(kubernetes.ConfigMap)).resourceVersion, timeoutSeconds: 60 },
+        stop.signal,
+      )) {
+        if (event.type !== "BOOKMARK" && event.object.metadata.name === objects.kubeconfigData)
+          handed.push(event.object.data?.["ca-bundle.crt"] ?? "");
       }
     })().catch(() => undefined);
-    const handedOn = (bundle: string) => until(kube, kubernetes.ConfigMap, { name: objects.kubeconfigData, namespace }, ({ data }) => data?.["ca-bundle.crt"] === bundle);
+    const handedOn = (bundle: string) =>
+      until(
+        kube,
+        kubernetes.ConfigMap,
+        { name: objects.kubeconfigData, namespace },
+        ({ data }) => data?.["ca-bundle.crt"] === bundle,
+      );
     await publish("one");
     await handedOn("one");
     await publish("step");
     await publish("two");
     await handedOn("two");
-    await until(kube, ControllerConfig, { name: objects.controllerConfig }, ({ metadata }) => metadata.annotations?.[annotations.serviceCaRotate] === "false");
+    await until(
+      kube,
+      ControllerConfig,
+      { name: objects.controllerConfig },
+      ({ metadata }) => metadata.annotations?.[annotations.serviceCaRotate] === "false",
+    );
     stop.abort();
     await watching;
     expect(handed).toEqual(["one", "two"]);
@@ -122,16 +266,49 @@ describe("the operator", () => {
   test("shows its image, one line on each pool, and writes nothing while nothing changes", async () => {
     const { kube } = await start();
     await installed(kube);
-    const operator = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => Object.keys(status?.extension ?? {}).join() === "master,worker");
+    const operator = await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => Object.keys(status?.extension ?? {}).join() === "master,worker",
+    );
     expect(operator.status?.extension).toMatchObject({ worker: "pool has no configuration yet" });
-    await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.message === "the controller is being started");
-    const settled = async () => [await kube.get(MachineConfiguration, { name: "cluster" }), await kube.get(ClusterOperator, { name: objects.clusterOperator }), await kube.get(ControllerConfig, { name: objects.controllerConfig })].map((object) => object?.metadata.resourceVersion);
+    await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Progressing")?.message === "the controller is being started",
+    );
+    const settled = async () =>
+      [
+        await kube.get(MachineConfiguration, { name: "cluster" }),
+        await kube.get(ClusterOperator, { name: objects.clusterOperator }),
+        await kube.get(ControllerConfig, { name: objects.controllerConfig }),
+      ].map((object) => object?.metadata.resourceVersion);
     const before = await settled();
     // Something that makes it look, and changes nothing: until its next write, which is that of the pool's label.
-    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } });
-    await until(kube, MachineConfigPool, { name: "worker" }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
-    await kube.patch(MachineConfigPool, { name: "master" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } });
-    await until(kube, MachineConfigPool, { name: "master" }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
+    await kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } },
+    );
+    await until(
+      kube,
+      MachineConfigPool,
+      { name: "worker" },
+      ({ metadata }) => metadata.labels?.[labels.builtInPool] === "",
+    );
+    await kube.patch(
+      MachineConfigPool,
+      { name: "master" },
+      { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } },
+    );
+    await until(
+      kube,
+      MachineConfigPool,
+      { name: "master" },
+      ({ metadata }) => metadata.labels?.[labels.builtInPool] === "",
+    );
     expect(await settled()).toEqual(before);
   });
 
@@ -139,8 +316,17 @@ describe("the operator", () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
-    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } }, spec: { maxUnavailable: 3 } } });
-    const pool = await until(kube, MachineConfigPool, { name: "worker" }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
+    await kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } }, spec: { maxUnavailable: 3 } } },
+    );
+    const pool = await until(
+      kube,
+      MachineConfigPool,
+      { name: "worker" },
+      ({ metadata }) => metadata.labels?.[labels.builtInPool] === "",
+    );
     expect(pool.spec.maxUnavailable).toBe(3);
   });
 
@@ -148,33 +334,82 @@ describe("the operator", () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfiguration, { name: "cluster" }, () => true);
-    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "None" }] }] } } } });
-    await until(kube, MachineConfiguration, { name: "cluster" }, ({ status, metadata }) => status?.observedGeneration === metadata.generation && status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/a") === true);
+    await kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      {
+        type: "merge",
+        body: { spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "None" }] }] } } },
+      },
+    );
+    await until(
+      kube,
+      MachineConfiguration,
+      { name: "cluster" },
+      ({ status, metadata }) =>
+        status?.observedGeneration === metadata.generation &&
+        status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/a") === true,
+    );
   });
 
   test.for([
     { hostIP: "127.9.9.10", reached: { url: "https://127.9.9.10:9443/validate" }, services: 0 },
-    { hostIP: "192.0.2.7", reached: { service: { namespace, name: objects.controller, path: "/validate", port: 443 } }, services: 2 },
+    {
+      hostIP: "192.0.2.7",
+      reached: { service: { namespace, name: objects.controller, path: "/validate", port: 443 } },
+      services: 2,
+    },
   ])("the controller on $hostIP is asked before objects are stored", async ({ hostIP, reached, services }) => {
     const { kube } = await start();
     await installed(kube);
     const deployment = await until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, () => true);
-    await kube.create(kubernetes.Pod, { apiVersion: "v1", kind: "Pod", metadata: { name: "controller", namespace, labels: deployment.spec?.template.metadata?.labels ?? {} }, spec: { containers: [{ name: "c", image: "i" }] } });
-    await kube.patch(kubernetes.Pod, { name: "controller", namespace }, { type: "merge", body: { status: { phase: "Running", hostIP } } }, { subresource: "status" });
-    const { webhooks = [] } = await until(kube, kubernetes.ValidatingWebhookConfiguration, { name: "machine-config-admission" }, () => true);
+    await kube.create(kubernetes.Pod, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "controller", namespace, labels: deployment.spec?.template.metadata?.labels ?? {} },
+      spec: { containers: [{ name: "c", image: "i" }] },
+    });
+    await kube.patch(
+      kubernetes.Pod,
+      { name: "controller", namespace },
+      { type: "merge", body: { status: { phase: "Running", hostIP } } },
+      { subresource: "status" },
+    );
+    const { webhooks = [] } = await until(
+      kube,
+      kubernetes.ValidatingWebhookConfiguration,
+      { name: "machine-config-admission" },
+      () => true,
+    );
     expect(webhooks).toMatchObject([{ clientConfig: reached, failurePolicy: "Ignore", timeoutSeconds: 5 }]);
     const { items } = await kube.list(kubernetes.Service, { namespace });
     expect(items).toHaveLength(services);
-    const serving = items.map(({ metadata, spec }) => [metadata.name, spec?.selector, spec?.ports?.map(({ port, targetPort }) => [port, targetPort])]);
-    if (services > 0) expect(serving).toEqual([[objects.controller, deployment.spec?.selector.matchLabels, [[443, 9443]]], [objects.state, { "k8s-app": objects.state }, [[443, 9444]]]]);
+    const serving = items.map(({ metadata, spec }) => [
+      metadata.name,
+      spec?.selector,
+      spec?.ports?.map(({ port, targetPort }) => [port, targetPort]),
+    ]);
+    if (services > 0)
+      expect(serving).toEqual([
+        [objects.controller, deployment.spec?.selector.matchLabels, [[443, 9443]]],
+        [objects.state, { "k8s-app": objects.state }, [[443, 9444]]],
+      ]);
   });
 
   test("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-state-controller", namespace }, () => true);
-    const policies = (await kube.list(kubernetes.ValidatingAdmissionPolicy)).items.map(({ metadata }) => metadata.name).sort();
-    expect(policies).toEqual(["custom-machine-config-pool-selector", "machine-config-daemon-own-node", "machine-configuration-guards", "networkpolicy-prevent-deletion", "networkpolicy-prevent-update"]);
+    const policies = (await kube.list(kubernetes.ValidatingAdmissionPolicy)).items
+      .map(({ metadata }) => metadata.name)
+      .sort();
+    expect(policies).toEqual([
+      "custom-machine-config-pool-selector",
+      "machine-config-daemon-own-node",
+      "machine-configuration-guards",
+      "networkpolicy-prevent-deletion",
+      "networkpolicy-prevent-update",
+    ]);
     expect((await kube.list(kubernetes.ValidatingAdmissionPolicyBinding)).items).toHaveLength(policies.length);
     expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(6);
   });
@@ -187,14 +422,29 @@ describe("the operator", () => {
     const { kube } = await start((admin) =>
       admin.apply(
         kubernetes.ValidatingAdmissionPolicy,
-        { metadata: { name }, spec: { matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }] }, validations: [{ expression: "true", message: "theirs" }] } },
+        {
+          metadata: { name },
+          spec: {
+            matchConstraints: {
+              resourceRules: [
+                { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] },
+              ],
+            },
+            validations: [{ expression: "true", message: "theirs" }],
+          },
+        },
         { owner: manager },
       ),
     );
     await installed(kube);
     await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-state-controller", namespace }, () => true);
     expect(JSON.stringify((await kube.get(kubernetes.ValidatingAdmissionPolicy, { name }))?.spec)).toContain(word);
-    const told = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => status?.relatedObjects !== undefined);
+    const told = await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => status?.relatedObjects !== undefined,
+    );
     const says = conditionOf(told.status?.conditions, "Degraded")?.message ?? "";
     if (manager === "somebody") expect(says).toMatch(/AdmissionPolicies: [^]*conflicts? with "somebody"/);
     else expect(says).not.toContain("conflict");
@@ -205,34 +455,60 @@ describe("the operator", () => {
     await installed(kube);
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
     const selecting = (role: string) => ({ matchLabels: { [labels.role]: role } });
-    const pool = (name: string) => ({ apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name }, spec: { machineConfigSelector: selecting("odd") } }) as MachineConfigPool;
-    const policy = await until(kube, kubernetes.ValidatingAdmissionPolicyBinding, { name: "custom-machine-config-pool-selector-binding" }, () => true);
+    const pool = (name: string) =>
+      ({
+        apiVersion: MachineConfigPool.apiVersion,
+        kind: "MachineConfigPool",
+        metadata: { name },
+        spec: { machineConfigSelector: selecting("odd") },
+      }) as MachineConfigPool;
+    const policy = await until(
+      kube,
+      kubernetes.ValidatingAdmissionPolicyBinding,
+      { name: "custom-machine-config-pool-selector-binding" },
+      () => true,
+    );
     await kube.delete(kubernetes.ValidatingAdmissionPolicyBinding, policy.metadata);
     await kube.create(MachineConfigPool, pool("odd"));
     const { resourceVersion: _, uid: __, managedFields: ___, creationTimestamp: ____, ...metadata } = policy.metadata;
     await kube.create(kubernetes.ValidatingAdmissionPolicyBinding, { ...policy, metadata });
     await expect(kube.create(MachineConfigPool, pool("odder"))).rejects.toThrow("must select");
     await kube.patch(MachineConfigPool, { name: "odd" }, { type: "merge", body: { spec: { paused: true } } });
-    await expect(kube.patch(MachineConfigPool, { name: "odd" }, { type: "merge", body: { spec: { machineConfigSelector: selecting("odder") } } })).rejects.toThrow("must select");
+    await expect(
+      kube.patch(
+        MachineConfigPool,
+        { name: "odd" },
+        { type: "merge", body: { spec: { machineConfigSelector: selecting("odder") } } },
+      ),
+    ).rejects.toThrow("must select");
   });
 
   test("a MachineConfigNode without a node goes", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
-    await kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name: "gone" }, spec: { node: { name: "gone" }, pool: { name: "worker" }, configVersion: { desired: "x" } } });
+    await kube.create(MachineConfigNode, {
+      apiVersion: MachineConfigNode.apiVersion,
+      kind: MachineConfigNode.kind,
+      metadata: { name: "gone" },
+      spec: { node: { name: "gone" }, pool: { name: "worker" }, configVersion: { desired: "x" } },
+    });
     const deadline = systemClock.monotonic() + 20_000;
-    while ((await kube.get(MachineConfigNode, { name: "gone" })) !== undefined && systemClock.monotonic() < deadline) await until(kube, ClusterOperator, { name: objects.clusterOperator }, () => true);
+    while ((await kube.get(MachineConfigNode, { name: "gone" })) !== undefined && systemClock.monotonic() < deadline)
+      await until(kube, ClusterOperator, { name: objects.clusterOperator }, () => true);
     expect(await kube.get(MachineConfigNode, { name: "gone" })).toBeUndefined();
   });
 
   test("makes a journal for each component and each node, which goes with its node", async () => {
     const { kube } = await start();
     await installed(kube);
-    for (const name of ["operator", "controller", "server", "os-builder", "node-master-0"]) await until(kube, MachineStateJournal, { name }, ({ spec }) => spec.lines.length === 0);
+    for (const name of ["operator", "controller", "server", "os-builder", "node-master-0"])
+      await until(kube, MachineStateJournal, { name }, ({ spec }) => spec.lines.length === 0);
     const journal = await until(kube, MachineStateJournal, { name: "node-worker-0" }, () => true);
     const node = await kube.get(kubernetes.Node, { name: "worker-0" });
-    expect(journal.metadata.ownerReferences).toEqual([{ apiVersion: "v1", kind: "Node", name: "worker-0", uid: node?.metadata.uid }]);
+    expect(journal.metadata.ownerReferences).toEqual([
+      { apiVersion: "v1", kind: "Node", name: "worker-0", uid: node?.metadata.uid },
+    ]);
     expect(await kube.get(MachineStateJournal, { name: "bootstrap" })).toBeUndefined();
   });
 
@@ -242,10 +518,20 @@ describe("the operator", () => {
     const deployment = { name: objects.state, namespace };
     const made = await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 1);
     expect(made.spec?.template.spec?.containers[0]?.args?.slice(0, 2)).toEqual(["state", "start"]);
-    const settings = (data: Record<string, string>) => kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data }, { owner: "people" });
+    const settings = (data: Record<string, string>) =>
+      kube.apply(
+        kubernetes.ConfigMap,
+        { metadata: { name: objects.stateConfig, namespace }, data },
+        { owner: "people" },
+      );
     await settings({ mode: "off" });
     await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 0);
-    const told = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Progressing")?.message === "the controller is being started");
+    const told = await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Progressing")?.message === "the controller is being started",
+    );
     expect(conditionOf(told.status?.conditions, "Degraded")?.status).toBe("False");
     await settings({ mode: "on" });
     await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 1);
@@ -257,38 +543,119 @@ describe("the operator", () => {
     const deployment = { name: objects.osBuilder, namespace };
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
-    const label = (value: string | null) => kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: value } } } });
+    const label = (value: string | null) =>
+      kube.patch(
+        MachineConfigPool,
+        { name: "worker" },
+        { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: value } } } },
+      );
     await label("");
     const made = await until(kube, kubernetes.Deployment, deployment, () => true);
     expect(made.spec?.template.spec?.containers[0]?.args?.slice(0, 2)).toEqual(["os-builder", "start"]);
     expect(made.spec?.template.spec?.serviceAccountName).toBe(objects.osBuilder);
     const finalizer = finalizers.osBuildCleanup;
-    const isDegraded = (is: "True" | "False") => until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === is);
-    await kube.create(MachineOSConfig, { apiVersion: MachineOSConfig.apiVersion, kind: MachineOSConfig.kind, metadata: { name: "worker", finalizers: [finalizer] }, spec: { machineConfigPool: { name: "worker" }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os:x" } });
-    const inputs = (status: "True" | "False") => kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { status: { conditions: [{ type: "InputsValid", status, reason: "SecretMissing", message: "1. the Secret push is missing", lastTransitionTime: "2020-01-01T00:00:00Z" }] } } }, { subresource: "status" });
+    const isDegraded = (is: "True" | "False") =>
+      until(
+        kube,
+        ClusterOperator,
+        { name: objects.clusterOperator },
+        ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === is,
+      );
+    await kube.create(MachineOSConfig, {
+      apiVersion: MachineOSConfig.apiVersion,
+      kind: MachineOSConfig.kind,
+      metadata: { name: "worker", finalizers: [finalizer] },
+      spec: {
+        machineConfigPool: { name: "worker" },
+        imageBuilder: { imageBuilderType: "Job" },
+        renderedImagePushSecret: { name: "push" },
+        renderedImagePushSpec: "registry.example.com/os:x",
+      },
+    });
+    const inputs = (status: "True" | "False") =>
+      kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        {
+          type: "merge",
+          body: {
+            status: {
+              conditions: [
+                {
+                  type: "InputsValid",
+                  status,
+                  reason: "SecretMissing",
+                  message: "1. the Secret push is missing",
+                  lastTransitionTime: "2020-01-01T00:00:00Z",
+                },
+              ],
+            },
+          },
+        },
+        { subresource: "status" },
+      );
     await inputs("False");
     const told = await isDegraded("True");
-    expect(conditionOf(told.status?.conditions, "Degraded")?.message).toContain("MachineOSConfig worker: 1. the Secret push is missing");
+    expect(conditionOf(told.status?.conditions, "Degraded")?.message).toContain(
+      "MachineOSConfig worker: 1. the Secret push is missing",
+    );
     await inputs("True");
     await isDegraded("False");
     await label(null);
     await kube.delete(MachineOSConfig, { name: "worker" });
     // It has heard of the deletion once it has looked at something that came after it.
     await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: 2 } } });
-    await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "off" } }, { owner: "people" });
+    await kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name: objects.stateConfig, namespace }, data: { mode: "off" } },
+      { owner: "people" },
+    );
     await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 0);
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeDefined();
     await kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { metadata: { finalizers: null } } });
-    await vi.waitFor(async () => expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined(), { timeout: 8000, interval: 20 });
+    await vi.waitFor(async () => expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined(), {
+      timeout: 8000,
+      interval: 20,
+    });
     // A no in one place counts more than a yes in the other.
-    await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: "" }, annotations: { [annotations.layeringEnabled]: "off" } } } });
-    await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "on" } }, { owner: "people" });
+    await kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      {
+        type: "merge",
+        body: {
+          metadata: {
+            labels: { [annotations.layeringEnabled]: "" },
+            annotations: { [annotations.layeringEnabled]: "off" },
+          },
+        },
+      },
+    );
+    await kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name: objects.stateConfig, namespace }, data: { mode: "on" } },
+      { owner: "people" },
+    );
     await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 1);
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
     // Of a pool that has opted out, it is only there to let go what is being deleted.
-    await kube.create(MachineOSConfig, { apiVersion: MachineOSConfig.apiVersion, kind: MachineOSConfig.kind, metadata: { name: "worker", finalizers: [finalizer] }, spec: { machineConfigPool: { name: "worker" }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: "registry.example.com/os:x" } });
+    await kube.create(MachineOSConfig, {
+      apiVersion: MachineOSConfig.apiVersion,
+      kind: MachineOSConfig.kind,
+      metadata: { name: "worker", finalizers: [finalizer] },
+      spec: {
+        machineConfigPool: { name: "worker" },
+        imageBuilder: { imageBuilderType: "Job" },
+        renderedImagePushSecret: { name: "push" },
+        renderedImagePushSpec: "registry.example.com/os:x",
+      },
+    });
     await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: 3 } } });
-    await kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data: { mode: "off" } }, { owner: "people" });
+    await kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name: objects.stateConfig, namespace }, data: { mode: "off" } },
+      { owner: "people" },
+    );
     await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 0);
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
     await kube.delete(MachineOSConfig, { name: "worker" });
@@ -299,13 +666,47 @@ describe("the operator", () => {
     const { kube, lines } = await start();
     await installed(kube);
     const { metadata } = await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
-    const condition = (type: string, status: "True" | "False") => ({ type, status, reason: "", message: "secrets is forbidden", lastTransitionTime: "2030-01-01T00:00:00Z" });
+    const condition = (type: string, status: "True" | "False") => ({
+      type,
+      status,
+      reason: "",
+      message: "secrets is forbidden",
+      lastTransitionTime: "2030-01-01T00:00:00Z",
+    });
     for (const status of ["True", "False"] as const) {
-      await kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { status: { observedGeneration: metadata.generation, conditions: [condition("TemplateControllerFailing", status), condition("TemplateControllerCompleted", status === "True" ? "False" : "True")] } } }, { subresource: "status" });
-      await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status: is }) => conditionOf(is?.conditions, "Degraded")?.status === status && (status === "True" || lines().some(({ reason }) => reason === "SyncMended")));
+      await kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        {
+          type: "merge",
+          body: {
+            status: {
+              observedGeneration: metadata.generation,
+              conditions: [
+                condition("TemplateControllerFailing", status),
+                condition("TemplateControllerCompleted", status === "True" ? "False" : "True"),
+              ],
+            },
+          },
+        },
+        { subresource: "status" },
+      );
+      await until(
+        kube,
+        ClusterOperator,
+        { name: objects.clusterOperator },
+        ({ status: is }) =>
+          conditionOf(is?.conditions, "Degraded")?.status === status &&
+          (status === "True" || lines().some(({ reason }) => reason === "SyncMended")),
+      );
     }
     const told = lines().map(({ chapter, path, mark, reason }) => `${chapter} ${path} ${mark} ${reason}`);
-    expect(told).toEqual(["Operator Start begin Started", "Install Begun begin InstallBegan", "Operator Sync/ControllerConfig fail SyncFailed", "Operator Sync/ControllerConfig end SyncMended"]);
+    expect(told).toEqual([
+      "Operator Start begin Started",
+      "Install Begun begin InstallBegan",
+      "Operator Sync/ControllerConfig fail SyncFailed",
+      "Operator Sync/ControllerConfig end SyncMended",
+    ]);
   });
 
   test("a daemon writes about its own machine and about no other, and nothing but annotations of its node", async () => {
@@ -317,52 +718,130 @@ describe("the operator", () => {
     const groups = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`];
     const daemon = as({ name: account, groups, extra: { "authentication.kubernetes.io/node-name": ["worker-0"] } });
     const anywhere = as({ name: account, groups });
-    const annotate = (client: KubeClient, name: string) => client.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: { [annotations.state]: "Done" } } } });
-    const refused = async (work: Promise<unknown>) => work.then(() => "written", (error: unknown) => (isForbidden(error) ? "forbidden" : String(error)));
+    const annotate = (client: KubeClient, name: string) =>
+      client.patch(
+        kubernetes.Node,
+        { name },
+        { type: "merge", body: { metadata: { annotations: { [annotations.state]: "Done" } } } },
+      );
+    const refused = async (work: Promise<unknown>) =>
+      work.then(
+        () => "written",
+        (error: unknown) => (isForbidden(error) ? "forbidden" : String(error)),
+      );
 
     expect(await refused(annotate(daemon, "worker-0"))).toBe("written");
     expect(await refused(annotate(daemon, "master-0"))).toBe("forbidden");
     expect(await refused(annotate(anywhere, "worker-0"))).not.toBe("written");
-    expect(await refused(daemon.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { spec: { unschedulable: true } } }))).toBe("forbidden");
+    expect(
+      await refused(
+        daemon.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { spec: { unschedulable: true } } }),
+      ),
+    ).toBe("forbidden");
     // A label could move the machine into another pool.
-    expect(await refused(daemon.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { metadata: { labels: { [labels.masterRole]: "" } } } }))).toBe("forbidden");
-    const say = (name: string) => daemon.patch(MachineConfigNode, { name }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" });
+    expect(
+      await refused(
+        daemon.patch(
+          kubernetes.Node,
+          { name: "worker-0" },
+          { type: "merge", body: { metadata: { labels: { [labels.masterRole]: "" } } } },
+        ),
+      ),
+    ).toBe("forbidden");
+    const say = (name: string) =>
+      daemon.patch(
+        MachineConfigNode,
+        { name },
+        { type: "merge", body: { status: { observedGeneration: 1 } } },
+        { subresource: "status" },
+      );
     expect(await refused(say("worker-0"))).toBe("written");
     expect(await refused(say("master-0"))).toBe("forbidden");
     expect(await refused(daemon.list(kubernetes.Secret, { namespace }))).toBe("forbidden");
-    const tell = (client: KubeClient, journal: string) => client.patch(MachineStateJournal, { name: journal }, { type: "json", operations: [{ op: "add", path: "/spec/dropped", value: 1 }] });
-    for (const name of ["node-worker-0", "node-master-0", "controller"]) await until(kube, MachineStateJournal, { name }, () => true);
+    const tell = (client: KubeClient, journal: string) =>
+      client.patch(
+        MachineStateJournal,
+        { name: journal },
+        { type: "json", operations: [{ op: "add", path: "/spec/dropped", value: 1 }] },
+      );
+    for (const name of ["node-worker-0", "node-master-0", "controller"])
+      await until(kube, MachineStateJournal, { name }, () => true);
     expect(await refused(tell(daemon, "node-worker-0"))).toBe("written");
     expect(await refused(tell(daemon, "node-master-0"))).toBe("forbidden");
     expect(await refused(tell(daemon, "controller"))).toBe("forbidden");
     expect(await refused(tell(anywhere, "node-worker-0"))).not.toBe("written");
     const { apiVersion, kind } = MachineStateJournal;
-    expect(await refused(daemon.create(MachineStateJournal, { apiVersion, kind, metadata: { name: "node-worker-0x" }, spec: { lines: [], last: [] } }))).toBe("forbidden");
+    expect(
+      await refused(
+        daemon.create(MachineStateJournal, {
+          apiVersion,
+          kind,
+          metadata: { name: "node-worker-0x" },
+          spec: { lines: [], last: [] },
+        }),
+      ),
+    ).toBe("forbidden");
     // A component's journal is that of its account.
     const controller = as({ name: `system:serviceaccount:${namespace}:${objects.controller}`, groups });
     expect(await refused(tell(controller, "controller"))).toBe("written");
     expect(await refused(tell(controller, "operator"))).toBe("forbidden");
     expect(await refused(tell(controller, "node-worker-0"))).toBe("forbidden");
     const state = as({ name: `system:serviceaccount:${namespace}:${objects.state}`, groups });
-    for (const journal of ["controller", "node-worker-0"]) expect(await refused(tell(state, journal))).toBe("forbidden");
-    expect(await refused(state.patch(kubernetes.Node, { name: "worker-0" }, { type: "merge", body: { metadata: { annotations: { [annotations.state]: "Done" } } } }))).toBe("forbidden");
-    expect(await refused(state.patch(MachineConfigNode, { name: "worker-0" }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" }))).toBe("forbidden");
+    for (const journal of ["controller", "node-worker-0"])
+      expect(await refused(tell(state, journal))).toBe("forbidden");
+    expect(
+      await refused(
+        state.patch(
+          kubernetes.Node,
+          { name: "worker-0" },
+          { type: "merge", body: { metadata: { annotations: { [annotations.state]: "Done" } } } },
+        ),
+      ),
+    ).toBe("forbidden");
+    expect(
+      await refused(
+        state.patch(
+          MachineConfigNode,
+          { name: "worker-0" },
+          { type: "merge", body: { status: { observedGeneration: 1 } } },
+          { subresource: "status" },
+        ),
+      ),
+    ).toBe("forbidden");
   });
 });
 
 describe("the operator's config server", () => {
-  const annotate = (kube: KubeClient, access: string | null) => kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { metadata: { annotations: { [annotations.configServerAccess]: access } } } });
+  const annotate = (kube: KubeClient, access: string | null) =>
+    kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      { type: "merge", body: { metadata: { annotations: { [annotations.configServerAccess]: access } } } },
+    );
 
   test("insecure access is named in the settings' status for as long as it lasts, and a word that is neither is refused", async () => {
     const { kube } = await start();
     await installed(kube);
-    const condition = (is: string, reason: string) => until(kube, MachineConfiguration, { name: "cluster" }, ({ status }) => conditionOf(status?.conditions, "ConfigServerInsecure")?.status === is && conditionOf(status?.conditions, "ConfigServerInsecure")?.reason === reason);
+    const condition = (is: string, reason: string) =>
+      until(
+        kube,
+        MachineConfiguration,
+        { name: "cluster" },
+        ({ status }) =>
+          conditionOf(status?.conditions, "ConfigServerInsecure")?.status === is &&
+          conditionOf(status?.conditions, "ConfigServerInsecure")?.reason === reason,
+      );
     await condition("False", "CredentialsRequired");
     await annotate(kube, "insecure");
     await condition("True", "CompatibilityMode");
     await annotate(kube, null);
     await condition("False", "CredentialsRequired");
-    const policy = await until(kube, kubernetes.ValidatingAdmissionPolicyBinding, { name: "machine-configuration-guards-binding" }, () => true);
+    const policy = await until(
+      kube,
+      kubernetes.ValidatingAdmissionPolicyBinding,
+      { name: "machine-configuration-guards-binding" },
+      () => true,
+    );
     await expect(annotate(kube, "Insecure")).rejects.toThrow("is required or insecure");
     await annotate(kube, "required");
 
@@ -372,24 +851,40 @@ describe("the operator's config server", () => {
     await condition("False", "NotUnderstood");
     const { resourceVersion: _, uid: __, managedFields: ___, creationTimestamp: ____, ...metadata } = policy.metadata;
     await kube.create(kubernetes.ValidatingAdmissionPolicyBinding, { ...policy, metadata });
-    await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } });
+    await kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      { type: "merge", body: { spec: { operatorLogLevel: "Normal" } } },
+    );
     await expect(annotate(kube, "open")).rejects.toThrow("is required or insecure");
   });
 
   const server = { name: objects.configServer, namespace };
   const argsOf = ({ spec }: DaemonSet) => spec?.template.spec?.containers[0]?.args ?? [];
-  const valueOf = (one: DaemonSet, flag: string) => (argsOf(one).includes(flag) ? argsOf(one)[argsOf(one).indexOf(flag) + 1] : undefined);
-  const serves = (kube: KubeClient, isWanted: (one: DaemonSet) => boolean) => until(kube, kubernetes.DaemonSet, server, isWanted);
+  const valueOf = (one: DaemonSet, flag: string) =>
+    argsOf(one).includes(flag) ? argsOf(one)[argsOf(one).indexOf(flag) + 1] : undefined;
+  const serves = (kube: KubeClient, isWanted: (one: DaemonSet) => boolean) =>
+    until(kube, kubernetes.DaemonSet, server, isWanted);
 
   test("runs on every machine of the control plane, on the machine's network, and tells machines where the API server is", async () => {
     const { kube } = await start();
     const made = await serves(kube, () => true);
-    const pod = made.spec?.template.spec as unknown as { readonly hostNetwork?: boolean; readonly serviceAccountName?: string; readonly affinity?: unknown; readonly volumes?: readonly { readonly name: string; readonly secret?: { readonly secretName?: string } }[] };
+    const pod = made.spec?.template.spec as unknown as {
+      readonly hostNetwork?: boolean;
+      readonly serviceAccountName?: string;
+      readonly affinity?: unknown;
+      readonly volumes?: readonly { readonly name: string; readonly secret?: { readonly secretName?: string } }[];
+    };
     expect(pod).toMatchObject({ hostNetwork: true, serviceAccountName: objects.configServer });
     expect(JSON.stringify(pod.affinity)).toContain(labels.masterRole);
-    expect(pod.volumes).toContainEqual({ name: "tls", secret: expect.objectContaining({ secretName: objects.configServerTls }) as object });
+    expect(pod.volumes).toContainEqual({
+      name: "tls",
+      secret: expect.objectContaining({ secretName: objects.configServerTls }) as object,
+    });
     expect(argsOf(made).slice(0, 2)).toEqual(["server", "start"]);
-    expect(["--apiserver-url", "--access", "--tls-min-version", "--client-ca"].map((flag) => valueOf(made, flag))).toEqual(["https://127.9.9.1:6443", "required", "VersionTLS12", undefined]);
+    expect(
+      ["--apiserver-url", "--access", "--tls-min-version", "--client-ca"].map((flag) => valueOf(made, flag)),
+    ).toEqual(["https://127.9.9.1:6443", "required", "VersionTLS12", undefined]);
     // It begins with what it proves itself by.
     expect(await kube.get(kubernetes.Secret, { name: objects.configServerTls, namespace })).toBeDefined();
   });
@@ -407,12 +902,24 @@ describe("the operator's config server", () => {
     const { kube } = await start();
     await serves(kube, (one) => valueOf(one, "--client-ca") === undefined);
     const map = { name: objects.configServerClientCa, namespace };
-    await kube.apply(kubernetes.ConfigMap, { metadata: map, data: { "ca-bundle.crt": "-----BEGIN CERTIFICATE-----\n" } }, { owner: "people" });
+    await kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: map, data: { "ca-bundle.crt": "-----BEGIN CERTIFICATE-----\n" } },
+      { owner: "people" },
+    );
     const asking = await serves(kube, (one) => valueOf(one, "--client-ca") !== undefined);
-    const pod = asking.spec?.template.spec as unknown as { readonly containers: readonly { readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[] }[]; readonly volumes: readonly object[] };
+    const pod = asking.spec?.template.spec as unknown as {
+      readonly containers: readonly {
+        readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
+      }[];
+      readonly volumes: readonly object[];
+    };
     const mount = pod.containers[0]?.volumeMounts?.find(({ name }) => name === "client-ca");
     expect(valueOf(asking, "--client-ca")).toBe(`${mount?.mountPath}/ca-bundle.crt`);
-    expect(pod.volumes).toContainEqual({ name: "client-ca", configMap: expect.objectContaining({ name: objects.configServerClientCa }) as object });
+    expect(pod.volumes).toContainEqual({
+      name: "client-ca",
+      configMap: expect.objectContaining({ name: objects.configServerClientCa }) as object,
+    });
     await kube.delete(kubernetes.ConfigMap, map);
     await serves(kube, (one) => valueOf(one, "--client-ca") === undefined);
   });
@@ -421,36 +928,87 @@ describe("the operator's config server", () => {
     const { kube, as } = await start();
     await installed(kube);
     const bindingName = { name: "machine-config-node-bootstrapper" };
-    const subjectsAre = (...pools: readonly string[]) => until(kube, kubernetes.ClusterRoleBinding, bindingName, ({ subjects = [] }) => subjects.map(({ name }) => name).join() === pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`).join());
+    const subjectsAre = (...pools: readonly string[]) =>
+      until(
+        kube,
+        kubernetes.ClusterRoleBinding,
+        bindingName,
+        ({ subjects = [] }) =>
+          subjects.map(({ name }) => name).join() ===
+          pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`).join(),
+      );
     const account = (pool: string) => ({ name: `${objects.nodeBootstrapperPrefix}${pool}`, namespace });
     const bound = await subjectsAre("master", "worker");
-    expect(bound.subjects?.every((subject) => subject.kind === "ServiceAccount" && subject.namespace === namespace)).toBe(true);
+    expect(
+      bound.subjects?.every((subject) => subject.kind === "ServiceAccount" && subject.namespace === namespace),
+    ).toBe(true);
     for (const pool of ["master", "worker"]) await until(kube, kubernetes.ServiceAccount, account(pool), () => true);
 
     const { apiVersion } = MachineConfigPool;
-    await kube.create(MachineConfigPool, { apiVersion, kind: "MachineConfigPool", metadata: { name: "infra" }, spec: { machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }] }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } } } });
+    await kube.create(MachineConfigPool, {
+      apiVersion,
+      kind: "MachineConfigPool",
+      metadata: { name: "infra" },
+      spec: {
+        machineConfigSelector: {
+          matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", "infra"] }],
+        },
+        nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } },
+      },
+    });
     await subjectsAre("infra", "master", "worker");
     const first = await until(kube, kubernetes.ServiceAccount, account("infra"), () => true);
 
-    const joining = as({ name: `system:serviceaccount:${namespace}:${account("infra").name}`, groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"] });
+    const joining = as({
+      name: `system:serviceaccount:${namespace}:${account("infra").name}`,
+      groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"],
+    });
     expect((await joining.list(kubernetes.CertificateSigningRequest)).items).toEqual([]);
-    for (const forbidden of [() => joining.list(kubernetes.Secret, { namespace }), () => joining.list(kubernetes.Node), () => joining.list(MachineConfigPool)]) await expect(forbidden()).rejects.toSatisfy(isForbidden);
+    for (const forbidden of [
+      () => joining.list(kubernetes.Secret, { namespace }),
+      () => joining.list(kubernetes.Node),
+      () => joining.list(MachineConfigPool),
+    ])
+      await expect(forbidden()).rejects.toSatisfy(isForbidden);
     // Of these accounts the config server gives out tokens, and of no others.
-    const role = await until(kube, kubernetes.Role, { ...bindingName, namespace }, ({ rules = [] }) => rules[0]?.resourceNames?.length === 3);
-    expect(role.rules).toEqual([{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: ["infra", "master", "worker"].map((pool) => account(pool).name) }]);
+    const role = await until(
+      kube,
+      kubernetes.Role,
+      { ...bindingName, namespace },
+      ({ rules = [] }) => rules[0]?.resourceNames?.length === 3,
+    );
+    expect(role.rules).toEqual([
+      {
+        apiGroups: [""],
+        resources: ["serviceaccounts/token"],
+        verbs: ["create"],
+        resourceNames: ["infra", "master", "worker"].map((pool) => account(pool).name),
+      },
+    ]);
 
     // An account that somebody removed comes back, without anything else having changed.
     await kube.delete(kubernetes.ServiceAccount, account("infra"));
-    await until(kube, kubernetes.ServiceAccount, account("infra"), ({ metadata }) => metadata.uid !== first.metadata.uid);
+    await until(
+      kube,
+      kubernetes.ServiceAccount,
+      account("infra"),
+      ({ metadata }) => metadata.uid !== first.metadata.uid,
+    );
 
     // Of those of other people that look like them none is touched.
-    for (const metadata of [{ name: "node-bootstrapper-theirs", namespace }, { name: "somebody", namespace, labels: { [labels.nodeBootstrapper]: "" } }]) await kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
+    for (const metadata of [
+      { name: "node-bootstrapper-theirs", namespace },
+      { name: "somebody", namespace, labels: { [labels.nodeBootstrapper]: "" } },
+    ])
+      await kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
     await kube.delete(MachineConfigPool, { name: "infra" });
     await subjectsAre("master", "worker");
     await lookedAgain(kube);
     const left = (await kube.list(kubernetes.ServiceAccount, { namespace })).items.map(({ metadata }) => metadata.name);
     expect(left).not.toContain(account("infra").name);
-    expect(left).toEqual(expect.arrayContaining([account("master").name, account("worker").name, "node-bootstrapper-theirs", "somebody"]));
+    expect(left).toEqual(
+      expect.arrayContaining([account("master").name, account("worker").name, "node-bootstrapper-theirs", "somebody"]),
+    );
   });
 
   test("speaks TLS as the cluster wants it, and as before while that cannot be followed", async () => {
@@ -462,26 +1020,66 @@ describe("the operator's config server", () => {
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",
       metadata: { name },
-      spec: { group, scope: "Cluster", names: { kind, plural, singular: "apiserver" }, versions: [{ name: served, served: true, storage: true, schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } } }] },
+      spec: {
+        group,
+        scope: "Cluster",
+        names: { kind, plural, singular: "apiserver" },
+        versions: [
+          {
+            name: served,
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+          },
+        ],
+      },
     });
-    await until(kube, kubernetes.CustomResourceDefinition, { name }, ({ status }) => conditionOf(status?.conditions, "Established")?.status === "True");
-    const profile = (tlsSecurityProfile: object) => kube.apply(openshift.APIServer, { metadata: { name: "cluster" }, spec: { tlsSecurityProfile } }, { owner: "people" });
+    await until(
+      kube,
+      kubernetes.CustomResourceDefinition,
+      { name },
+      ({ status }) => conditionOf(status?.conditions, "Established")?.status === "True",
+    );
+    const profile = (tlsSecurityProfile: object) =>
+      kube.apply(
+        openshift.APIServer,
+        { metadata: { name: "cluster" }, spec: { tlsSecurityProfile } },
+        { owner: "people" },
+      );
     await profile({ type: "Modern" });
     // A kind that has just come is looked for now and then; a look at the cluster asks for it.
     await lookedAgain(kube);
     const modern = await serves(kube, (one) => valueOf(one, "--tls-min-version") === "VersionTLS13");
-    expect(valueOf(modern, "--tls-cipher-suites")).toBe("TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256");
+    expect(valueOf(modern, "--tls-cipher-suites")).toBe(
+      "TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256",
+    );
 
     await profile({ type: "Custom", custom: { ciphers: ["NULL-MD5"], minTLSVersion: "VersionTLS12" } });
     await lookedAgain(kube);
-    const degraded = await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "True");
-    expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({ reason: "ConfigServerFailed", message: expect.stringMatching(/ConfigServer: APIServer cluster: .*none is left/) as string });
+    const degraded = await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "True",
+    );
+    expect(conditionOf(degraded.status?.conditions, "Degraded")).toMatchObject({
+      reason: "ConfigServerFailed",
+      message: expect.stringMatching(/ConfigServer: APIServer cluster: .*none is left/) as string,
+    });
     expect(argsOf(await serves(kube, () => true))).toEqual(argsOf(modern));
 
-    await profile({ type: "Custom", custom: { ciphers: ["ECDHE-ECDSA-AES128-GCM-SHA256"], minTLSVersion: "VersionTLS12" } });
+    await profile({
+      type: "Custom",
+      custom: { ciphers: ["ECDHE-ECDSA-AES128-GCM-SHA256"], minTLSVersion: "VersionTLS12" },
+    });
     await lookedAgain(kube);
     const custom = await serves(kube, (one) => valueOf(one, "--tls-min-version") === "VersionTLS12");
     expect(valueOf(custom, "--tls-cipher-suites")).toBe("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
-    await until(kube, ClusterOperator, { name: objects.clusterOperator }, ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False");
+    await until(
+      kube,
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False",
+    );
   });
 });

@@ -18,7 +18,12 @@ interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-const rule = (apiGroup: string, resources: readonly string[], verbs: readonly string[], resourceNames?: readonly string[]): Rule => ({ apiGroups: [apiGroup], resources, verbs, ...(resourceNames === undefined ? {} : { resourceNames }) });
+const rule = (
+  apiGroup: string,
+  resources: readonly string[],
+  verbs: readonly string[],
+  resourceNames?: readonly string[],
+): Rule => ({ apiGroups: [apiGroup], resources, verbs, ...(resourceNames === undefined ? {} : { resourceNames }) });
 
 const read = ["get", "list", "watch"] as const;
 /** An apply makes what is missing, and is a patch otherwise. */
@@ -27,19 +32,37 @@ const rbac = "rbac.authorization.k8s.io";
 const admissionGroup = "admissionregistration.k8s.io";
 
 /** Names of what the operator makes outside of its namespace, beside the kinds. */
-export const made = { fence: "machine-config-daemon-own-node", webhook: "machine-config-admission", nodeBootstrapper: "machine-config-node-bootstrapper" } as const;
+export const made = {
+  fence: "machine-config-daemon-own-node",
+  webhook: "machine-config-admission",
+  nodeBootstrapper: "machine-config-node-bootstrapper",
+} as const;
 
-const components = [objects.controller, objects.daemon, objects.state, objects.osBuilder, objects.configServer] as const;
+const components = [
+  objects.controller,
+  objects.daemon,
+  objects.state,
+  objects.osBuilder,
+  objects.configServer,
+] as const;
 
 /** The operator holds no more than it uses; to components it may give only the roles of their names (`bind`, `escalate`). */
 const operator: Rights = {
   account: objects.operator,
   everywhere: [
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["list", "watch"]),
-    rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", ...apply], definedResources.map((resource) => resource.crd().metadata.name)),
+    rule(
+      "apiextensions.k8s.io",
+      ["customresourcedefinitions"],
+      ["get", ...apply],
+      definedResources.map((resource) => resource.crd().metadata.name),
+    ),
     rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
     rule(rbac, ["clusterrolebindings"], apply, [...components, made.nodeBootstrapper]),
-    rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [made.fence, ...guardNames]),
+    rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [
+      made.fence,
+      ...guardNames,
+    ]),
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
     rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
     rule(group, ["machineconfigs"], ["get"]),
@@ -151,7 +174,11 @@ const daemon: Rights = {
 const state: Rights = {
   account: objects.state,
   everywhere: [
-    rule(group, ["machineconfigpools", "machineconfignodes", "machineosconfigs", "machineosbuilds", "machinestatejournals"], ["list", "watch"]),
+    rule(
+      group,
+      ["machineconfigpools", "machineconfignodes", "machineosconfigs", "machineosbuilds", "machinestatejournals"],
+      ["list", "watch"],
+    ),
     rule(group, ["machinestatebooks", "machinestatechapters"], ["list", ...apply, "delete"]),
     rule(operatorGroup, ["machineconfigurations"], ["list", "watch"]),
     rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
@@ -183,7 +210,11 @@ const osBuilder: Rights = {
     rule(group, ["machineosconfigs", "machineosbuilds"], [...read, ...apply, "delete"]),
     rule(group, ["machineosconfigs/status", "machineosbuilds/status"], ["patch"]),
     // Owner references that block deletion need the right to update the owner's finalizers.
-    rule(group, ["machineconfigpools/finalizers", "machineosconfigs/finalizers", "machineosbuilds/finalizers"], ["update"]),
+    rule(
+      group,
+      ["machineconfigpools/finalizers", "machineosconfigs/finalizers", "machineosbuilds/finalizers"],
+      ["update"],
+    ),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.osBuilder]),
     rule("", ["nodes"], ["list", "watch"]),
     rule("", ["events"], apply),
@@ -202,7 +233,18 @@ const configServer: Rights = {
   account: objects.configServer,
   everywhere: [
     // Of MachineConfigs it reads, by name, those that some pool gives to machines that join.
-    rule(group, ["machineconfigpools", "machineconfigs", "controllerconfigs", "machineosconfigs", "machineosbuilds", "provisioningtokens"], ["list", "watch"]),
+    rule(
+      group,
+      [
+        "machineconfigpools",
+        "machineconfigs",
+        "controllerconfigs",
+        "machineosconfigs",
+        "machineosbuilds",
+        "provisioningtokens",
+      ],
+      ["list", "watch"],
+    ),
     rule(group, ["provisioningtokens"], ["get"]),
     rule(group, ["provisioningtokens/status"], ["patch"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.server]),
@@ -219,12 +261,24 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
   const manifests = [
     { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } },
     { apiVersion, kind: "ClusterRole", metadata: { name }, rules: everywhere },
-    { apiVersion, kind: "ClusterRoleBinding", metadata: { name }, roleRef: { apiGroup: rbac, kind: "ClusterRole", name }, subjects },
+    {
+      apiVersion,
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+      subjects,
+    },
     ...(inOwnNamespace.length === 0
       ? []
       : [
           { apiVersion, kind: "Role", metadata: { name, namespace }, rules: inOwnNamespace },
-          { apiVersion, kind: "RoleBinding", metadata: { name, namespace }, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects },
+          {
+            apiVersion,
+            kind: "RoleBinding",
+            metadata: { name, namespace },
+            roleRef: { apiGroup: rbac, kind: "Role", name },
+            subjects,
+          },
         ]),
   ];
   return manifests as unknown as readonly KubeObject[];
@@ -234,4 +288,5 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
 /** Accounts, roles and bindings of the components, which the operator gives them. */
-export const componentRights = (): readonly KubeObject[] => [controller, daemon, state, osBuilder, configServer].flatMap(manifestsOf);
+export const componentRights = (): readonly KubeObject[] =>
+  [controller, daemon, state, osBuilder, configServer].flatMap(manifestsOf);

@@ -21,9 +21,25 @@ export async function runOperator(options: RunOperatorOptions, signal: AbortSign
     // The kinds must be there before anything can watch them.
     await installKinds(options, term);
     // Nothing that a term began is sent after it.
-    const line = { book: "cluster", chapter: "Operator", run: options.identity, path: "Start", level: "boundary" } as const;
-    options.scribe.line({ ...line, mark: "begin", reason: "Started", message: `the operator ${options.version} leads`, data: { version: options.version } });
-    await runControllers([operatorController(options)], { ...options, kube: options.kube.within(term), coalesceMs: 100 }, term);
+    const line = {
+      book: "cluster",
+      chapter: "Operator",
+      run: options.identity,
+      path: "Start",
+      level: "boundary",
+    } as const;
+    options.scribe.line({
+      ...line,
+      mark: "begin",
+      reason: "Started",
+      message: `the operator ${options.version} leads`,
+      data: { version: options.version },
+    });
+    await runControllers(
+      [operatorController(options)],
+      { ...options, kube: options.kube.within(term), coalesceMs: 100 },
+      term,
+    );
     options.scribe.line({ ...line, mark: "end", reason: "Stopped", message: "the operator leads no more" });
   });
 }
@@ -36,8 +52,11 @@ async function installKinds(options: RunOperatorOptions, signal: AbortSignal): P
       try {
         const crd = resource.crd();
         const foreign = resource.group === operatorGroup || resource.group === configGroup;
-        const existing = foreign ? await kube.get(kubernetes.CustomResourceDefinition, crd.metadata, { signal }) : undefined;
-        if (existing === undefined) await kube.apply(kubernetes.CustomResourceDefinition, crd, { owner: fieldManagers.operator, signal });
+        const existing = foreign
+          ? await kube.get(kubernetes.CustomResourceDefinition, crd.metadata, { signal })
+          : undefined;
+        if (existing === undefined)
+          await kube.apply(kubernetes.CustomResourceDefinition, crd, { owner: fieldManagers.operator, signal });
         break;
       } catch (error) {
         if (signal.aborted) return;

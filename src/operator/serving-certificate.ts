@@ -16,8 +16,14 @@ export const controlPlaneAddresses = ({ caches }: Context): readonly string[] =>
   caches
     .of(kubernetes.Node)
     .list()
-    .filter((node) => node.metadata.labels?.[labels.masterRole] !== undefined || node.metadata.labels?.[labels.controlPlaneRole] !== undefined)
-    .flatMap((node) => (node.status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address))
+    .filter(
+      (node) =>
+        node.metadata.labels?.[labels.masterRole] !== undefined ||
+        node.metadata.labels?.[labels.controlPlaneRole] !== undefined,
+    )
+    .flatMap((node) =>
+      (node.status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address),
+    )
     .sort();
 
 /**
@@ -26,21 +32,38 @@ export const controlPlaneAddresses = ({ caches }: Context): readonly string[] =>
  *
  * @returns `undefined` while no control-plane machine has an address.
  */
-export async function servingSecret({ component, secret }: { readonly component: string; readonly secret: string }, context: Context): Promise<{ readonly hash: string } | undefined> {
+export async function servingSecret(
+  { component, secret }: { readonly component: string; readonly secret: string },
+  context: Context,
+): Promise<{ readonly hash: string } | undefined> {
   const addresses = controlPlaneAddresses(context);
   if (addresses.length === 0) return undefined;
-  const existing = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${secret}`) ?? (await context.kube.get(kubernetes.Secret, { name: secret, namespace }, context));
+  const existing =
+    context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${secret}`) ??
+    (await context.kube.get(kubernetes.Secret, { name: secret, namespace }, context));
   const covered = new Set((existing?.metadata.annotations?.[addressesAnnotation] ?? "").split(","));
   const fresh = Date.parse(existing?.metadata.annotations?.[expiresAnnotation] ?? "") > context.clock.now();
   const hashOf = ({ data }: Secret) => bytesToHex(sha256(utf8ToBytes(data?.["tls.crt"] ?? ""))).slice(0, 16);
-  if (existing?.data?.["tls.crt"] !== undefined && fresh && addresses.every((address) => covered.has(address))) return { hash: hashOf(existing) };
+  if (existing?.data?.["tls.crt"] !== undefined && fresh && addresses.every((address) => covered.has(address)))
+    return { hash: hashOf(existing) };
 
   const authority = await certificateAuthority({ name: `${component}-ca`, ...context });
-  const pair = await authority.issue({ commonName: component, usage: "server", hosts: [...addresses, `${component}.${namespace}.svc`] });
+  const pair = await authority.issue({
+    commonName: component,
+    usage: "server",
+    hosts: [...addresses, `${component}.${namespace}.svc`],
+  });
   const made = await context.kube.apply(
     kubernetes.Secret,
     {
-      metadata: { name: secret, namespace, annotations: { [addressesAnnotation]: addresses.join(","), [expiresAnnotation]: new Date(context.clock.now() + replaceAfterMs).toISOString() } },
+      metadata: {
+        name: secret,
+        namespace,
+        annotations: {
+          [addressesAnnotation]: addresses.join(","),
+          [expiresAnnotation]: new Date(context.clock.now() + replaceAfterMs).toISOString(),
+        },
+      },
       type: "kubernetes.io/tls",
       data: { "tls.crt": btoa(pair.certificate), "tls.key": btoa(pair.key), "ca.crt": btoa(authority.certificate) },
     },

@@ -13,7 +13,14 @@ const digest = `sha256:${"a".repeat(64)}`;
 const base = `registry.example/os/stock@sha256:${"1".repeat(64)}`;
 const request: BuildRequest = {
   id: "worker-k-1",
-  build: { metadata: { name: "worker-k" }, spec: { machineConfig: { name: "rendered-worker-1" }, machineOSConfig: { name: "worker" }, renderedImagePushSpec: "registry.example/os:w" } },
+  build: {
+    metadata: { name: "worker-k" },
+    spec: {
+      machineConfig: { name: "rendered-worker-1" },
+      machineOSConfig: { name: "worker" },
+      renderedImagePushSpec: "registry.example/os:w",
+    },
+  },
   attempt: 1,
   pool: "worker",
   mode: "full",
@@ -31,19 +38,34 @@ const request: BuildRequest = {
   limits: { seconds: 60, pushSeconds: 60, cpu: "1", memory: "1Gi", storage: "1Gi" },
   labels: { recipe: "1" },
 };
-const unavailable = new McoError("MCO_IMAGE_UNREACHABLE", { host: "registry.example", status: 503, action: "push", retryable: false });
+const unavailable = new McoError("MCO_IMAGE_UNREACHABLE", {
+  host: "registry.example",
+  status: 503,
+  action: "push",
+  retryable: false,
+});
 
 /** A backend on a registry that does what a test says. */
 function scene(store: Partial<ImageStore> = {}, secrets: readonly string[] = ["pull", "push"]) {
   const published: Addition[] = [];
   const settings: ImageStoreSettings[] = [];
   const kube = {
-    get: async (_: unknown, { name }: { name: string }): Promise<Secret | undefined> => (secrets.includes(name) ? { apiVersion: "v1", kind: "Secret", metadata: { name }, type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": btoa(`{"auths":{"${name}.example":{"auth":"x"}}}`) } } : undefined),
+    get: async (_: unknown, { name }: { name: string }): Promise<Secret | undefined> =>
+      secrets.includes(name)
+        ? {
+            apiVersion: "v1",
+            kind: "Secret",
+            metadata: { name },
+            type: "kubernetes.io/dockerconfigjson",
+            data: { ".dockerconfigjson": btoa(`{"auths":{"${name}.example":{"auth":"x"}}}`) },
+          }
+        : undefined,
   } as unknown as KubeClient;
   const whole = {
     parentOf: async () => ({ mediaType: "", config: {}, layers: [] }),
     publish: async (_: unknown, addition: Addition) => (published.push(addition), { digest }),
-    inspect: async () => ({ is: "image", digest, architecture: "amd64", created: 0, labels: {}, layers: [], diffIds: [] }) as const,
+    inspect: async () =>
+      ({ is: "image", digest, architecture: "amd64", created: 0, labels: {}, layers: [], diffIds: [] }) as const,
     ...store,
   } as unknown as ImageStore;
   const make = () => appendBackend({ kube, clock: systemClock, storeFor: (given) => (settings.push(given), whole) });
@@ -66,8 +88,23 @@ describe("images made by laying a configuration on another image", () => {
     const { backend, end, published, settings } = scene();
     const run = await backend.start(request, never);
     expect(await end(run)).toMatchObject({ phase: "Succeeded", digest });
-    expect(published).toEqual([{ dropTopLayer: false, layer: request.configLayer, labels: { recipe: "1", [imageLabels.content]: "full", [imageLabels.baseDigest]: base.slice(base.indexOf("@") + 1) }, repository: "registry.example/os", tag: "worker-k", createdSeconds: 7 }]);
-    expect(settings.map(({ auth }) => auth)).toEqual([{ pull: '{"auths":{"pull.example":{"auth":"x"}}}', push: '{"auths":{"push.example":{"auth":"x"}}}' }]);
+    expect(published).toEqual([
+      {
+        dropTopLayer: false,
+        layer: request.configLayer,
+        labels: {
+          recipe: "1",
+          [imageLabels.content]: "full",
+          [imageLabels.baseDigest]: base.slice(base.indexOf("@") + 1),
+        },
+        repository: "registry.example/os",
+        tag: "worker-k",
+        createdSeconds: 7,
+      },
+    ]);
+    expect(settings.map(({ auth }) => auth)).toEqual([
+      { pull: '{"auths":{"pull.example":{"auth":"x"}}}', push: '{"auths":{"push.example":{"auth":"x"}}}' },
+    ]);
     expect(await settings[0]?.certificates("registry.example")).toEqual(["OWN", "TRUST"]);
     const steps: string[] = [];
     for await (const { step } of backend.logs(run, {}, never)) steps.push(step);
@@ -88,24 +125,64 @@ describe("images made by laying a configuration on another image", () => {
 
   test("an older configuration is taken out of the parent", async () => {
     const { backend, end, published } = scene();
-    await end(await backend.start({ ...request, parent: { image: "registry.example/os@sha256:2", hasConfigLayer: true } }, never));
+    await end(
+      await backend.start(
+        { ...request, parent: { image: "registry.example/os@sha256:2", hasConfigLayer: true } },
+        never,
+      ),
+    );
     expect(published).toMatchObject([{ dropTopLayer: true }]);
   });
 
   test.for<{ title: string; store?: Partial<ImageStore>; secrets?: readonly string[]; failure: object }>([
-    { title: "a registry that takes nothing now", store: { publish: async () => Promise.reject(unavailable) }, failure: { class: "PushUnavailable", step: "push" } },
-    { title: "a parent that is gone", store: { parentOf: async () => Promise.reject(new McoError("MCO_IMAGE_ABSENT", { status: 404 })) }, failure: { class: "BaseImageNotFound", step: "pull-base" } },
-    { title: "an image that machines may not have", store: { inspect: async () => ({ is: "denied", problem: "401" }) }, failure: { class: "VerifyFailed", step: "verify" } },
-    { title: "an image for other machines", store: { inspect: async () => ({ is: "image", digest, architecture: "arm64", created: 0, labels: {}, layers: [], diffIds: [] }) }, failure: { class: "VerifyFailed", cause: "the image is for arm64, and the machines are amd64" } },
-    { title: "a secret that has gone", secrets: ["pull"], failure: { class: "InputChanged", cause: "Secret push: there is no such Secret" } },
+    {
+      title: "a registry that takes nothing now",
+      store: { publish: async () => Promise.reject(unavailable) },
+      failure: { class: "PushUnavailable", step: "push" },
+    },
+    {
+      title: "a parent that is gone",
+      store: { parentOf: async () => Promise.reject(new McoError("MCO_IMAGE_ABSENT", { status: 404 })) },
+      failure: { class: "BaseImageNotFound", step: "pull-base" },
+    },
+    {
+      title: "an image that machines may not have",
+      store: { inspect: async () => ({ is: "denied", problem: "401" }) },
+      failure: { class: "VerifyFailed", step: "verify" },
+    },
+    {
+      title: "an image for other machines",
+      store: {
+        inspect: async () => ({
+          is: "image",
+          digest,
+          architecture: "arm64",
+          created: 0,
+          labels: {},
+          layers: [],
+          diffIds: [],
+        }),
+      },
+      failure: { class: "VerifyFailed", cause: "the image is for arm64, and the machines are amd64" },
+    },
+    {
+      title: "a secret that has gone",
+      secrets: ["pull"],
+      failure: { class: "InputChanged", cause: "Secret push: there is no such Secret" },
+    },
   ])("$title is told as what it is", async ({ store, secrets, failure }) => {
     const { backend, end } = scene(store, secrets);
     expect(await end(await backend.start(request, never))).toMatchObject({ phase: "Failed", failure });
   });
 
   test("a run that takes too long ends as that", async () => {
-    const { backend, end } = scene({ publish: (_, __, signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))) });
-    expect(await end(await backend.start({ ...request, limits: { ...request.limits, seconds: 0.02 } }, never))).toMatchObject({ phase: "Failed", failure: { class: "Timeout", step: "push" } });
+    const { backend, end } = scene({
+      publish: (_, __, signal) =>
+        new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+    });
+    expect(
+      await end(await backend.start({ ...request, limits: { ...request.limits, seconds: 0.02 } }, never)),
+    ).toMatchObject({ phase: "Failed", failure: { class: "Timeout", step: "push" } });
   });
 
   test("a run that is taken back is gone at once, and does not come back when its registry answers", async () => {
@@ -128,7 +205,9 @@ describe("images made by laying a configuration on another image", () => {
 
   test("steps of a Containerfile are not for it", async () => {
     const { backend } = scene();
-    expect(await backend.preflight({ ...request, containerfile: "FROM os\nRUN true\n" }, never)).toMatchObject([{ code: "StepsCannotRun" }]);
+    expect(await backend.preflight({ ...request, containerfile: "FROM os\nRUN true\n" }, never)).toMatchObject([
+      { code: "StepsCannotRun" },
+    ]);
     expect(await backend.preflight(request, never)).toEqual([]);
   });
 });

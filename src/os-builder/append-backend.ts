@@ -44,18 +44,47 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
   function step(task: Task, name: string, text: string): void {
     task.stop.signal.throwIfAborted();
     task.lines.push({ step: name, text });
-    change(task, { ...task.state, phase: "Running", step: name, reason: `Step${name.slice(0, 1).toUpperCase()}${name.slice(1)}` });
+    change(task, {
+      ...task.state,
+      phase: "Running",
+      step: name,
+      reason: `Step${name.slice(0, 1).toUpperCase()}${name.slice(1)}`,
+    });
   }
 
   async function work(request: BuildRequest, task: Task, signal: AbortSignal): Promise<string> {
     const { base, parent = { image: base, hasConfigLayer: false }, target, configLayer, architecture } = request;
-    step(task, "context", `lays ${configLayer === undefined ? "labels" : `${configLayer.bytes.length} bytes`} on ${parent.image}`);
-    const auth = { pull: await readAuth(kube, request.auth.pull, "pull", signal), push: await readAuth(kube, request.auth.push, "push", signal) };
-    const store = storeFor({ auth, certificates: async (host) => [...(request.registryCertificates[host] ?? []), ...request.trust], registries: request.registries, policy: request.policy, architecture, proxy: request.proxy });
+    step(
+      task,
+      "context",
+      `lays ${configLayer === undefined ? "labels" : `${configLayer.bytes.length} bytes`} on ${parent.image}`,
+    );
+    const auth = {
+      pull: await readAuth(kube, request.auth.pull, "pull", signal),
+      push: await readAuth(kube, request.auth.push, "push", signal),
+    };
+    const store = storeFor({
+      auth,
+      certificates: async (host) => [...(request.registryCertificates[host] ?? []), ...request.trust],
+      registries: request.registries,
+      policy: request.policy,
+      architecture,
+      proxy: request.proxy,
+    });
     step(task, "pull-base", `reads ${parent.image}`);
     const image = await store.parentOf(parent.image, signal);
     step(task, "push", `pushes ${target.repository}:${target.tag}`);
-    const { digest } = await store.publish(image, { dropTopLayer: parent.hasConfigLayer, ...(configLayer === undefined ? {} : { layer: configLayer }), labels: labelsOfImage(request), ...target, createdSeconds: request.epoch }, signal);
+    const { digest } = await store.publish(
+      image,
+      {
+        dropTopLayer: parent.hasConfigLayer,
+        ...(configLayer === undefined ? {} : { layer: configLayer }),
+        labels: labelsOfImage(request),
+        ...target,
+        createdSeconds: request.epoch,
+      },
+      signal,
+    );
     step(task, "verify", `asks for ${target.repository}@${digest}`);
     const problem = await pushedProblem(store, `${target.repository}@${digest}`, architecture, signal);
     if (problem !== undefined) throw new Refused(problem);
@@ -86,14 +115,21 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
     capabilities: () => ({ run: false, atOnce }),
 
     async preflight(request) {
-      return request.containerfile === undefined || request.parent !== undefined ? [] : [{ code: "StepsCannotRun", message: "steps of a Containerfile have to run, which takes a build of its own" }];
+      return request.containerfile === undefined || request.parent !== undefined
+        ? []
+        : [{ code: "StepsCannotRun", message: "steps of a Containerfile have to run, which takes a build of its own" }];
     },
 
     async start(request, _signal) {
       const { id, attempt, build } = request;
       const known = tasks.get(id);
       if (known !== undefined && known.state.phase !== "Gone") return known.run;
-      const task: Task = { run: { id, build: build.metadata.name, attempt }, stop: new AbortController(), lines: [], state: { phase: "Pending" } };
+      const task: Task = {
+        run: { id, build: build.metadata.name, attempt },
+        stop: new AbortController(),
+        lines: [],
+        state: { phase: "Pending" },
+      };
       tasks.set(id, task);
       // Every end of it is told as a state.
       void run(request, task);
@@ -101,7 +137,12 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
     },
 
     async observe({ id }) {
-      return tasks.get(id)?.state ?? { phase: "Lost", failure: { class: "BuilderLost", step: "context", cause: "the builder that made it has ended", excerpt: "" } };
+      return (
+        tasks.get(id)?.state ?? {
+          phase: "Lost",
+          failure: { class: "BuilderLost", step: "context", cause: "the builder that made it has ended", excerpt: "" },
+        }
+      );
     },
 
     watch(onChange) {
@@ -122,11 +163,20 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
     },
 
     async cleanup({ build }) {
-      for (const [id, { run: { build: of }, state }] of tasks) if (of === build && state.phase !== "Running" && state.phase !== "Pending") tasks.delete(id);
+      for (const [
+        id,
+        {
+          run: { build: of },
+          state,
+        },
+      ] of tasks)
+        if (of === build && state.phase !== "Running" && state.phase !== "Pending") tasks.delete(id);
     },
 
     async list() {
-      return [...tasks.values()].filter(({ state }) => state.phase === "Running" || state.phase === "Pending").map(({ run: ref }) => ref);
+      return [...tasks.values()]
+        .filter(({ state }) => state.phase === "Running" || state.phase === "Pending")
+        .map(({ run: ref }) => ref);
     },
   };
 }
@@ -145,7 +195,16 @@ class Refused extends Error {
 function failureOf(error: unknown, step: string): BuildFailure {
   if (error instanceof Refused) return error.failure;
   const text = error instanceof Error ? error.message : String(error);
-  if (error instanceof DeadlineExceeded) return { class: "Timeout", step, exitCode: 124, cause: `${step} was ${text}`, excerpt: "" };
-  if (error instanceof McoError && error.code === "MCO_BUILD_INPUT_MISSING") return { class: "InputChanged", step, cause: `${String(error.facts["kind"])} ${String(error.facts["name"])}: ${String(error.facts["problem"])}`, excerpt: "" };
-  return error instanceof McoError && error.code.startsWith("MCO_IMAGE_") ? classifyImageError(step, error) : classifyFailure({ step, text });
+  if (error instanceof DeadlineExceeded)
+    return { class: "Timeout", step, exitCode: 124, cause: `${step} was ${text}`, excerpt: "" };
+  if (error instanceof McoError && error.code === "MCO_BUILD_INPUT_MISSING")
+    return {
+      class: "InputChanged",
+      step,
+      cause: `${String(error.facts["kind"])} ${String(error.facts["name"])}: ${String(error.facts["problem"])}`,
+      excerpt: "",
+    };
+  return error instanceof McoError && error.code.startsWith("MCO_IMAGE_")
+    ? classifyImageError(step, error)
+    : classifyFailure({ step, text });
 }

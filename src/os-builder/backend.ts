@@ -52,7 +52,13 @@ export interface BuildRequest {
   /** Seconds: the time of everything in the image. */
   readonly epoch: number;
   readonly noCache: boolean;
-  readonly limits: { readonly seconds: number; readonly pushSeconds: number; readonly cpu: string; readonly memory: string; readonly storage: string };
+  readonly limits: {
+    readonly seconds: number;
+    readonly pushSeconds: number;
+    readonly cpu: string;
+    readonly memory: string;
+    readonly storage: string;
+  };
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -103,7 +109,11 @@ export interface BuildBackend {
   observe(run: RunRef, signal: AbortSignal): Promise<RunState>;
   /** Calls when something may have happened to a run; {@link observe} is the truth. Returns the way to stop it. */
   watch(onChange: (build: string) => void): () => void;
-  logs(run: RunRef, how: { readonly tailLines?: number; readonly follow?: boolean; readonly step?: string }, signal: AbortSignal): AsyncIterable<LogLine>;
+  logs(
+    run: RunRef,
+    how: { readonly tailLines?: number; readonly follow?: boolean; readonly step?: string },
+    signal: AbortSignal,
+  ): AsyncIterable<LogLine>;
   /** {@link observe} says `Gone` some time later. */
   cancel(run: RunRef, because: string, signal: AbortSignal): Promise<void>;
   /** Removes what the run needed, secrets first. `keepForInspection`: everything but those stays for a while. */

@@ -20,7 +20,8 @@ const shortened = (text: string, rest = ""): string => {
 };
 
 /** Name of a run's Job. The name of a pool may be longer than what is left for it; pods carry the Job's name as a label. */
-export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">): string => shortened(`build-${build}`, `-${attempt}`);
+export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">): string =>
+  shortened(`build-${build}`, `-${attempt}`);
 
 /** Value of the label by which everything of a build is found. */
 export const buildLabelOf = (build: string): string => shortened(build);
@@ -56,21 +57,59 @@ interface Auth {
 /** Everything that one attempt needs in the API server. The same request gives the same objects. */
 export function buildObjects(request: BuildRequest, auth: Auth, options: BuildObjectOptions): BuildObjects {
   const name = request.build.metadata.name;
-  const common = { namespace, labels: labelsOf(request), annotations: { [buildAnnotation]: name }, ownerReferences: [{ ...controlledBy({ apiVersion: MachineOSBuild.apiVersion, kind: MachineOSBuild.kind, metadata: request.build.metadata }), blockOwnerDeletion: false }] };
-  const configMap = (of: string, content: Partial<ConfigMap>): ConfigMap => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: of, ...common }, ...content });
-  const secret = (of: string, text: string): Secret => ({ apiVersion: "v1", kind: "Secret", metadata: { name: of, ...common }, type: "kubernetes.io/dockerconfigjson", data: { [buildFiles.auth]: encode(utf8ToBytes(text)) } });
+  const common = {
+    namespace,
+    labels: labelsOf(request),
+    annotations: { [buildAnnotation]: name },
+    ownerReferences: [
+      {
+        ...controlledBy({
+          apiVersion: MachineOSBuild.apiVersion,
+          kind: MachineOSBuild.kind,
+          metadata: request.build.metadata,
+        }),
+        blockOwnerDeletion: false,
+      },
+    ],
+  };
+  const configMap = (of: string, content: Partial<ConfigMap>): ConfigMap => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: of, ...common },
+    ...content,
+  });
+  const secret = (of: string, text: string): Secret => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: of, ...common },
+    type: "kubernetes.io/dockerconfigjson",
+    data: { [buildFiles.auth]: encode(utf8ToBytes(text)) },
+  });
   const pieces = contentPieces(request);
   const job = jobOf(request, options, pieces.length);
   return {
     configMaps: [
       configMap(`containerfile-${name}`, {
-        data: { ...(request.containerfile === undefined ? {} : { [buildFiles.containerfile]: request.containerfile }), [buildFiles.request]: printBuildFile(buildFileOf(request)) },
+        data: {
+          ...(request.containerfile === undefined ? {} : { [buildFiles.containerfile]: request.containerfile }),
+          [buildFiles.request]: printBuildFile(buildFileOf(request)),
+        },
         binaryData: Object.fromEntries(request.context.map(({ contents }, i) => [contextKey(i), encode(contents)])),
       }),
       ...pieces.map((binaryData, i) => configMap(contentName(name, i, pieces.length), { binaryData })),
-      ...(request.trust.length === 0 ? [] : [configMap(`additionaltrustbundle-${name}`, { binaryData: { [buildFiles.trust]: encode(utf8ToBytes(request.trust.join("\n"))) } })]),
-      ...(request.policy === undefined ? [] : [configMap(`etc-policy-${name}`, { data: { [buildFiles.policy]: request.policy } })]),
-      ...(request.registries === undefined ? [] : [configMap(`etc-registries-${name}`, { data: { [buildFiles.registries]: request.registries } })]),
+      ...(request.trust.length === 0
+        ? []
+        : [
+            configMap(`additionaltrustbundle-${name}`, {
+              binaryData: { [buildFiles.trust]: encode(utf8ToBytes(request.trust.join("\n"))) },
+            }),
+          ]),
+      ...(request.policy === undefined
+        ? []
+        : [configMap(`etc-policy-${name}`, { data: { [buildFiles.policy]: request.policy } })]),
+      ...(request.registries === undefined
+        ? []
+        : [configMap(`etc-registries-${name}`, { data: { [buildFiles.registries]: request.registries } })]),
     ],
     secrets: [secret(`base-${name}`, auth.pull), secret(`final-${name}`, auth.push)],
     job: { ...job, metadata: { ...common, ...job.metadata } },
@@ -95,10 +134,13 @@ const encode = (bytes: Uint8Array): string => {
 };
 
 const contextKey = (index: number): string => `context-${index}`;
-const contentName = (build: string, index: number, count: number): string => (count === 1 ? `mc-${build}` : `mc-${build}-${index}`);
-const contentPath = (index: number, count: number): string => (count === 1 ? buildPaths.content : `${buildPaths.content}-${index}`);
+const contentName = (build: string, index: number, count: number): string =>
+  count === 1 ? `mc-${build}` : `mc-${build}-${index}`;
+const contentPath = (index: number, count: number): string =>
+  count === 1 ? buildPaths.content : `${buildPaths.content}-${index}`;
 
-const countOf = (bytes: Uint8Array | undefined): number => (bytes === undefined ? 0 : Math.max(1, Math.ceil(bytes.length / pieceBytes)));
+const countOf = (bytes: Uint8Array | undefined): number =>
+  bytes === undefined ? 0 : Math.max(1, Math.ceil(bytes.length / pieceBytes));
 
 /** Keys of the ConfigMaps that carry the content: one while it fits, else one for each piece. */
 function contentPieces({ configLayer, buildVisible }: BuildRequest): readonly Readonly<Record<string, string>>[] {
@@ -107,14 +149,40 @@ function contentPieces({ configLayer, buildVisible }: BuildRequest): readonly Re
     { name: buildFiles.buildVisible, bytes: buildVisible },
   ];
   if (files.every(({ bytes }) => bytes === undefined)) return [];
-  const cut = files.flatMap(({ name, bytes }) => Array.from({ length: countOf(bytes) }, (_, i) => [pieceName(name, i, countOf(bytes)), bytes?.subarray(i * pieceBytes, (i + 1) * pieceBytes) ?? new Uint8Array()] as const));
+  const cut = files.flatMap(({ name, bytes }) =>
+    Array.from(
+      { length: countOf(bytes) },
+      (_, i) =>
+        [
+          pieceName(name, i, countOf(bytes)),
+          bytes?.subarray(i * pieceBytes, (i + 1) * pieceBytes) ?? new Uint8Array(),
+        ] as const,
+    ),
+  );
   const total = cut.reduce((sum, [, bytes]) => sum + bytes.length, 0);
   if (total <= pieceBytes) return [Object.fromEntries(cut.map(([name, bytes]) => [name, encode(bytes)]))];
   return cut.map(([name, bytes]) => ({ [name]: encode(bytes) }));
 }
 
 function buildFileOf(request: BuildRequest): BuildFile {
-  const { id, attempt, mode, architecture, base, extensions, configLayer, buildVisible, context, mounts, registryCertificates, proxy, target, epoch, noCache, limits } = request;
+  const {
+    id,
+    attempt,
+    mode,
+    architecture,
+    base,
+    extensions,
+    configLayer,
+    buildVisible,
+    context,
+    mounts,
+    registryCertificates,
+    proxy,
+    target,
+    epoch,
+    noCache,
+    limits,
+  } = request;
   return {
     v: 1,
     id,
@@ -139,52 +207,122 @@ function buildFileOf(request: BuildRequest): BuildFile {
 
 type Volume = NonNullable<NonNullable<Pod["spec"]>["volumes"]>[number];
 
-function jobOf(request: BuildRequest, { image, cacheFolder, toleratesControlPlane, preferredNode }: BuildObjectOptions, pieces: number): KubeObject & Job {
+function jobOf(
+  request: BuildRequest,
+  { image, cacheFolder, toleratesControlPlane, preferredNode }: BuildObjectOptions,
+  pieces: number,
+): KubeObject & Job {
   const name = request.build.metadata.name;
   const mounted: readonly (readonly [path: string, volume: Omit<Volume, "name">])[] = [
     [buildPaths.context, { configMap: { name: `containerfile-${name}` } }],
-    ...Array.from({ length: pieces }, (_, i) => [contentPath(i, pieces), { configMap: { name: contentName(name, i, pieces) } }] as const),
+    ...Array.from(
+      { length: pieces },
+      (_, i) => [contentPath(i, pieces), { configMap: { name: contentName(name, i, pieces) } }] as const,
+    ),
     [buildPaths.pull, { secret: { secretName: `base-${name}` } }],
     [buildPaths.push, { secret: { secretName: `final-${name}` } }],
-    ...(request.trust.length === 0 ? [] : [[buildPaths.trust, { configMap: { name: `additionaltrustbundle-${name}` } }] as const]),
-    ...(request.policy === undefined ? [] : [[buildPaths.policy, { configMap: { name: `etc-policy-${name}` } }] as const]),
-    ...(request.registries === undefined ? [] : [[buildPaths.registries, { configMap: { name: `etc-registries-${name}` } }] as const]),
+    ...(request.trust.length === 0
+      ? []
+      : [[buildPaths.trust, { configMap: { name: `additionaltrustbundle-${name}` } }] as const]),
+    ...(request.policy === undefined
+      ? []
+      : [[buildPaths.policy, { configMap: { name: `etc-policy-${name}` } }] as const]),
+    ...(request.registries === undefined
+      ? []
+      : [[buildPaths.registries, { configMap: { name: `etc-registries-${name}` } }] as const]),
     // A host's own content may come and go; steps that need it say so themselves.
-    ...request.mounts.map(({ kind, source }) => [`${buildPaths.mounts}/${kind}`, source.kind === "Secret" ? { secret: { secretName: source.name, optional: true } } : { configMap: { name: source.name, optional: true } }] as const),
+    ...request.mounts.map(
+      ({ kind, source }) =>
+        [
+          `${buildPaths.mounts}/${kind}`,
+          source.kind === "Secret"
+            ? { secret: { secretName: source.name, optional: true } }
+            : { configMap: { name: source.name, optional: true } },
+        ] as const,
+    ),
     [buildPaths.work, { emptyDir: {} }],
-    [buildPaths.cache, cacheFolder === undefined ? { emptyDir: {} } : { hostPath: { path: cacheFolder, type: "DirectoryOrCreate" } }],
+    [
+      buildPaths.cache,
+      cacheFolder === undefined ? { emptyDir: {} } : { hostPath: { path: cacheFolder, type: "DirectoryOrCreate" } },
+    ],
   ];
   const volumes = mounted.map(([, volume], i): Volume => ({ name: `v${i}`, ...volume }));
   const { proxy, limits } = request;
-  const environment = { HOME: `${buildPaths.work}/home`, TMPDIR: buildPaths.work, HTTP_PROXY: proxy?.httpProxy, HTTPS_PROXY: proxy?.httpsProxy, NO_PROXY: proxy?.noProxy };
+  const environment = {
+    HOME: `${buildPaths.work}/home`,
+    TMPDIR: buildPaths.work,
+    HTTP_PROXY: proxy?.httpProxy,
+    HTTPS_PROXY: proxy?.httpsProxy,
+    NO_PROXY: proxy?.noProxy,
+  };
   return {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: { name: jobNameOf({ build: name, attempt: request.attempt }), annotations: { [buildAnnotation]: name, [annotations.buildAttempt]: String(request.attempt) } },
+    metadata: {
+      name: jobNameOf({ build: name, attempt: request.attempt }),
+      annotations: { [buildAnnotation]: name, [annotations.buildAttempt]: String(request.attempt) },
+    },
     spec: {
       backoffLimit: 0,
       completions: 1,
       parallelism: 1,
       activeDeadlineSeconds: limits.seconds,
       template: {
-        metadata: { labels: labelsOf(request), annotations: { [buildAnnotation]: name, [annotations.buildAttempt]: String(request.attempt), "cluster-autoscaler.kubernetes.io/safe-to-evict": "false" } },
+        metadata: {
+          labels: labelsOf(request),
+          annotations: {
+            [buildAnnotation]: name,
+            [annotations.buildAttempt]: String(request.attempt),
+            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+          },
+        },
         spec: {
           restartPolicy: "Never",
           serviceAccountName: objects.osBuilder,
           automountServiceAccountToken: false,
           terminationGracePeriodSeconds: 10,
           nodeSelector: { [labels.os]: "linux", [labels.arch]: request.architecture },
-          ...(preferredNode === undefined || cacheFolder === undefined ? {} : { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference: { matchExpressions: [{ key: labels.hostname, operator: "In", values: [preferredNode] }] } }] } } }),
-          ...(toleratesControlPlane ? { tolerations: [labels.masterRole, labels.controlPlaneRole].map((key) => ({ key, operator: "Exists", effect: "NoSchedule" })) } : {}),
+          ...(preferredNode === undefined || cacheFolder === undefined
+            ? {}
+            : {
+                affinity: {
+                  nodeAffinity: {
+                    preferredDuringSchedulingIgnoredDuringExecution: [
+                      {
+                        weight: 100,
+                        preference: {
+                          matchExpressions: [{ key: labels.hostname, operator: "In", values: [preferredNode] }],
+                        },
+                      },
+                    ],
+                  },
+                },
+              }),
+          ...(toleratesControlPlane
+            ? {
+                tolerations: [labels.masterRole, labels.controlPlaneRole].map((key) => ({
+                  key,
+                  operator: "Exists",
+                  effect: "NoSchedule",
+                })),
+              }
+            : {}),
           containers: [
             {
               name: containerName,
               image,
               args: ["build-image", "--context", buildPaths.context],
-              env: Object.entries(environment).flatMap(([variable, value]) => (value === undefined ? [] : [{ name: variable, value }])),
+              env: Object.entries(environment).flatMap(([variable, value]) =>
+                value === undefined ? [] : [{ name: variable, value }],
+              ),
               resources: { requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage } },
               // newuidmap(1) gives the build its range of users; without it nothing but this one could own files.
-              securityContext: { runAsUser: 1000, runAsGroup: 1000, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"], add: ["SETUID", "SETGID"] } },
+              securityContext: {
+                runAsUser: 1000,
+                runAsGroup: 1000,
+                readOnlyRootFilesystem: true,
+                capabilities: { drop: ["ALL"], add: ["SETUID", "SETGID"] },
+              },
               terminationMessagePath: buildPaths.terminationMessage,
               terminationMessagePolicy: "FallbackToLogsOnError",
               volumeMounts: mounted.map(([mountPath], i) => ({ name: `v${i}`, mountPath })),

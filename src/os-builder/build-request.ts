@@ -11,7 +11,15 @@ import { buildConfigIn, configMapIn, secretIn, surroundings } from "./cluster-fa
 import { type Want, type WantObserver, pullSecretOf, textAt } from "./observe-want.ts";
 
 /** Everything that one attempt of a build needs. @throws McoError `MCO_IMAGE_*`, `MCO_OWNER_UNKNOWN` */
-export async function buildRequest(build: MachineOSBuild, attempt: number, want: Want, observer: WantObserver, caches: Caches, how: { readonly moreMemory: boolean; readonly noCache: boolean }, signal: AbortSignal): Promise<BuildRequest> {
+export async function buildRequest(
+  build: MachineOSBuild,
+  attempt: number,
+  want: Want,
+  observer: WantObserver,
+  caches: Caches,
+  how: { readonly moreMemory: boolean; readonly noCache: boolean },
+  signal: AbortSignal,
+): Promise<BuildRequest> {
   const { inputs, sources, images, mode } = want;
   const has = build.metadata.annotations ?? {};
   const { content } = inputs;
@@ -23,7 +31,10 @@ export async function buildRequest(build: MachineOSBuild, attempt: number, want:
   const layer = mode === "full" ? packLayer(layerEntries(content, owners), epoch) : undefined;
   const visible = runs ? buildVisible(content) : [];
   const { trust, certificates, proxy } = surroundings(caches);
-  const [registries, policy] = [textAt(content, "/etc/containers/registries.conf"), textAt(content, "/etc/containers/policy.json")];
+  const [registries, policy] = [
+    textAt(content, "/etc/containers/registries.conf"),
+    textAt(content, "/etc/containers/policy.json"),
+  ];
   return {
     id: `${build.metadata.name}-${attempt}`,
     build: { metadata: build.metadata, spec: build.spec },
@@ -35,9 +46,25 @@ export async function buildRequest(build: MachineOSBuild, attempt: number, want:
     ...(sources.extensionsImage === undefined ? {} : { extensions: sources.extensionsImage }),
     ...(runs && inputs.containerfile !== undefined ? { containerfile: inputs.containerfile } : {}),
     ...(runs ? {} : { parent }),
-    context: Object.entries(sources.context ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)).map(([path, text]) => ({ path, contents: utf8ToBytes(text), mode: 0o644 })),
+    context: Object.entries(sources.context ?? {})
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([path, text]) => ({ path, contents: utf8ToBytes(text), mode: 0o644 })),
     ...(layer === undefined ? {} : { configLayer: { bytes: layer.bytes, digest: layer.digest, diffId: layer.diffId } }),
-    ...(visible.length === 0 ? {} : { buildVisible: packLayer(visible.map(({ path, contents, mode: fileMode }) => ({ path, kind: "file", contents, mode: fileMode, uid: 0, gid: 0 })), epoch).bytes }),
+    ...(visible.length === 0
+      ? {}
+      : {
+          buildVisible: packLayer(
+            visible.map(({ path, contents, mode: fileMode }) => ({
+              path,
+              kind: "file",
+              contents,
+              mode: fileMode,
+              uid: 0,
+              gid: 0,
+            })),
+            epoch,
+          ).bytes,
+        }),
     mounts: runs ? mountsOf(want.pool, caches) : [],
     auth: { pull: pullSecretOf(want.config, caches), push: want.config.spec.renderedImagePushSecret.name },
     trust: trust === undefined ? [] : [trust],
@@ -49,15 +76,22 @@ export async function buildRequest(build: MachineOSBuild, attempt: number, want:
     epoch,
     noCache: how.noCache,
     limits: buildLimitsOf(buildConfigIn(caches), { doubled: how.moreMemory }),
-    labels: { [imageLabels.content]: mode, [imageLabels.recipe]: recipeVersion, [imageLabels.baseDigest]: sources.base.slice(sources.base.indexOf("@") + 1) },
+    labels: {
+      [imageLabels.content]: mode,
+      [imageLabels.recipe]: recipeVersion,
+      [imageLabels.baseDigest]: sources.base.slice(sources.base.indexOf("@") + 1),
+    },
   };
 }
 
 /** What a build that appends stands on, as it was planned. */
 function parentOf(build: MachineOSBuild, base: string): { readonly image: string; readonly hasConfigLayer: boolean } {
   try {
-    const read = JSON.parse(build.metadata.annotations?.[annotations.buildBecause] ?? "{}") as { readonly parent?: { readonly image?: unknown; readonly hasConfigLayer?: unknown } };
-    if (typeof read.parent?.image === "string") return { image: read.parent.image, hasConfigLayer: read.parent.hasConfigLayer === true };
+    const read = JSON.parse(build.metadata.annotations?.[annotations.buildBecause] ?? "{}") as {
+      readonly parent?: { readonly image?: unknown; readonly hasConfigLayer?: unknown };
+    };
+    if (typeof read.parent?.image === "string")
+      return { image: read.parent.image, hasConfigLayer: read.parent.hasConfigLayer === true };
   } catch {
     // As if nothing had been noted.
   }
@@ -68,8 +102,14 @@ function parentOf(build: MachineOSBuild, base: string): { readonly image: string
 function mountsOf(pool: string, caches: Caches): readonly HostContent[] {
   const entitlement = `${objects.entitlementPrefix}${pool}`;
   return [
-    ...(secretIn(caches, entitlement) === undefined ? [] : [{ kind: "entitlement", source: { kind: "Secret", name: entitlement } } as const]),
-    ...(secretIn(caches, objects.rpmGpg) === undefined ? [] : [{ kind: "rpmGpg", source: { kind: "Secret", name: objects.rpmGpg } } as const]),
-    ...(configMapIn(caches, objects.yumRepos) === undefined ? [] : [{ kind: "yumRepos", source: { kind: "ConfigMap", name: objects.yumRepos } } as const]),
+    ...(secretIn(caches, entitlement) === undefined
+      ? []
+      : [{ kind: "entitlement", source: { kind: "Secret", name: entitlement } } as const]),
+    ...(secretIn(caches, objects.rpmGpg) === undefined
+      ? []
+      : [{ kind: "rpmGpg", source: { kind: "Secret", name: objects.rpmGpg } } as const]),
+    ...(configMapIn(caches, objects.yumRepos) === undefined
+      ? []
+      : [{ kind: "yumRepos", source: { kind: "ConfigMap", name: objects.yumRepos } } as const]),
   ];
 }

@@ -18,43 +18,92 @@ import { readRegistrySecret } from "./registry-secret.ts";
 export const ownNamespace = { namespace } as const;
 const withoutEphemeral = <T extends ConfigMap | Secret>(object: T): T => {
   const { managedFields: _, ...metadata } = object.metadata;
-  return metadata.labels?.[labels.ephemeralBuildObject] === undefined ? { ...object, metadata } : ({ apiVersion: object.apiVersion, kind: object.kind, metadata } as T);
+  return metadata.labels?.[labels.ephemeralBuildObject] === undefined
+    ? { ...object, metadata }
+    : ({ apiVersion: object.apiVersion, kind: object.kind, metadata } as T);
 };
 const keepConfigMap = (object: ConfigMap): ConfigMap => withoutEphemeral(object);
 const keepSecret = (object: Secret): Secret => withoutEphemeral(object);
 
-export const everyPool = (caches: Caches): readonly string[] => [...new Set([...caches.of(MachineConfigPool).list().map(({ metadata }) => metadata.name), ...caches.of(MachineOSConfig).list().map(({ spec }) => spec.machineConfigPool.name)])];
+export const everyPool = (caches: Caches): readonly string[] => [
+  ...new Set([
+    ...caches
+      .of(MachineConfigPool)
+      .list()
+      .map(({ metadata }) => metadata.name),
+    ...caches
+      .of(MachineOSConfig)
+      .list()
+      .map(({ spec }) => spec.machineConfigPool.name),
+  ]),
+];
 
 /** Kinds that decisions about images are made from, each with the pools that a change of it concerns. */
 export const poolWatches: readonly [Watch, ...Watch[]] = [
   watching({ resource: MachineConfigPool }),
-  watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: ({ key }, caches) => caches.of(MachineConfigPool).list().filter(({ spec }) => spec.configuration?.name === key).map(({ metadata }) => metadata.name) }),
-  watching({ resource: MachineOSConfig, concerns: ({ before, after }) => [...new Set([before, after].flatMap((config) => config?.spec.machineConfigPool.name ?? []))] }),
+  watching({
+    resource: MachineConfig,
+    keep: slimMachineConfig,
+    concerns: ({ key }, caches) =>
+      caches
+        .of(MachineConfigPool)
+        .list()
+        .filter(({ spec }) => spec.configuration?.name === key)
+        .map(({ metadata }) => metadata.name),
+  }),
+  watching({
+    resource: MachineOSConfig,
+    concerns: ({ before, after }) => [
+      ...new Set([before, after].flatMap((config) => config?.spec.machineConfigPool.name ?? [])),
+    ],
+  }),
   watching({
     resource: MachineOSBuild,
     // One that waits for another pool's run has to hear of it.
     concerns: ({ before, after }, caches) => {
       const build = after ?? before;
-      const waiting = build === undefined ? [] : caches.of(MachineOSBuild).list().filter(({ metadata }) => metadata.annotations?.[annotations.reusedFrom] === build.metadata.name);
+      const waiting =
+        build === undefined
+          ? []
+          : caches
+              .of(MachineOSBuild)
+              .list()
+              .filter(({ metadata }) => metadata.annotations?.[annotations.reusedFrom] === build.metadata.name);
       return [...new Set([...(build === undefined ? [] : [build]), ...waiting].map(poolOfBuild))];
     },
   }),
   watching({ resource: ControllerConfig, concerns: (_, caches) => everyPool(caches) }),
-  watching({ resource: kubernetes.ConfigMap, selection: ownNamespace, keep: keepConfigMap, concerns: ({ before, after }, caches) => (isEphemeral(after ?? before) ? [] : everyPool(caches)) }),
-  watching({ resource: kubernetes.Secret, selection: ownNamespace, keep: keepSecret, concerns: ({ before, after }, caches) => (isEphemeral(after ?? before) ? [] : everyPool(caches)) }),
+  watching({
+    resource: kubernetes.ConfigMap,
+    selection: ownNamespace,
+    keep: keepConfigMap,
+    concerns: ({ before, after }, caches) => (isEphemeral(after ?? before) ? [] : everyPool(caches)),
+  }),
+  watching({
+    resource: kubernetes.Secret,
+    selection: ownNamespace,
+    keep: keepSecret,
+    concerns: ({ before, after }, caches) => (isEphemeral(after ?? before) ? [] : everyPool(caches)),
+  }),
   // Architectures and images: not what a node says of itself each minute.
   watching({
     resource: kubernetes.Node,
     keep: slimNode,
     concerns: ({ before, after }, caches) => {
-      const seen = (node: Node | undefined) => JSON.stringify([node?.metadata.labels, node?.metadata.annotations?.[annotations.currentImage], node?.metadata.annotations?.[annotations.currentConfig]]);
+      const seen = (node: Node | undefined) =>
+        JSON.stringify([
+          node?.metadata.labels,
+          node?.metadata.annotations?.[annotations.currentImage],
+          node?.metadata.annotations?.[annotations.currentConfig],
+        ]);
       if (seen(before) === seen(after)) return [];
       return [...new Set([before, after].flatMap((node) => (node === undefined ? [] : poolNameOf(node, caches))))];
     },
   }),
 ];
 
-const isEphemeral = (object: ConfigMap | Secret | undefined) => object?.metadata.labels?.[labels.ephemeralBuildObject] !== undefined;
+const isEphemeral = (object: ConfigMap | Secret | undefined) =>
+  object?.metadata.labels?.[labels.ephemeralBuildObject] !== undefined;
 
 /** The pool of a build; the label has no room for the longest names, which a MachineOSConfig shares with its pool. */
 export function poolOfBuild({ metadata, spec }: MachineOSBuild): string {
@@ -72,10 +121,12 @@ const configMap = (caches: Caches, name: string): Readonly<Record<string, string
   return found === undefined ? undefined : (found.data ?? {});
 };
 
-export const buildConfigIn = (caches: Caches): Readonly<Record<string, string>> | undefined => configMap(caches, objects.buildConfig);
+export const buildConfigIn = (caches: Caches): Readonly<Record<string, string>> | undefined =>
+  configMap(caches, objects.buildConfig);
 export const configMapIn = configMap;
 
-export const secretIn = (caches: Caches, name: string): Secret | undefined => caches.of(kubernetes.Secret, ownNamespace).get(`${namespace}/${name}`);
+export const secretIn = (caches: Caches, name: string): Secret | undefined =>
+  caches.of(kubernetes.Secret, ownNamespace).get(`${namespace}/${name}`);
 
 /** A Secret's data as text by key; what is no text counts by its encoding. */
 export function secretDataIn(caches: Caches, name: string): Readonly<Record<string, string>> | undefined {
@@ -84,14 +135,23 @@ export function secretDataIn(caches: Caches, name: string): Readonly<Record<stri
 }
 
 export function intentFacts(pool: MachineConfigPool, caches: Caches): IntentFacts {
-  return { pool, machineOSConfigs: caches.of(MachineOSConfig).list(), buildConfig: buildConfigIn(caches), customContainerfiles: configMap(caches, objects.customContainerfiles) };
+  return {
+    pool,
+    machineOSConfigs: caches.of(MachineOSConfig).list(),
+    buildConfig: buildConfigIn(caches),
+    customContainerfiles: configMap(caches, objects.customContainerfiles),
+  };
 }
 
 export function secretFacts(caches: Caches, name: string): SecretFacts {
   const secret = secretIn(caches, name);
   if (secret === undefined) return { is: "absent" };
   const reading = readRegistrySecret(secret);
-  return { is: "present", type: secret.type ?? "Opaque", hosts: reading.verdict === "auth" ? reading.hosts : undefined };
+  return {
+    is: "present",
+    type: secret.type ?? "Opaque",
+    hosts: reading.verdict === "auth" ? reading.hosts : undefined,
+  };
 }
 
 /** Text of an auth file; `undefined` where the Secret is missing or cannot be read. */
@@ -104,18 +164,38 @@ export function authIn(caches: Caches, name: string | undefined): string | undef
 export type PoolNode = InputFacts["nodes"][number] & { readonly isControlPlane: boolean };
 
 /** Operating systems that images can be booted on, by the label that names one; a node that says nothing is taken for one. Source: node.openshift.io/os_id of the installer's machines. */
-const imageBasedOs: ReadonlySet<string> = new Set(["rhcos", "rhel-coreos", "scos", "fcos", "fedora-coreos", "centos-bootc", "rhel-bootc", "fedora-bootc", "mco"]);
+const imageBasedOs: ReadonlySet<string> = new Set([
+  "rhcos",
+  "rhel-coreos",
+  "scos",
+  "fcos",
+  "fedora-coreos",
+  "centos-bootc",
+  "rhel-bootc",
+  "fedora-bootc",
+  "mco",
+]);
 const osLabel = "node.openshift.io/os_id";
 
 export function nodesIn(caches: Caches): readonly (PoolNode & { readonly node: Node; readonly pool: string })[] {
   const pools = caches.of(MachineConfigPool).list();
-  return caches.of(kubernetes.Node).list().map((node) => {
-    const { name, labels: has = {} } = node.metadata;
-    const membership = poolOfNode(node, pools);
-    const os = has[osLabel];
-    const isControlPlane = has[labels.controlPlaneRole] !== undefined || has[labels.masterRole] !== undefined;
-    return { node, name, pool: membership.verdict === "member" ? membership.pool : "", architecture: has[labels.arch] ?? "", imageBased: (os === undefined || imageBasedOs.has(os)) && has[labels.os] !== "windows", isControlPlane };
-  });
+  return caches
+    .of(kubernetes.Node)
+    .list()
+    .map((node) => {
+      const { name, labels: has = {} } = node.metadata;
+      const membership = poolOfNode(node, pools);
+      const os = has[osLabel];
+      const isControlPlane = has[labels.controlPlaneRole] !== undefined || has[labels.masterRole] !== undefined;
+      return {
+        node,
+        name,
+        pool: membership.verdict === "member" ? membership.pool : "",
+        architecture: has[labels.arch] ?? "",
+        imageBased: (os === undefined || imageBasedOs.has(os)) && has[labels.os] !== "windows",
+        isControlPlane,
+      };
+    });
 }
 
 const decodedText = (data: string | null | undefined): string | undefined => {
@@ -125,26 +205,53 @@ const decodedText = (data: string | null | undefined): string | undefined => {
 };
 
 /** What the cluster trusts and how it reaches the world, as ControllerConfig has it. */
-export function surroundings(caches: Caches): { readonly trust: string | undefined; readonly certificates: Readonly<Record<string, readonly string[]>>; readonly proxy: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy?: string } | undefined; readonly nodeAuth: string | undefined } {
+export function surroundings(caches: Caches): {
+  readonly trust: string | undefined;
+  readonly certificates: Readonly<Record<string, readonly string[]>>;
+  readonly proxy: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy?: string } | undefined;
+  readonly nodeAuth: string | undefined;
+} {
   const spec = caches.of(ControllerConfig).get(objects.controllerConfig)?.spec;
   const certificates: Record<string, string[]> = {};
-  for (const { file, data } of [...(spec?.imageRegistryBundleData ?? []), ...(spec?.imageRegistryBundleUserData ?? [])]) {
+  for (const { file, data } of [
+    ...(spec?.imageRegistryBundleData ?? []),
+    ...(spec?.imageRegistryBundleUserData ?? []),
+  ]) {
     const text = decodedText(data);
     // Keys of a ConfigMap know no colon: `host..port` stands for `host:port`.
     if (text !== undefined) (certificates[file.replace("..", ":")] ??= []).push(text);
   }
   const proxy = spec?.proxy as Readonly<Record<string, string>> | null | undefined;
-  const named = (["httpProxy", "httpsProxy", "noProxy"] as const).flatMap((key) => (typeof proxy?.[key] === "string" && proxy[key] !== "" ? [[key, proxy[key]] as const] : []));
-  return { trust: decodedText(spec?.additionalTrustBundle), certificates, proxy: named.length === 0 ? undefined : Object.fromEntries(named), nodeAuth: decodedText(spec?.internalRegistryPullSecret) };
+  const named = (["httpProxy", "httpsProxy", "noProxy"] as const).flatMap((key) =>
+    typeof proxy?.[key] === "string" && proxy[key] !== "" ? [[key, proxy[key]] as const] : [],
+  );
+  return {
+    trust: decodedText(spec?.additionalTrustBundle),
+    certificates,
+    proxy: named.length === 0 ? undefined : Object.fromEntries(named),
+    nodeAuth: decodedText(spec?.internalRegistryPullSecret),
+  };
 }
 
 /** Every image that a node or its MachineConfigNode names: to run now, to run next, or to go back to. */
 export function imagesOfNodes(caches: Caches): readonly string[] {
-  const keys = [annotations.currentImage, annotations.desiredImage, annotations.currentOSImage, annotations.desiredOSImage];
-  const onNodes = caches.of(kubernetes.Node).list().flatMap(({ metadata }) => keys.flatMap((key) => metadata.annotations?.[key] ?? []));
-  const onMachineConfigNodes = caches.of(MachineConfigNode).list().flatMap((node) => pullspecsIn([node.spec, node.status, node.metadata.annotations]));
+  const keys = [
+    annotations.currentImage,
+    annotations.desiredImage,
+    annotations.currentOSImage,
+    annotations.desiredOSImage,
+  ];
+  const onNodes = caches
+    .of(kubernetes.Node)
+    .list()
+    .flatMap(({ metadata }) => keys.flatMap((key) => metadata.annotations?.[key] ?? []));
+  const onMachineConfigNodes = caches
+    .of(MachineConfigNode)
+    .list()
+    .flatMap((node) => pullspecsIn([node.spec, node.status, node.metadata.annotations]));
   return [...onNodes, ...onMachineConfigNodes];
 }
 
 /** Whatever field a daemon tells of a deployment in, its digest is found. */
-const pullspecsIn = (value: unknown): readonly string[] => JSON.stringify(value ?? null).match(/[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g) ?? [];
+const pullspecsIn = (value: unknown): readonly string[] =>
+  JSON.stringify(value ?? null).match(/[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g) ?? [];

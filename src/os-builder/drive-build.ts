@@ -42,12 +42,18 @@ export type NextLook = number | undefined;
 
 const noted = (build: MachineOSBuild, annotation: string) => build.metadata.annotations?.[annotation];
 export const attemptOf = (build: MachineOSBuild): number => Number(noted(build, annotations.buildAttempt) ?? "1") || 1;
-export const runOf = (build: MachineOSBuild, attempt = attemptOf(build)): RunRef => ({ id: `${build.metadata.name}-${attempt}`, build: build.metadata.name, attempt });
+export const runOf = (build: MachineOSBuild, attempt = attemptOf(build)): RunRef => ({
+  id: `${build.metadata.name}-${attempt}`,
+  build: build.metadata.name,
+  attempt,
+});
 
 /** Who makes the image of a build: what has to run steps, or the first that can do without. */
 export function backendOf(build: MachineOSBuild, backends: readonly BuildBackend[]): BuildBackend | undefined {
   const runs = noted(build, annotations.buildStrategy) === "build";
-  return runs ? backends.find((backend) => backend.capabilities().run) : (backends.find((backend) => !backend.capabilities().run) ?? backends[0]);
+  return runs
+    ? backends.find((backend) => backend.capabilities().run)
+    : (backends.find((backend) => !backend.capabilities().run) ?? backends[0]);
 }
 
 const clipped = (text: string) => (text.length <= conditionText ? text : `${text.slice(0, conditionText - 1)}…`);
@@ -59,7 +65,11 @@ export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Pr
   if (isAttached(build)) return follow(build, drive);
   const backend = backendOf(build, drive.backends);
   if (backend === undefined) {
-    await writeBuildState(build, { phase: state.phase, reason: state.reason, message: failureClasses.BuilderBinaryMissing.means }, drive.context);
+    await writeBuildState(
+      build,
+      { phase: state.phase, reason: state.reason, message: failureClasses.BuilderBinaryMissing.means },
+      drive.context,
+    );
     return looks.queued;
   }
   const recorded = readFailure(noted(build, annotations.buildFailure));
@@ -76,15 +86,40 @@ const notBegun: ReadonlySet<string> = new Set(["RetryScheduled", "Attached", "In
 
 /** Whether the run of the present attempt was begun: what was told after that says so. */
 function isStarted(build: MachineOSBuild, state: BuildState): boolean {
-  return state.phase !== "Initial" && !notBegun.has(state.reason) && noted(build, annotations.nextAttemptAt) === undefined;
+  return (
+    state.phase !== "Initial" && !notBegun.has(state.reason) && noted(build, annotations.nextAttemptAt) === undefined
+  );
 }
 
-async function startRun(build: MachineOSBuild, state: BuildState, backend: BuildBackend, drive: DriveContext): Promise<NextLook> {
+async function startRun(
+  build: MachineOSBuild,
+  state: BuildState,
+  backend: BuildBackend,
+  drive: DriveContext,
+): Promise<NextLook> {
   const { context, observer } = drive;
   const { caches, scribe, events, signal, log } = context;
-  const running = caches.of(MachineOSBuild).list().filter((other) => other.metadata.name !== build.metadata.name && !isAttached(other) && backendOf(other, drive.backends) === backend && isStarted(other, stateOfBuild(other)) && !hasEnded(stateOfBuild(other)));
+  const running = caches
+    .of(MachineOSBuild)
+    .list()
+    .filter(
+      (other) =>
+        other.metadata.name !== build.metadata.name &&
+        !isAttached(other) &&
+        backendOf(other, drive.backends) === backend &&
+        isStarted(other, stateOfBuild(other)) &&
+        !hasEnded(stateOfBuild(other)),
+    );
   if (running.length >= backend.capabilities().atOnce) {
-    scribe.line({ book: "cluster", chapter: "OsBuilder", path: "Queue", mark: "note", level: "progress", reason: "BuildQueued", message: `${build.metadata.name} waits for ${running.map(({ metadata }) => metadata.name).join(", ")}` });
+    scribe.line({
+      book: "cluster",
+      chapter: "OsBuilder",
+      path: "Queue",
+      mark: "note",
+      level: "progress",
+      reason: "BuildQueued",
+      message: `${build.metadata.name} waits for ${running.map(({ metadata }) => metadata.name).join(", ")}`,
+    });
     return looks.queued;
   }
   const attempt = attemptOf(build);
@@ -98,7 +133,15 @@ async function startRun(build: MachineOSBuild, state: BuildState, backend: Build
   const seen = readFailure(noted(build, annotations.buildFailure));
   let request: Awaited<ReturnType<typeof buildRequest>>;
   try {
-    request = await buildRequest(build, attempt, want, observer, caches, { moreMemory: (seen?.counts.OutOfMemory ?? 0) > 0, noCache: activeRebuild(want.config) !== undefined }, signal);
+    request = await buildRequest(
+      build,
+      attempt,
+      want,
+      observer,
+      caches,
+      { moreMemory: (seen?.counts.OutOfMemory ?? 0) > 0, noCache: activeRebuild(want.config) !== undefined },
+      signal,
+    );
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
@@ -108,58 +151,175 @@ async function startRun(build: MachineOSBuild, state: BuildState, backend: Build
     await backend.start(request, signal);
   } catch (error) {
     if (!(error instanceof McoError) || error.code !== "MCO_BUILD_INPUT_MISSING") throw error;
-    await writeBuildState(build, { phase: state.phase === "Building" ? "Building" : "Prepared", reason: "InputChanged", message: clipped(`${failureClasses.InputChanged.means}: ${String(error.facts["kind"])} ${String(error.facts["name"])}: ${String(error.facts["problem"])}. ${failureClasses.InputChanged.next}.`) }, context);
+    await writeBuildState(
+      build,
+      {
+        phase: state.phase === "Building" ? "Building" : "Prepared",
+        reason: "InputChanged",
+        message: clipped(
+          `${failureClasses.InputChanged.means}: ${String(error.facts["kind"])} ${String(error.facts["name"])}: ${String(error.facts["problem"])}. ${failureClasses.InputChanged.next}.`,
+        ),
+      },
+      context,
+    );
     return looks.registry;
   }
-  if (request.containerfile !== undefined) await annotateBuild(build, { [annotations.renderedContainerfile]: request.containerfile.slice(0, 16_384) }, context);
-  if (noted(build, annotations.nextAttemptAt) !== undefined) await annotateBuild(build, { [annotations.nextAttemptAt]: null }, context);
+  if (request.containerfile !== undefined)
+    await annotateBuild(
+      build,
+      { [annotations.renderedContainerfile]: request.containerfile.slice(0, 16_384) },
+      context,
+    );
+  if (noted(build, annotations.nextAttemptAt) !== undefined)
+    await annotateBuild(build, { [annotations.nextAttemptAt]: null }, context);
   const book = `build/${build.metadata.name}` as const;
-  const next: BuildState = state.phase === "Initial" ? { phase: "Prepared", reason: "WaitingForPod", message: `attempt ${attempt} was begun` } : { phase: "Building", reason: "Started", message: `attempt ${attempt} was begun` };
+  const next: BuildState =
+    state.phase === "Initial"
+      ? { phase: "Prepared", reason: "WaitingForPod", message: `attempt ${attempt} was begun` }
+      : { phase: "Building", reason: "Started", message: `attempt ${attempt} was begun` };
   if (await writeBuildState(build, next, context)) {
     log.info({ build: build.metadata.name, attempt, backend: backend.kind }, "run begun");
     events.event(build, { type: "Normal", reason: "BuildPreparing", message: `attempt ${attempt} was begun` });
-    scribe.line({ book, chapter: "Prepared", run: String(attempt), path: "Prepared", mark: "end", level: "boundary", reason: "BuildPrepared", message: `everything that attempt ${attempt} needs is there` });
-    scribe.line({ book, chapter: "Building", run: String(attempt), path: `Attempt/${attempt}`, mark: "begin", level: "boundary", reason: "BuildStarted", message: `attempt ${attempt} was begun` });
+    scribe.line({
+      book,
+      chapter: "Prepared",
+      run: String(attempt),
+      path: "Prepared",
+      mark: "end",
+      level: "boundary",
+      reason: "BuildPrepared",
+      message: `everything that attempt ${attempt} needs is there`,
+    });
+    scribe.line({
+      book,
+      chapter: "Building",
+      run: String(attempt),
+      path: `Attempt/${attempt}`,
+      mark: "begin",
+      level: "boundary",
+      reason: "BuildStarted",
+      message: `attempt ${attempt} was begun`,
+    });
   }
   return looks.running;
 }
 
-async function watchRun(build: MachineOSBuild, state: BuildState, backend: BuildBackend, drive: DriveContext): Promise<NextLook> {
+async function watchRun(
+  build: MachineOSBuild,
+  state: BuildState,
+  backend: BuildBackend,
+  drive: DriveContext,
+): Promise<NextLook> {
   const { context } = drive;
   const run = runOf(build);
   const now = await backend.observe(run, context.signal);
   switch (now.phase) {
     case "Pending": {
       const reason = now.reason ?? "WaitingForPod";
-      await tell(build, state, { phase: state.phase === "Building" ? "Building" : "Prepared", reason, message: now.message ?? state.message }, now, context);
+      await tell(
+        build,
+        state,
+        { phase: state.phase === "Building" ? "Building" : "Prepared", reason, message: now.message ?? state.message },
+        now,
+        context,
+      );
       return looks.running;
     }
     case "Running":
-      await tell(build, state, { phase: "Building", reason: stepReason(now.step ?? "context"), message: now.message ?? `attempt ${run.attempt}: ${now.step ?? "context"}` }, now, context);
+      await tell(
+        build,
+        state,
+        {
+          phase: "Building",
+          reason: stepReason(now.step ?? "context"),
+          message: now.message ?? `attempt ${run.attempt}: ${now.step ?? "context"}`,
+        },
+        now,
+        context,
+      );
       return looks.running;
     case "Succeeded":
       return finish(build, state, now, drive);
     case "Failed":
-      return failAttempt(build, now.failure ?? { class: "Internal", step: now.step ?? "run", cause: now.message ?? "it failed without a word", excerpt: "" }, drive);
+      return failAttempt(
+        build,
+        now.failure ?? {
+          class: "Internal",
+          step: now.step ?? "run",
+          cause: now.message ?? "it failed without a word",
+          excerpt: "",
+        },
+        drive,
+      );
     case "Lost":
-      return failAttempt(build, now.failure ?? { class: "BuilderLost", step: now.step ?? "run", cause: now.message ?? failureClasses.BuilderLost.means, excerpt: "" }, drive);
+      return failAttempt(
+        build,
+        now.failure ?? {
+          class: "BuilderLost",
+          step: now.step ?? "run",
+          cause: now.message ?? failureClasses.BuilderLost.means,
+          excerpt: "",
+        },
+        drive,
+      );
     case "Gone": {
       // Nobody here ended it.
-      const deleted = drive.context.caches.of(MachineOSBuild).list().filter((other) => noted(other, annotations.contentKey) === noted(build, annotations.contentKey) && other.spec.machineConfig.name === build.spec.machineConfig.name && stateOfBuild(other).reason === "UserDeleted").length;
-      if (deleted === 0) await annotateBuild(build, { [annotations.nextAttemptAt]: timestampOf(context.clock.now() + deletedAgainMs) }, context);
-      await interrupt(build, "UserDeleted", deleted === 0 ? "its run was deleted by somebody; it is begun again once, in a minute" : "its run was deleted by somebody again; ask for a rebuild to have it begun anew", context);
+      const deleted = drive.context.caches
+        .of(MachineOSBuild)
+        .list()
+        .filter(
+          (other) =>
+            noted(other, annotations.contentKey) === noted(build, annotations.contentKey) &&
+            other.spec.machineConfig.name === build.spec.machineConfig.name &&
+            stateOfBuild(other).reason === "UserDeleted",
+        ).length;
+      if (deleted === 0)
+        await annotateBuild(
+          build,
+          { [annotations.nextAttemptAt]: timestampOf(context.clock.now() + deletedAgainMs) },
+          context,
+        );
+      await interrupt(
+        build,
+        "UserDeleted",
+        deleted === 0
+          ? "its run was deleted by somebody; it is begun again once, in a minute"
+          : "its run was deleted by somebody again; ask for a rebuild to have it begun anew",
+        context,
+      );
       return deleted === 0 ? deletedAgainMs / 1000 : undefined;
     }
   }
 }
 
 /** Writes where a run is, and tells what is new about it. */
-async function tell(build: MachineOSBuild, before: BuildState, state: BuildState, run: RunState, context: Context): Promise<void> {
-  const more = state.phase === "Building" && run.startedAt !== undefined ? { buildStart: momentsOf(run.startedAt, undefined, context.clock.now()).buildStart } : {};
+async function tell(
+  build: MachineOSBuild,
+  before: BuildState,
+  state: BuildState,
+  run: RunState,
+  context: Context,
+): Promise<void> {
+  const more =
+    state.phase === "Building" && run.startedAt !== undefined
+      ? { buildStart: momentsOf(run.startedAt, undefined, context.clock.now()).buildStart }
+      : {};
   if (!(await writeBuildState(build, { ...state, message: clipped(state.message) }, context, more))) return;
   const attempt = attemptOf(build);
-  if (before.phase !== "Building" && state.phase === "Building") context.events.event(build, { type: "Normal", reason: "BuildBuilding", message: `attempt ${attempt} runs` });
-  if (state.phase === "Building" && before.reason !== state.reason) context.scribe.line({ book: `build/${build.metadata.name}`, chapter: "Building", run: String(attempt), path: `Attempt/${attempt}`, mark: "note", level: "progress", reason: "BuildStepDone", message: `at ${run.step ?? state.reason}`, data: { step: run.step ?? "" } });
+  if (before.phase !== "Building" && state.phase === "Building")
+    context.events.event(build, { type: "Normal", reason: "BuildBuilding", message: `attempt ${attempt} runs` });
+  if (state.phase === "Building" && before.reason !== state.reason)
+    context.scribe.line({
+      book: `build/${build.metadata.name}`,
+      chapter: "Building",
+      run: String(attempt),
+      path: `Attempt/${attempt}`,
+      mark: "note",
+      level: "progress",
+      reason: "BuildStepDone",
+      message: `at ${run.step ?? state.reason}`,
+      data: { step: run.step ?? "" },
+    });
 }
 
 /** A run that says it has an image: the image is looked at as nodes will, and only then it counts. */
@@ -167,7 +327,12 @@ async function finish(build: MachineOSBuild, state: BuildState, run: RunState, d
   const { context, observer } = drive;
   const { caches, signal } = context;
   const { digest } = run;
-  if (digest === undefined || !/^sha256:[0-9a-f]{64}$/.test(digest)) return failAttempt(build, { class: "DigestMissing", step: "push", cause: failureClasses.DigestMissing.means, excerpt: "" }, drive);
+  if (digest === undefined || !/^sha256:[0-9a-f]{64}$/.test(digest))
+    return failAttempt(
+      build,
+      { class: "DigestMissing", step: "push", cause: failureClasses.DigestMissing.means, excerpt: "" },
+      drive,
+    );
   const image = `${build.spec.renderedImagePushSpec.slice(0, build.spec.renderedImagePushSpec.lastIndexOf(":"))}@${digest}`;
   let latest = build;
   const config = configOf(build, context);
@@ -179,32 +344,99 @@ async function finish(build: MachineOSBuild, state: BuildState, run: RunState, d
     const architecture = String(components["arch"]);
     const access = observer.nodeAccess(observer.access(config, read.config, architecture, caches), caches);
     const base = read.config.osImage.includes("@sha256:") ? { base: read.config.osImage } : {};
-    const verified = await verifyImage(image, { architecture, mode: modeOf(build), baseDigest: String(components["base"]), ...base }, observer.open(access), signal);
+    const verified = await verifyImage(
+      image,
+      { architecture, mode: modeOf(build), baseDigest: String(components["base"]), ...base },
+      observer.open(access),
+      signal,
+    );
     if (verified.verdict === "failed") return failAttempt(build, verified.failure, drive);
     if (verified.verdict === "waits") {
-      await tell(build, state, { phase: "Building", reason: "RegistryUnreachable", message: verified.message }, run, context);
+      await tell(
+        build,
+        state,
+        { phase: "Building", reason: "RegistryUnreachable", message: verified.message },
+        run,
+        context,
+      );
       return looks.registry;
     }
-    latest = (await annotateBuild(build, { [annotations.imageFacts]: JSON.stringify(verified.facts) }, context)) ?? build;
+    latest =
+      (await annotateBuild(build, { [annotations.imageFacts]: JSON.stringify(verified.facts) }, context)) ?? build;
   }
-  await succeed(latest, image, noted(build, annotations.buildStrategy) === "append" ? "Appended" : "Ready", run, context);
+  await succeed(
+    latest,
+    image,
+    noted(build, annotations.buildStrategy) === "append" ? "Appended" : "Ready",
+    run,
+    context,
+  );
   return undefined;
 }
 
-export const modeOf = (build: MachineOSBuild): ContentMode => (noted(build, annotations.imageContent) === "full" ? "full" : "os-only");
+export const modeOf = (build: MachineOSBuild): ContentMode =>
+  noted(build, annotations.imageContent) === "full" ? "full" : "os-only";
 
 /** The end with an image. */
-export async function succeed(build: MachineOSBuild, image: string, reason: "Ready" | "Appended" | "Reused", run: Pick<RunState, "startedAt" | "endedAt"> | undefined, context: Context): Promise<void> {
-  const moments = run === undefined ? {} : momentsOf(build.status?.buildStart ?? run.startedAt, run.endedAt, context.clock.now());
-  if (!(await writeBuildState(build, { phase: "Succeeded", reason, message: image }, context, { ...moments, digestedImagePushSpec: image }))) return;
+export async function succeed(
+  build: MachineOSBuild,
+  image: string,
+  reason: "Ready" | "Appended" | "Reused",
+  run: Pick<RunState, "startedAt" | "endedAt"> | undefined,
+  context: Context,
+): Promise<void> {
+  const moments =
+    run === undefined ? {} : momentsOf(build.status?.buildStart ?? run.startedAt, run.endedAt, context.clock.now());
+  if (
+    !(await writeBuildState(build, { phase: "Succeeded", reason, message: image }, context, {
+      ...moments,
+      digestedImagePushSpec: image,
+    }))
+  )
+    return;
   const { name } = build.metadata;
   const pool = poolOfBuild(build);
   const attempt = attemptOf(build);
   context.log.info({ build: name, image, reason }, "image made");
-  context.events.event(build, { type: "Normal", reason: reason === "Reused" ? "BuildReused" : "BuildCompleted", message: reason === "Reused" ? `takes the image of ${noted(build, annotations.reusedFrom) ?? "an earlier build"}: ${image}` : image });
-  if (reason !== "Reused") context.scribe.line({ book: `build/${name}`, chapter: "Building", run: String(attempt), path: `Attempt/${attempt}`, mark: "end", level: "boundary", reason: "ImageBuilt", message: image });
-  context.scribe.line({ book: `build/${name}`, chapter: "Verified", path: "Verified", mark: "end", level: "boundary", reason: "ImageBuilt", message: `${image} (${reason})` });
-  context.scribe.line({ book: `pool/${pool}`, chapter: "Build", run: name, path: "Built", mark: "end", level: "boundary", reason: "ImageBuilt", message: image, data: { chapter: `build/${name}`, image } });
+  context.events.event(build, {
+    type: "Normal",
+    reason: reason === "Reused" ? "BuildReused" : "BuildCompleted",
+    message:
+      reason === "Reused"
+        ? `takes the image of ${noted(build, annotations.reusedFrom) ?? "an earlier build"}: ${image}`
+        : image,
+  });
+  if (reason !== "Reused")
+    context.scribe.line({
+      book: `build/${name}`,
+      chapter: "Building",
+      run: String(attempt),
+      path: `Attempt/${attempt}`,
+      mark: "end",
+      level: "boundary",
+      reason: "ImageBuilt",
+      message: image,
+    });
+  context.scribe.line({
+    book: `build/${name}`,
+    chapter: "Verified",
+    path: "Verified",
+    mark: "end",
+    level: "boundary",
+    reason: "ImageBuilt",
+    message: `${image} (${reason})`,
+  });
+  context.scribe.line({
+    book: `pool/${pool}`,
+    chapter: "Build",
+    run: name,
+    path: "Built",
+    mark: "end",
+    level: "boundary",
+    reason: "ImageBuilt",
+    message: image,
+    data: { chapter: `build/${name}`, image },
+  });
 }
 
 /** A build that waits for another one's run. */
@@ -219,22 +451,46 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextL
   }
   const of = source === undefined ? undefined : stateOfBuild(source);
   if (source !== undefined && of !== undefined && !hasEnded(of)) {
-    if (await writeBuildState(build, { phase: "Building", reason: "Attached", message: `waits for ${from}, which makes the same image` }, context)) context.events.event(build, { type: "Normal", reason: "BuildAttached", message: `waits for ${from}, which makes the same image` });
+    if (
+      await writeBuildState(
+        build,
+        { phase: "Building", reason: "Attached", message: `waits for ${from}, which makes the same image` },
+        context,
+      )
+    )
+      context.events.event(build, {
+        type: "Normal",
+        reason: "BuildAttached",
+        message: `waits for ${from}, which makes the same image`,
+      });
     return undefined;
   }
   const record = source === undefined ? undefined : readFailure(noted(source, annotations.buildFailure));
   if (of?.phase === "Failed" && record !== undefined && of.reason !== "RetryLimitReached") {
-    await annotateBuild(build, { [annotations.buildFailure]: JSON.stringify({ ...record, charge: undefined, follows: undefined }) }, context);
+    await annotateBuild(
+      build,
+      { [annotations.buildFailure]: JSON.stringify({ ...record, charge: undefined, follows: undefined }) },
+      context,
+    );
     await fail(build, of.reason, `${from}, whose run it waited for: ${of.message}`, context);
     return undefined;
   }
   // It ended without an image for reasons of its own: what is wanted is planned anew.
-  await interrupt(build, "Superseded", `${from}, whose run it waited for, ended without an image${of === undefined ? "" : ` (${of.phase} ${of.reason})`}`, context);
+  await interrupt(
+    build,
+    "Superseded",
+    `${from}, whose run it waited for, ended without an image${of === undefined ? "" : ` (${of.phase} ${of.reason})`}`,
+    context,
+  );
   return undefined;
 }
 
 /** Notes a failure of the present attempt and what follows from it, and does that. */
-export async function failAttempt(build: MachineOSBuild, failure: BuildFailure, drive: DriveContext): Promise<NextLook> {
+export async function failAttempt(
+  build: MachineOSBuild,
+  failure: BuildFailure,
+  drive: DriveContext,
+): Promise<NextLook> {
   const { context } = drive;
   const { caches, clock, random } = context;
   const attempt = attemptOf(build);
@@ -246,8 +502,19 @@ export async function failAttempt(build: MachineOSBuild, failure: BuildFailure, 
     (object) => {
       const before = readFailure(noted(object, annotations.buildFailure));
       if (attemptOf(object) !== attempt || before?.attempt === attempt) return undefined;
-      const decision = afterFailure({ failure, before, attempt, retries: readRetries(pool?.metadata.annotations?.[annotations.buildRetries]).retries, maxRetries: maxRetriesOf(config, buildConfigIn(caches)), now: timestampOf(clock.now()), chance });
-      const follows = decision.decision === "failed" ? { do: "fail", reason: decision.reason, message: decision.message } : { do: "again", at: timestampOf(clock.now() + decision.afterMs), message: decision.message };
+      const decision = afterFailure({
+        failure,
+        before,
+        attempt,
+        retries: readRetries(pool?.metadata.annotations?.[annotations.buildRetries]).retries,
+        maxRetries: maxRetriesOf(config, buildConfigIn(caches)),
+        now: timestampOf(clock.now()),
+        chance,
+      });
+      const follows =
+        decision.decision === "failed"
+          ? { do: "fail", reason: decision.reason, message: decision.message }
+          : { do: "again", at: timestampOf(clock.now() + decision.afterMs), message: decision.message };
       return { [annotations.buildFailure]: JSON.stringify({ ...decision.record, follows }) };
     },
     context,
@@ -255,7 +522,8 @@ export async function failAttempt(build: MachineOSBuild, failure: BuildFailure, 
   return written === undefined ? undefined : concludeFailure(written, drive);
 }
 
-const configOf = (build: MachineOSBuild, { caches }: Context) => caches.of(MachineOSConfig).get(build.spec.machineOSConfig.name);
+const configOf = (build: MachineOSBuild, { caches }: Context) =>
+  caches.of(MachineOSConfig).get(build.spec.machineOSConfig.name);
 
 /** Carries out what was noted about a failure; every step of it may be repeated. */
 async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Promise<NextLook> {
@@ -279,12 +547,32 @@ async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Prom
   }
   const max = maxRetriesOf(configOf(build, context), buildConfigIn(caches));
   const message = retrySentence(attempt + 1, max, follows.at, record);
-  if (await writeBuildState(build, { phase: "Building", reason: "RetryScheduled", message: clipped(message) }, context)) {
+  if (
+    await writeBuildState(build, { phase: "Building", reason: "RetryScheduled", message: clipped(message) }, context)
+  ) {
     log.info({ build: build.metadata.name, attempt, class: record.class, at: follows.at }, "retry scheduled");
     events.event(build, { type: "Warning", reason: "BuildRetryScheduled", message: follows.message });
-    scribe.line({ book, chapter: "Building", run: String(attempt), path: `Attempt/${attempt}`, mark: "fail", level: "boundary", reason: "BuildStepFailed", message: follows.message, data: { class: record.class, step: record.step }, next: { action: record.nextAction, actor: "administrator" } });
+    scribe.line({
+      book,
+      chapter: "Building",
+      run: String(attempt),
+      path: `Attempt/${attempt}`,
+      mark: "fail",
+      level: "boundary",
+      reason: "BuildStepFailed",
+      message: follows.message,
+      data: { class: record.class, step: record.step },
+      next: { action: record.nextAction, actor: "administrator" },
+    });
   }
-  await annotateBuild(build, (object) => (attemptOf(object) === attempt ? { [annotations.buildAttempt]: String(attempt + 1), [annotations.nextAttemptAt]: follows.at } : undefined), context);
+  await annotateBuild(
+    build,
+    (object) =>
+      attemptOf(object) === attempt
+        ? { [annotations.buildAttempt]: String(attempt + 1), [annotations.nextAttemptAt]: follows.at }
+        : undefined,
+    context,
+  );
   return Math.max(0, (Date.parse(follows.at) - clock.now()) / 1000);
 }
 
@@ -292,29 +580,97 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
   const { events, scribe, log, clock } = context;
   const { name } = build.metadata;
   const record = readFailure(noted(build, annotations.buildFailure));
-  const moments = build.status?.buildStart === undefined ? {} : { buildEnd: momentsOf(build.status.buildStart, undefined, clock.now()).buildEnd };
+  const moments =
+    build.status?.buildStart === undefined
+      ? {}
+      : { buildEnd: momentsOf(build.status.buildStart, undefined, clock.now()).buildEnd };
   if (!(await writeBuildState(build, { phase: "Failed", reason, message: clipped(message) }, context, moments))) return;
   log.warn({ build: name, reason, class: record?.class, step: record?.step }, "build failed");
   events.event(build, { type: "Warning", reason: "BuildFailed", message });
   const next = { action: record?.nextAction ?? "Read the message", actor: "administrator" };
-  scribe.line({ book: `build/${name}`, chapter: "Building", run: String(attemptOf(build)), path: `Attempt/${attemptOf(build)}`, mark: "fail", level: "boundary", reason: "BuildStepFailed", message, data: { class: record?.class ?? reason, step: record?.step ?? "" }, next });
-  scribe.line({ book: `build/${name}`, chapter: "Failed", path: "Failed", mark: "fail", level: "boundary", reason: reason === "RetryLimitReached" ? "RetryLimitReached" : "BuildFailed", message, data: { class: record?.class ?? reason }, next });
-  scribe.line({ book: `pool/${poolOfBuild(build)}`, chapter: "Build", run: name, path: "Built", mark: "fail", level: "boundary", reason: "BuildFailed", message, data: { chapter: `build/${name}`, class: record?.class ?? reason }, next });
+  scribe.line({
+    book: `build/${name}`,
+    chapter: "Building",
+    run: String(attemptOf(build)),
+    path: `Attempt/${attemptOf(build)}`,
+    mark: "fail",
+    level: "boundary",
+    reason: "BuildStepFailed",
+    message,
+    data: { class: record?.class ?? reason, step: record?.step ?? "" },
+    next,
+  });
+  scribe.line({
+    book: `build/${name}`,
+    chapter: "Failed",
+    path: "Failed",
+    mark: "fail",
+    level: "boundary",
+    reason: reason === "RetryLimitReached" ? "RetryLimitReached" : "BuildFailed",
+    message,
+    data: { class: record?.class ?? reason },
+    next,
+  });
+  scribe.line({
+    book: `pool/${poolOfBuild(build)}`,
+    chapter: "Build",
+    run: name,
+    path: "Built",
+    mark: "fail",
+    level: "boundary",
+    reason: "BuildFailed",
+    message,
+    data: { chapter: `build/${name}`, class: record?.class ?? reason },
+    next,
+  });
 }
 
 /** The end without an image that nobody failed at. */
-export async function interrupt(build: MachineOSBuild, reason: "Superseded" | "OptedOut" | "UserDeleted", message: string, context: Context): Promise<void> {
-  const moments = build.status?.buildStart === undefined ? {} : { buildEnd: momentsOf(build.status.buildStart, undefined, context.clock.now()).buildEnd };
-  if (!(await writeBuildState(build, { phase: "Interrupted", reason, message: clipped(message) }, context, moments))) return;
+export async function interrupt(
+  build: MachineOSBuild,
+  reason: "Superseded" | "OptedOut" | "UserDeleted",
+  message: string,
+  context: Context,
+): Promise<void> {
+  const moments =
+    build.status?.buildStart === undefined
+      ? {}
+      : { buildEnd: momentsOf(build.status.buildStart, undefined, context.clock.now()).buildEnd };
+  if (!(await writeBuildState(build, { phase: "Interrupted", reason, message: clipped(message) }, context, moments)))
+    return;
   const { name } = build.metadata;
   context.log.info({ build: name, reason }, "build interrupted");
   context.events.event(build, { type: "Normal", reason: "BuildInterrupted", message });
-  context.scribe.line({ book: `build/${name}`, chapter: "Interrupted", path: "Interrupted", mark: "end", level: "boundary", outcome: "Interrupted", reason: "BuildInterrupted", message: `${reason}: ${message}` });
-  context.scribe.line({ book: `pool/${poolOfBuild(build)}`, chapter: "Build", run: name, path: "Built", mark: "end", level: "boundary", outcome: "Interrupted", reason: "BuildFailed", message: `${reason}: ${message}` });
+  context.scribe.line({
+    book: `build/${name}`,
+    chapter: "Interrupted",
+    path: "Interrupted",
+    mark: "end",
+    level: "boundary",
+    outcome: "Interrupted",
+    reason: "BuildInterrupted",
+    message: `${reason}: ${message}`,
+  });
+  context.scribe.line({
+    book: `pool/${poolOfBuild(build)}`,
+    chapter: "Build",
+    run: name,
+    path: "Built",
+    mark: "end",
+    level: "boundary",
+    outcome: "Interrupted",
+    reason: "BuildFailed",
+    message: `${reason}: ${message}`,
+  });
 }
 
 /** Ends the run of a build that is not wanted any more: first the run, then the build that tells of it. */
-export async function cancelBuild(build: MachineOSBuild, reason: "Superseded" | "OptedOut", message: string, { context, backends }: Pick<DriveContext, "context" | "backends">): Promise<void> {
+export async function cancelBuild(
+  build: MachineOSBuild,
+  reason: "Superseded" | "OptedOut",
+  message: string,
+  { context, backends }: Pick<DriveContext, "context" | "backends">,
+): Promise<void> {
   const backend = isAttached(build) ? undefined : backendOf(build, backends);
   if (backend !== undefined) await backend.cancel(runOf(build), message, context.signal);
   await interrupt(build, reason, message, context);

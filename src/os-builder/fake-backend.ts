@@ -103,13 +103,17 @@ export class FakeBackend implements BuildBackend {
     const startedAt = new Date(this.#clock.now() - left).toISOString();
     for (const moment of known.script) {
       if ("forMs" in moment) {
-        if (left < moment.forMs) return moment.is === "pending" ? { phase: "Pending", ...(moment.reason === undefined ? {} : { reason: moment.reason }) } : { phase: "Running", step: moment.step, startedAt };
+        if (left < moment.forMs)
+          return moment.is === "pending"
+            ? { phase: "Pending", ...(moment.reason === undefined ? {} : { reason: moment.reason }) }
+            : { phase: "Running", step: moment.step, startedAt };
         left -= moment.forMs;
         continue;
       }
       const endedAt = new Date(this.#clock.now()).toISOString();
       if (moment.is === "lost") return { phase: "Lost" };
-      if (moment.is === "fails") return { phase: "Failed", step: moment.failure.step, failure: moment.failure, startedAt, endedAt };
+      if (moment.is === "fails")
+        return { phase: "Failed", step: moment.failure.step, failure: moment.failure, startedAt, endedAt };
       const digest = moment.digest ?? digestOf(known.request);
       this.onImage(`${known.request.target.repository}@${digest}`, known.request);
       return { phase: "Succeeded", digest, startedAt, endedAt };
@@ -123,7 +127,8 @@ export class FakeBackend implements BuildBackend {
   }
 
   async *logs(): AsyncIterable<{ readonly step: string; readonly text: string }> {
-    for (const { target } of this.started) yield await Promise.resolve({ step: "push", text: `${target.repository}:${target.tag}` });
+    for (const { target } of this.started)
+      yield await Promise.resolve({ step: "push", text: `${target.repository}:${target.tag}` });
   }
 
   async cancel(run: RunRef): Promise<void> {
@@ -137,7 +142,10 @@ export class FakeBackend implements BuildBackend {
     return Promise.resolve();
   }
 
-  async cleanup(run: Pick<RunRef, "build">, { keepForInspection }: { readonly keepForInspection: boolean }): Promise<void> {
+  async cleanup(
+    run: Pick<RunRef, "build">,
+    { keepForInspection }: { readonly keepForInspection: boolean },
+  ): Promise<void> {
     this.#called("cleanup");
     if (!this.objects.has(run.build)) return Promise.resolve();
     if (keepForInspection) this.objects.set(run.build, "kept");
@@ -148,7 +156,11 @@ export class FakeBackend implements BuildBackend {
 
   async list(): Promise<readonly RunRef[]> {
     this.#called("list");
-    return Promise.resolve([...this.#runs.values()].filter(({ ended }) => ended === undefined).map(({ request }) => ({ id: request.id, build: request.build.metadata.name, attempt: request.attempt })));
+    return Promise.resolve(
+      [...this.#runs.values()]
+        .filter(({ ended }) => ended === undefined)
+        .map(({ request }) => ({ id: request.id, build: request.build.metadata.name, attempt: request.attempt })),
+    );
   }
 
   /** As somebody who deletes a run with other tools. */
@@ -161,4 +173,5 @@ export class FakeBackend implements BuildBackend {
 }
 
 /** Equal inputs, equal digest: as a build that is reproducible. */
-const digestOf = ({ base, containerfile, parent, configLayer, labels, architecture }: BuildRequest): string => `sha256:${sha256Hex(canonicalJson({ base, containerfile, parent, layer: configLayer?.digest, labels, architecture }))}`;
+const digestOf = ({ base, containerfile, parent, configLayer, labels, architecture }: BuildRequest): string =>
+  `sha256:${sha256Hex(canonicalJson({ base, containerfile, parent, layer: configLayer?.digest, labels, architecture }))}`;

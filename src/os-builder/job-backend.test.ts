@@ -16,7 +16,14 @@ const never = new AbortController().signal;
 const build = "worker-0123456789abcdef0123456789abcdef";
 const request: BuildRequest = {
   id: `${build}-1`,
-  build: { metadata: { name: build, uid: "u1" }, spec: { machineConfig: { name: "rendered-worker-1" }, machineOSConfig: { name: "worker" }, renderedImagePushSpec: "registry.example:5000/os:worker" } },
+  build: {
+    metadata: { name: build, uid: "u1" },
+    spec: {
+      machineConfig: { name: "rendered-worker-1" },
+      machineOSConfig: { name: "worker" },
+      renderedImagePushSpec: "registry.example:5000/os:worker",
+    },
+  },
   attempt: 1,
   pool: "worker",
   mode: "full",
@@ -41,22 +48,67 @@ const auth = (user: string) => JSON.stringify({ "registry.example:5000": { auth:
 
 /** An API server with the two secrets, and a backend that uses it. */
 async function scene(more: Partial<JobBackendOptions> = {}) {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
   onTestFinished(() => server.close());
-  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
+  const kube = createKubeClient({
+    transport: server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  const secret = (name: string, type: string, key: string, text: string) => kube.create<Secret>(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type, data: { [key]: base64(text) } });
+  const secret = (name: string, type: string, key: string, text: string) =>
+    kube.create<Secret>(kubernetes.Secret, {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace },
+      type,
+      data: { [key]: base64(text) },
+    });
   await secret("pull", "kubernetes.io/dockercfg", ".dockercfg", auth("puller"));
   await secret("push", "kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":${auth("builder")}}`);
-  const backend = jobBackend({ kube, clock: systemClock, random: systemRandom, log: silentLogger, image: "suite", hasProgram: async () => true, ...more });
+  const backend = jobBackend({
+    kube,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    image: "suite",
+    hasProgram: async () => true,
+    ...more,
+  });
   const names = async () => {
-    const of = async (resource: typeof kubernetes.ConfigMap | typeof kubernetes.Secret | typeof kubernetes.Job) => (await kube.list(resource, { namespace, labelSelector: labels.ephemeralBuildObject })).items.map(({ metadata }) => metadata.name).sort();
-    return { configMaps: await of(kubernetes.ConfigMap), secrets: await of(kubernetes.Secret), jobs: await of(kubernetes.Job) };
+    const of = async (resource: typeof kubernetes.ConfigMap | typeof kubernetes.Secret | typeof kubernetes.Job) =>
+      (await kube.list(resource, { namespace, labelSelector: labels.ephemeralBuildObject })).items
+        .map(({ metadata }) => metadata.name)
+        .sort();
+    return {
+      configMaps: await of(kubernetes.ConfigMap),
+      secrets: await of(kubernetes.Secret),
+      jobs: await of(kubernetes.Job),
+    };
   };
   /** The pod of the Job, as a kubelet would report it. */
   const pod = async (status: Pod["status"]) => {
     const job = await kube.get(kubernetes.Job, { name: jobNameOf({ build, attempt: 1 }), namespace });
-    const made: Pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "pod", namespace, labels: job?.spec?.template.metadata?.labels ?? {}, ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: job?.metadata.name ?? "", uid: job?.metadata.uid ?? "" }] }, spec: { nodeName: "worker-3", containers: [{ name: "image-build", image: "suite" }] } };
+    const made: Pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: {
+        name: "pod",
+        namespace,
+        labels: job?.spec?.template.metadata?.labels ?? {},
+        ownerReferences: [
+          { apiVersion: "batch/v1", kind: "Job", name: job?.metadata.name ?? "", uid: job?.metadata.uid ?? "" },
+        ],
+      },
+      spec: { nodeName: "worker-3", containers: [{ name: "image-build", image: "suite" }] },
+    };
     await kube.create(kubernetes.Pod, made);
     await kube.patch(kubernetes.Pod, made.metadata, { type: "merge", body: { status } }, { subresource: "status" });
   };
@@ -67,29 +119,73 @@ describe("builds in Jobs", () => {
   test("a run has everything it needs, owned by its MachineOSBuild, and secrets nowhere but in Secrets", async () => {
     const { kube, backend, names } = await scene({ cacheFolder: "/var/cache/builds" });
     expect(await backend.start(request, never)).toEqual({ id: request.id, build, attempt: 1 });
-    expect(await names()).toEqual({ configMaps: [`additionaltrustbundle-${build}`, `containerfile-${build}`, `etc-policy-${build}`, `mc-${build}`], secrets: [`base-${build}`, `final-${build}`], jobs: [`build-${build}-1`] });
+    expect(await names()).toEqual({
+      configMaps: [`additionaltrustbundle-${build}`, `containerfile-${build}`, `etc-policy-${build}`, `mc-${build}`],
+      secrets: [`base-${build}`, `final-${build}`],
+      jobs: [`build-${build}-1`],
+    });
     const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace });
     expect(job).toMatchObject({
-      metadata: { ownerReferences: [{ kind: "MachineOSBuild", name: build, uid: "u1", controller: true }], labels: { [labels.machineOSBuild]: build, [labels.machineOSConfig]: "worker", [labels.targetPool]: "worker", [labels.renderedConfig]: "rendered-worker-1" } },
+      metadata: {
+        ownerReferences: [{ kind: "MachineOSBuild", name: build, uid: "u1", controller: true }],
+        labels: {
+          [labels.machineOSBuild]: build,
+          [labels.machineOSConfig]: "worker",
+          [labels.targetPool]: "worker",
+          [labels.renderedConfig]: "rendered-worker-1",
+        },
+      },
       spec: {
         backoffLimit: 0,
         activeDeadlineSeconds: 3600,
         template: {
           metadata: { annotations: { "cluster-autoscaler.kubernetes.io/safe-to-evict": "false" } },
-          spec: { restartPolicy: "Never", automountServiceAccountToken: false, nodeSelector: { "kubernetes.io/arch": "amd64" }, containers: [{ image: "suite", args: ["build-image", "--context", buildPaths.context], resources: { requests: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "20Gi" } }, securityContext: { readOnlyRootFilesystem: true }, terminationMessagePolicy: "FallbackToLogsOnError" }] },
+          spec: {
+            restartPolicy: "Never",
+            automountServiceAccountToken: false,
+            nodeSelector: { "kubernetes.io/arch": "amd64" },
+            containers: [
+              {
+                image: "suite",
+                args: ["build-image", "--context", buildPaths.context],
+                resources: { requests: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "20Gi" } },
+                securityContext: { readOnlyRootFilesystem: true },
+                terminationMessagePolicy: "FallbackToLogsOnError",
+              },
+            ],
+          },
         },
       },
     });
     expect(job?.spec?.template.spec?.tolerations).toBeUndefined();
-    const mounted = new Map(job?.spec?.template.spec?.containers[0]?.volumeMounts?.map(({ name, mountPath }) => [mountPath, job.spec?.template.spec?.volumes?.find((volume) => volume.name === name)]));
-    expect(mounted.get(buildPaths.cache)).toMatchObject({ hostPath: { path: "/var/cache/builds", type: "DirectoryOrCreate" } });
-    expect(mounted.get(`${buildPaths.mounts}/entitlement`)).toMatchObject({ secret: { secretName: "etc-pki-entitlement-worker", optional: true } });
+    const mounted = new Map(
+      job?.spec?.template.spec?.containers[0]?.volumeMounts?.map(({ name, mountPath }) => [
+        mountPath,
+        job.spec?.template.spec?.volumes?.find((volume) => volume.name === name),
+      ]),
+    );
+    expect(mounted.get(buildPaths.cache)).toMatchObject({
+      hostPath: { path: "/var/cache/builds", type: "DirectoryOrCreate" },
+    });
+    expect(mounted.get(`${buildPaths.mounts}/entitlement`)).toMatchObject({
+      secret: { secretName: "etc-pki-entitlement-worker", optional: true },
+    });
     const { items: maps } = await kube.list<ConfigMap>(kubernetes.ConfigMap, { namespace });
     expect(JSON.stringify([maps, job])).not.toContain(base64("builder:s3cret"));
     const { items: secrets } = await kube.list<Secret>(kubernetes.Secret, { namespace });
-    expect(secrets.filter(({ metadata }) => metadata.name.startsWith("base-")).map(({ data }) => Buffer.from(data?.[".dockerconfigjson"] ?? "", "base64").toString())).toEqual([`{"auths":${auth("puller")}}`]);
+    expect(
+      secrets
+        .filter(({ metadata }) => metadata.name.startsWith("base-"))
+        .map(({ data }) => Buffer.from(data?.[".dockerconfigjson"] ?? "", "base64").toString()),
+    ).toEqual([`{"auths":${auth("puller")}}`]);
     const told = maps.find(({ metadata }) => metadata.name === `containerfile-${build}`);
-    expect(readBuildFile(told?.data?.["build.json"] ?? "")).toMatchObject({ id: request.id, base: request.base, pieces: { configLayer: 1, buildVisible: 0 }, files: [{ path: "a", key: "context-0", mode: 0o640 }], mounts: ["entitlement"] });
+    expect(readBuildFile(told?.data?.["build.json"] ?? "")).toMatchObject({
+      id: request.id,
+      base: request.base,
+      pieces: { configLayer: 1, buildVisible: 0 },
+      files: [{ path: "a", key: "context-0", mode: 0o640 }],
+      mounts: ["entitlement"],
+    });
     expect(Buffer.from(told?.binaryData?.["context-0"] ?? "", "base64").toString()).toBe("in the context");
   });
 
@@ -97,10 +193,21 @@ describe("builds in Jobs", () => {
     const { kube, backend } = await scene();
     await backend.start(request, never);
     const uid = (await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.metadata.uid;
-    await kube.patch(kubernetes.Secret, { name: "push", namespace }, { type: "merge", body: { data: { ".dockerconfigjson": base64(`{"auths":${auth("rotated")}}`) } } });
+    await kube.patch(
+      kubernetes.Secret,
+      { name: "push", namespace },
+      { type: "merge", body: { data: { ".dockerconfigjson": base64(`{"auths":${auth("rotated")}}`) } } },
+    );
     await backend.start(request, never);
     expect((await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.metadata.uid).toBe(uid);
-    expect(Buffer.from((await kube.get<Secret>(kubernetes.Secret, { name: `final-${build}`, namespace }))?.data?.[".dockerconfigjson"] ?? "", "base64").toString()).toContain(base64("rotated:s3cret"));
+    expect(
+      Buffer.from(
+        (await kube.get<Secret>(kubernetes.Secret, { name: `final-${build}`, namespace }))?.data?.[
+          ".dockerconfigjson"
+        ] ?? "",
+        "base64",
+      ).toString(),
+    ).toContain(base64("rotated:s3cret"));
     expect(await backend.list(never)).toEqual([{ id: request.id, build, attempt: 1 }]);
   });
 
@@ -111,17 +218,35 @@ describe("builds in Jobs", () => {
     const { configMaps } = await names();
     expect(configMaps.filter((name) => name.startsWith("mc-"))).toEqual([0, 1, 2].map((i) => `mc-${build}-${i}`));
     const { items } = await kube.list<ConfigMap>(kubernetes.ConfigMap, { namespace });
-    const pieces = new Map(items.flatMap(({ binaryData }) => Object.entries(binaryData ?? {})).filter(([name]) => name.startsWith("config-layer.")));
-    expect(Buffer.concat([...pieces.keys()].sort().map((name) => Buffer.from(pieces.get(name) ?? "", "base64"))).equals(bytes)).toBe(true);
+    const pieces = new Map(
+      items
+        .flatMap(({ binaryData }) => Object.entries(binaryData ?? {}))
+        .filter(([name]) => name.startsWith("config-layer.")),
+    );
+    expect(
+      Buffer.concat([...pieces.keys()].sort().map((name) => Buffer.from(pieces.get(name) ?? "", "base64"))).equals(
+        bytes,
+      ),
+    ).toBe(true);
     const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace });
-    expect(job?.spec?.template.spec?.containers[0]?.volumeMounts?.map(({ mountPath }) => mountPath).filter((path) => path.startsWith(buildPaths.content))).toEqual([0, 1, 2].map((i) => `${buildPaths.content}-${i}`));
+    expect(
+      job?.spec?.template.spec?.containers[0]?.volumeMounts
+        ?.map(({ mountPath }) => mountPath)
+        .filter((path) => path.startsWith(buildPaths.content)),
+    ).toEqual([0, 1, 2].map((i) => `${buildPaths.content}-${i}`));
   });
 
   test("where every machine is one of the control plane, builds run there", async () => {
     const { kube, backend } = await scene();
-    await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "master-0", labels: { "kubernetes.io/arch": "amd64", [labels.masterRole]: "" } } });
+    await kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "master-0", labels: { "kubernetes.io/arch": "amd64", [labels.masterRole]: "" } },
+    });
     await backend.start(request, never);
-    expect((await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.spec?.template.spec?.tolerations).toMatchObject([{ key: labels.masterRole }, { key: labels.controlPlaneRole }]);
+    expect(
+      (await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.spec?.template.spec?.tolerations,
+    ).toMatchObject([{ key: labels.masterRole }, { key: labels.controlPlaneRole }]);
   });
 
   test("what came of a run is read off its pod", async () => {
@@ -129,7 +254,19 @@ describe("builds in Jobs", () => {
     const run = await backend.start(request, never);
     expect(await backend.observe(run, never)).toMatchObject({ phase: "Pending", reason: "WaitingForPod" });
     const digest = `sha256:${"a".repeat(64)}`;
-    await pod({ phase: "Succeeded", containerStatuses: [{ name: "image-build", image: "", imageID: "", ready: false, restartCount: 0, state: { terminated: { exitCode: 0, reason: "Completed", message: printOutcome({ digest }) } } }] });
+    await pod({
+      phase: "Succeeded",
+      containerStatuses: [
+        {
+          name: "image-build",
+          image: "",
+          imageID: "",
+          ready: false,
+          restartCount: 0,
+          state: { terminated: { exitCode: 0, reason: "Completed", message: printOutcome({ digest }) } },
+        },
+      ],
+    });
     expect(await backend.observe(run, never)).toMatchObject({ phase: "Succeeded", digest });
   });
 
@@ -140,7 +277,9 @@ describe("builds in Jobs", () => {
     await backend.observe(run, never);
     await backend.start({ ...request, id: `${build}-2`, attempt: 2 }, never);
     const next = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-2`, namespace });
-    expect(next?.spec?.template.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution).toMatchObject([{ preference: { matchExpressions: [{ key: "kubernetes.io/hostname", values: ["worker-3"] }] } }]);
+    expect(
+      next?.spec?.template.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution,
+    ).toMatchObject([{ preference: { matchExpressions: [{ key: "kubernetes.io/hostname", values: ["worker-3"] }] } }]);
     const first = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace });
     expect(first?.spec?.template.spec?.affinity).toBeUndefined();
   });
@@ -148,12 +287,25 @@ describe("builds in Jobs", () => {
   test("a run that is taken back goes, and nothing is left after the cleaning; cleaning again is no error", async () => {
     const { kube, backend, names } = await scene();
     const run = await backend.start(request, never);
-    await kube.create<ConfigMap>(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: `digest-${build}`, namespace } });
+    await kube.create<ConfigMap>(kubernetes.ConfigMap, {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: `digest-${build}`, namespace },
+    });
     await backend.cancel(run, "superseded", never);
-    await kube.patch(kubernetes.Job, { name: `build-${build}-1`, namespace }, { type: "merge", body: { metadata: { finalizers: null } } }).catch(() => undefined); // In place of the garbage collector.
+    await kube
+      .patch(
+        kubernetes.Job,
+        { name: `build-${build}-1`, namespace },
+        { type: "merge", body: { metadata: { finalizers: null } } },
+      )
+      .catch(() => undefined); // In place of the garbage collector.
     expect(await backend.observe(run, never)).toEqual({ phase: "Gone" });
     await backend.cleanup({ build }, { keepForInspection: true }, never);
-    expect(await names()).toMatchObject({ secrets: [], configMaps: [{}, {}, {}, {}].map(() => expect.any(String) as string) });
+    expect(await names()).toMatchObject({
+      secrets: [],
+      configMaps: [{}, {}, {}, {}].map(() => expect.any(String) as string),
+    });
     for (let times = 0; times < 2; times += 1) await backend.cleanup({ build }, { keepForInspection: false }, never);
     expect(await names()).toEqual({ configMaps: [], secrets: [], jobs: [] });
     expect(await kube.get(kubernetes.ConfigMap, { name: `digest-${build}`, namespace })).toBeUndefined();
@@ -162,11 +314,26 @@ describe("builds in Jobs", () => {
   test("what is missing is said before anything is made", async () => {
     const { kube, backend, names } = await scene({ hasProgram: async () => false });
     await kube.delete(kubernetes.Secret, { name: "pull", namespace });
-    await kube.patch(kubernetes.Secret, { name: "push", namespace }, { type: "merge", body: { data: { ".dockerconfigjson": base64("s3cret") } } });
-    const problems = await backend.preflight({ ...request, configLayer: { bytes: new Uint8Array(33 * 1024 * 1024), digest: "", diffId: "" } }, never);
-    expect(problems.map(({ code }) => code)).toEqual(["BuilderBinaryMissing", "InputTooLarge", "SecretMissing", "SecretFormat"]);
+    await kube.patch(
+      kubernetes.Secret,
+      { name: "push", namespace },
+      { type: "merge", body: { data: { ".dockerconfigjson": base64("s3cret") } } },
+    );
+    const problems = await backend.preflight(
+      { ...request, configLayer: { bytes: new Uint8Array(33 * 1024 * 1024), digest: "", diffId: "" } },
+      never,
+    );
+    expect(problems.map(({ code }) => code)).toEqual([
+      "BuilderBinaryMissing",
+      "InputTooLarge",
+      "SecretMissing",
+      "SecretFormat",
+    ]);
     expect(JSON.stringify(problems)).not.toContain("s3cret");
-    await expect(backend.start(request, never)).rejects.toMatchObject({ code: "MCO_BUILD_INPUT_MISSING", facts: { name: "pull" } });
+    await expect(backend.start(request, never)).rejects.toMatchObject({
+      code: "MCO_BUILD_INPUT_MISSING",
+      facts: { name: "pull" },
+    });
     expect(await names()).toEqual({ configMaps: [], secrets: [], jobs: [] });
   });
 

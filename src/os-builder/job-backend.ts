@@ -10,7 +10,16 @@ import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
 import type { BuildBackend, BuildProblem, LogLine, RunRef, RunState } from "./backend.ts";
-import { type BuildObjectOptions, buildAnnotation, buildLabelOf, buildObjects, containerName, jobNameOf, labelsOf, maxContentBytes } from "./build-objects.ts";
+import {
+  type BuildObjectOptions,
+  buildAnnotation,
+  buildLabelOf,
+  buildObjects,
+  containerName,
+  jobNameOf,
+  labelsOf,
+  maxContentBytes,
+} from "./build-objects.ts";
 import { readAuth, readRegistrySecret } from "./registry-secret.ts";
 import { runStateOf } from "./run-state.ts";
 
@@ -47,8 +56,13 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
 
   /** Whether every node of an architecture is one of the control plane. */
   async function onlyControlPlane(architecture: string, signal: AbortSignal): Promise<boolean> {
-    const { items } = await kube.list<Node>(kubernetes.Node, { labelSelector: `${labels.arch}=${architecture}` }, { signal });
-    const isControlPlane = ({ metadata }: Node) => metadata.labels?.[labels.masterRole] !== undefined || metadata.labels?.[labels.controlPlaneRole] !== undefined;
+    const { items } = await kube.list<Node>(
+      kubernetes.Node,
+      { labelSelector: `${labels.arch}=${architecture}` },
+      { signal },
+    );
+    const isControlPlane = ({ metadata }: Node) =>
+      metadata.labels?.[labels.masterRole] !== undefined || metadata.labels?.[labels.controlPlaneRole] !== undefined;
     return items.length > 0 && items.every(isControlPlane);
   }
 
@@ -65,7 +79,12 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
   /** Text of the newest pod's log; empty where there is none to be had. */
   async function logOf(run: RunRef, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
     const job = await kube.get(kubernetes.Job, jobKey(run), { signal });
-    const pod = job === undefined ? undefined : (await podsOf(job, run.build, signal)).toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? "")).at(-1);
+    const pod =
+      job === undefined
+        ? undefined
+        : (await podsOf(job, run.build, signal))
+            .toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? ""))
+            .at(-1);
     return pod === undefined ? "" : podLog(pod, query, signal);
   }
 
@@ -91,7 +110,11 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
     return steps.get(run.id);
   }
 
-  async function removeAll<T extends KubeObject>(resource: Resource<T>, build: string, signal: AbortSignal): Promise<void> {
+  async function removeAll<T extends KubeObject>(
+    resource: Resource<T>,
+    build: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { items } = await kube.list(resource, ofBuild(build), { signal });
     for (const { metadata } of items) await kube.delete(resource, metadata, { propagation: "Background", signal });
   }
@@ -99,7 +122,10 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
   async function observe(run: RunRef, signal: AbortSignal): Promise<RunState> {
     const job = await kube.get(kubernetes.Job, jobKey(run), { signal });
     const pods = job === undefined ? [] : await podsOf(job, run.build, signal);
-    const state = runStateOf({ job, pods, step: job === undefined ? undefined : await stepOf(run, pods, signal) }, clock.now());
+    const state = runStateOf(
+      { job, pods, step: job === undefined ? undefined : await stepOf(run, pods, signal) },
+      clock.now(),
+    );
     if (state.phase !== "Running" && state.phase !== "Pending") steps.delete(run.id);
     return state;
   }
@@ -111,14 +137,25 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
 
     async preflight(request, signal) {
       const problems: BuildProblem[] = [];
-      if (!(await options.hasProgram("buildah"))) problems.push({ code: "BuilderBinaryMissing", message: "there is no buildah where builds run: install it (hack/image-tools does), or leave custom content, extensions and other kernels out" });
+      if (!(await options.hasProgram("buildah")))
+        problems.push({
+          code: "BuilderBinaryMissing",
+          message:
+            "there is no buildah where builds run: install it (hack/image-tools does), or leave custom content, extensions and other kernels out",
+        });
       const size = (request.configLayer?.bytes.length ?? 0) + (request.buildVisible?.length ?? 0);
-      if (size > maxContentBytes) problems.push({ code: "InputTooLarge", message: `the configuration takes ${size} bytes, compressed, and a build is given at most ${maxContentBytes}` });
+      if (size > maxContentBytes)
+        problems.push({
+          code: "InputTooLarge",
+          message: `the configuration takes ${size} bytes, compressed, and a build is given at most ${maxContentBytes}`,
+        });
       for (const [what, name] of Object.entries(request.auth)) {
         const secret = await kube.get<Secret>(kubernetes.Secret, { name, namespace }, { signal });
         const reading = secret === undefined ? undefined : readRegistrySecret(secret);
-        if (reading === undefined) problems.push({ code: "SecretMissing", message: `the ${what} secret ${name} is not in ${namespace}` });
-        else if (reading.verdict === "refused") problems.push({ code: reading.code, message: `the ${what} secret ${name}: ${reading.problem}` });
+        if (reading === undefined)
+          problems.push({ code: "SecretMissing", message: `the ${what} secret ${name} is not in ${namespace}` });
+        else if (reading.verdict === "refused")
+          problems.push({ code: reading.code, message: `the ${what} secret ${name}: ${reading.problem}` });
       }
       return problems;
     },
@@ -126,12 +163,23 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
     async start(request, signal) {
       const run: RunRef = { id: request.id, build: request.build.metadata.name, attempt: request.attempt };
       const there = await kube.get(kubernetes.Job, jobKey(run), { signal });
-      if (there?.metadata.deletionTimestamp !== undefined) throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
-      const auth = { pull: await readAuth(kube, request.auth.pull, "pull", signal), push: await readAuth(kube, request.auth.push, "push", signal) };
-      const objectOptions: BuildObjectOptions = { image: options.image, cacheFolder: options.cacheFolder, toleratesControlPlane: await onlyControlPlane(request.architecture, signal), preferredNode: lastNodes.get(labelsOf(request)[labels.targetPool] ?? "") };
+      if (there?.metadata.deletionTimestamp !== undefined)
+        throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
+      const auth = {
+        pull: await readAuth(kube, request.auth.pull, "pull", signal),
+        push: await readAuth(kube, request.auth.push, "push", signal),
+      };
+      const objectOptions: BuildObjectOptions = {
+        image: options.image,
+        cacheFolder: options.cacheFolder,
+        toleratesControlPlane: await onlyControlPlane(request.architecture, signal),
+        preferredNode: lastNodes.get(labelsOf(request)[labels.targetPool] ?? ""),
+      };
       const { configMaps, secrets, job } = buildObjects(request, auth, objectOptions);
-      for (const object of configMaps) await kube.apply<ConfigMap>(kubernetes.ConfigMap, object, { owner: fieldManagers.osBuilder, signal });
-      for (const object of secrets) await kube.apply<Secret>(kubernetes.Secret, object, { owner: fieldManagers.osBuilder, signal });
+      for (const object of configMaps)
+        await kube.apply<ConfigMap>(kubernetes.ConfigMap, object, { owner: fieldManagers.osBuilder, signal });
+      for (const object of secrets)
+        await kube.apply<Secret>(kubernetes.Secret, object, { owner: fieldManagers.osBuilder, signal });
       if (there !== undefined) return run;
       try {
         await kube.create<Job>(kubernetes.Job, job, { owner: fieldManagers.osBuilder, signal });
@@ -150,7 +198,10 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
         const build = object?.metadata.annotations?.[buildAnnotation];
         if (build !== undefined) onChange(build);
       };
-      for (const cache of [new WatchCache<Job>({ ...options, resource: kubernetes.Job, selection, keep: slim }), new WatchCache<Pod>({ ...options, resource: kubernetes.Pod, selection, keep: slim })]) {
+      for (const cache of [
+        new WatchCache<Job>({ ...options, resource: kubernetes.Job, selection, keep: slim }),
+        new WatchCache<Pod>({ ...options, resource: kubernetes.Pod, selection, keep: slim }),
+      ]) {
         cache.onChange(({ before, after }) => tell(after ?? before));
         cache.run(stopping.signal).catch((error: unknown) => {
           if (!stopping.signal.aborted) log.error({ error }, "watch of builds ended");
@@ -164,12 +215,17 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
       let current = "";
       for (;;) {
         const ended = !follow || !["Pending", "Running"].includes((await observe(run, signal)).phase);
-        const text = await logOf(run, tailLines === undefined || follow ? {} : { tailLines: String(tailLines) }, signal);
+        const text = await logOf(
+          run,
+          tailLines === undefined || follow ? {} : { tailLines: String(tailLines) },
+          signal,
+        );
         const complete = ended ? text.length : text.lastIndexOf("\n") + 1;
         for (const line of text.slice(position, complete).split("\n")) {
           const marker = readStepMarker(line);
           if (marker !== undefined) current = marker.state === "start" ? marker.step : current;
-          else if (line !== "" && (step === undefined || step === current)) yield { step: current, text: line } satisfies LogLine;
+          else if (line !== "" && (step === undefined || step === current))
+            yield { step: current, text: line } satisfies LogLine;
         }
         position = Math.max(position, complete);
         if (ended) return;
@@ -188,18 +244,31 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
       await removeAll(kubernetes.ConfigMap, build, signal);
       await removeAll(kubernetes.Job, build, signal);
       // The reference's own builder left its digest in one, without our labels.
-      await kube.delete(kubernetes.ConfigMap, { name: `digest-${build}`, namespace }, { signal }).catch((error: unknown) => {
-        if (!isNotFound(error)) throw error;
-      });
+      await kube
+        .delete(kubernetes.ConfigMap, { name: `digest-${build}`, namespace }, { signal })
+        .catch((error: unknown) => {
+          if (!isNotFound(error)) throw error;
+        });
     },
 
     async list(signal) {
-      const { items } = await kube.list<Job>(kubernetes.Job, { namespace, labelSelector: labels.ephemeralBuildObject }, { signal });
+      const { items } = await kube.list<Job>(
+        kubernetes.Job,
+        { namespace, labelSelector: labels.ephemeralBuildObject },
+        { signal },
+      );
       return items.flatMap(({ metadata, status }): readonly RunRef[] => {
         const build = metadata.annotations?.[buildAnnotation];
         const attempt = Number(metadata.annotations?.[annotations.buildAttempt]);
-        const ended = (status?.conditions ?? []).some(({ type, status: is }) => is === "True" && (type === "Complete" || type === "Failed"));
-        return build === undefined || !Number.isSafeInteger(attempt) || ended || metadata.deletionTimestamp !== undefined ? [] : [{ id: runIdOf(build, attempt), build, attempt }];
+        const ended = (status?.conditions ?? []).some(
+          ({ type, status: is }) => is === "True" && (type === "Complete" || type === "Failed"),
+        );
+        return build === undefined ||
+          !Number.isSafeInteger(attempt) ||
+          ended ||
+          metadata.deletionTimestamp !== undefined
+          ? []
+          : [{ id: runIdOf(build, attempt), build, attempt }];
       });
     },
   };

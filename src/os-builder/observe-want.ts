@@ -3,8 +3,24 @@ import { MachineConfig } from "../api/machine-config.ts";
 import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 import type { MachineOSConfig } from "../api/machine-os-config.ts";
 import { objects } from "../api/names.ts";
-import { type BuildInputs, type BuildSources, buildInputs, contextConfigMapOf, installsPackages, readRendered } from "../core/build-inputs.ts";
-import { type InputProblem, type OptedIn, architectureOf, containerfileOf, contentModeOf, errorsOf, inputProblems, readCustom } from "../core/build-intent.ts";
+import {
+  type BuildInputs,
+  type BuildSources,
+  buildInputs,
+  contextConfigMapOf,
+  installsPackages,
+  readRendered,
+} from "../core/build-inputs.ts";
+import {
+  type InputProblem,
+  type OptedIn,
+  architectureOf,
+  containerfileOf,
+  contentModeOf,
+  errorsOf,
+  inputProblems,
+  readCustom,
+} from "../core/build-intent.ts";
 import { classifyImageError } from "../core/build-failures.ts";
 import { type ContentMode, type OwnerIds, contentProblems, ownerNamesOf } from "../core/image-content.ts";
 import { parseImageReference, repositoryOf } from "../core/image-reference.ts";
@@ -35,7 +51,12 @@ export type WantReading =
   | Want
   | { readonly verdict: "invalid"; readonly problems: readonly InputProblem[] }
   /** Something outside has to answer first. */
-  | { readonly verdict: "waits"; readonly reason: string; readonly message: string; readonly problems: readonly InputProblem[] };
+  | {
+      readonly verdict: "waits";
+      readonly reason: string;
+      readonly message: string;
+      readonly problems: readonly InputProblem[];
+    };
 
 /** Answers of registries hold this long. */
 const answerMs = 600_000;
@@ -95,16 +116,28 @@ export class WantObserver {
     return this.#open(access);
   }
 
-  async observe(pool: MachineConfigPool, intent: OptedIn & { readonly config: MachineOSConfig }, rendered: MachineConfig, caches: Caches, signal: AbortSignal): Promise<WantReading> {
+  async observe(
+    pool: MachineConfigPool,
+    intent: OptedIn & { readonly config: MachineOSConfig },
+    rendered: MachineConfig,
+    caches: Caches,
+    signal: AbortSignal,
+  ): Promise<WantReading> {
     const { config } = intent;
     const nodes = nodesIn(caches);
     const members = nodes.filter((node) => node.pool === pool.metadata.name);
-    const architecture = architectureOf(members, nodes.filter(({ isControlPlane }) => isControlPlane));
+    const architecture = architectureOf(
+      members,
+      nodes.filter(({ isControlPlane }) => isControlPlane),
+    );
     const read = readRendered(rendered);
-    if (read.verdict === "refused") return { verdict: "invalid", problems: [{ code: "ContentInvalid", severity: "error", message: read.reason }] };
+    if (read.verdict === "refused")
+      return { verdict: "invalid", problems: [{ code: "ContentInvalid", severity: "error", message: read.reason }] };
     const content = read.config;
     const mode = contentModeOf(pool, config);
-    const custom = readCustom(containerfileOf(intent, architecture, configMapIn(caches, objects.customContainerfiles)?.[pool.metadata.name]));
+    const custom = readCustom(
+      containerfileOf(intent, architecture, configMapIn(caches, objects.customContainerfiles)?.[pool.metadata.name]),
+    );
     const access = this.access(config, content, architecture, caches);
     const images = this.#open(access);
     const pushSpec = parseImageReference(config.spec.renderedImagePushSpec);
@@ -112,7 +145,15 @@ export class WantObserver {
     const asked = await this.#askRegistry(config, repository, access, images, signal);
     const contextMap = contextConfigMapOf(config);
     const context = contextMap === undefined ? undefined : configMapIn(caches, contextMap);
-    const preflight = contextMap !== undefined && context === undefined ? [{ code: "BuildContextMissing", message: `there is no ConfigMap ${contextMap} in openshift-machine-config-operator, which brings files for the custom Containerfile` }] : [];
+    const preflight =
+      contextMap !== undefined && context === undefined
+        ? [
+            {
+              code: "BuildContextMissing",
+              message: `there is no ConfigMap ${contextMap} in openshift-machine-config-operator, which brings files for the custom Containerfile`,
+            },
+          ]
+        : [];
     const check = (contents: ReturnType<typeof contentProblems>) =>
       inputProblems({
         pool: pool.metadata.name,
@@ -120,7 +161,12 @@ export class WantObserver {
         source: intent.source,
         mode,
         containerfile: custom,
-        secrets: { push: secretFacts(caches, config.spec.renderedImagePushSecret.name), ...(config.spec.baseImagePullSecret === undefined ? {} : { pull: secretFacts(caches, config.spec.baseImagePullSecret.name) }) },
+        secrets: {
+          push: secretFacts(caches, config.spec.renderedImagePushSecret.name),
+          ...(config.spec.baseImagePullSecret === undefined
+            ? {}
+            : { pull: secretFacts(caches, config.spec.baseImagePullSecret.name) }),
+        },
         nodes: members,
         extensions: content.extensions,
         kernelType: content.kernelType,
@@ -141,9 +187,15 @@ export class WantObserver {
       signal.throwIfAborted();
       if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
       const failure = classifyImageError("pull-base", error);
-      return { verdict: "waits", reason: failure.class, message: `the base image cannot be looked at: ${failure.cause}`, problems: first };
+      return {
+        verdict: "waits",
+        reason: failure.class,
+        message: `the base image cannot be looked at: ${failure.cause}`,
+        problems: first,
+      };
     }
-    const problems = resolved.owners === undefined ? first : [...intent.problems, ...check(contentProblems(content, resolved.owners))];
+    const problems =
+      resolved.owners === undefined ? first : [...intent.problems, ...check(contentProblems(content, resolved.owners))];
     if (errorsOf(problems).length > 0) return { verdict: "invalid", problems };
     const { trust } = surroundings(caches);
     const [repos, gpg] = [configMapIn(caches, objects.yumRepos), secretDataIn(caches, objects.rpmGpg)];
@@ -161,15 +213,40 @@ export class WantObserver {
       ...(gpg === undefined ? {} : { gpg }),
     };
     const inputs = buildInputs(sources);
-    if (inputs.verdict === "refused") return { verdict: "invalid", problems: [...problems, { code: "ContentInvalid", severity: "error", message: inputs.reason }] };
-    return { verdict: "want", pool: pool.metadata.name, config, rendered, mode: mode.mode, architecture, sources, inputs, images, owners: resolved.owners, problems };
+    if (inputs.verdict === "refused")
+      return {
+        verdict: "invalid",
+        problems: [...problems, { code: "ContentInvalid", severity: "error", message: inputs.reason }],
+      };
+    return {
+      verdict: "want",
+      pool: pool.metadata.name,
+      config,
+      rendered,
+      mode: mode.mode,
+      architecture,
+      sources,
+      inputs,
+      images,
+      owners: resolved.owners,
+      problems,
+    };
   }
 
   /** Names become digests; owners by name are looked up where the configuration has some. */
-  async #resolve(content: NodeConfig, mode: ContentMode, images: Images, signal: AbortSignal): Promise<{ base: string; extensionsImage?: string; owners: OwnerIds | undefined }> {
-    const digestOf = (image: string) => (image.includes("@sha256:") ? Promise.resolve(image) : this.#answer(`resolve ${image}`, () => images.resolve(image, signal)));
+  async #resolve(
+    content: NodeConfig,
+    mode: ContentMode,
+    images: Images,
+    signal: AbortSignal,
+  ): Promise<{ base: string; extensionsImage?: string; owners: OwnerIds | undefined }> {
+    const digestOf = (image: string) =>
+      image.includes("@sha256:")
+        ? Promise.resolve(image)
+        : this.#answer(`resolve ${image}`, () => images.resolve(image, signal));
     const base = await digestOf(content.osImage);
-    const extensionsImage = installsPackages(content) && content.extensionsImage !== "" ? await digestOf(content.extensionsImage) : undefined;
+    const extensionsImage =
+      installsPackages(content) && content.extensionsImage !== "" ? await digestOf(content.extensionsImage) : undefined;
     const named = ownerNamesOf(content);
     const asks = mode === "full" && (named.users.length > 0 || named.groups.length > 0);
     const owners = asks ? await this.ownersOf(base, content, images, signal) : undefined;
@@ -187,13 +264,27 @@ export class WantObserver {
   async epochOf(base: string, images: Images, signal: AbortSignal): Promise<number> {
     const info = await this.#answer(`inspect ${base}`, async () => {
       const found = await images.inspect(base, signal);
-      if (found.is !== "image") throw new McoError(found.is === "absent" ? "MCO_IMAGE_ABSENT" : found.is === "denied" ? "MCO_IMAGE_UNAUTHORIZED" : "MCO_IMAGE_UNREACHABLE", { image: base, problem: found.problem, retryable: found.is === "unreachable" });
+      if (found.is !== "image")
+        throw new McoError(
+          found.is === "absent"
+            ? "MCO_IMAGE_ABSENT"
+            : found.is === "denied"
+              ? "MCO_IMAGE_UNAUTHORIZED"
+              : "MCO_IMAGE_UNREACHABLE",
+          { image: base, problem: found.problem, retryable: found.is === "unreachable" },
+        );
       return found;
     });
     return Math.floor(info.created / 1000);
   }
 
-  async #askRegistry(config: MachineOSConfig, repository: string | undefined, access: ImageAccess, images: Images, signal: AbortSignal): Promise<{ mayPush?: "yes" | "denied" | "unreachable"; pushDenials: number; isWorldReadable?: boolean }> {
+  async #askRegistry(
+    config: MachineOSConfig,
+    repository: string | undefined,
+    access: ImageAccess,
+    images: Images,
+    signal: AbortSignal,
+  ): Promise<{ mayPush?: "yes" | "denied" | "unreachable"; pushDenials: number; isWorldReadable?: boolean }> {
     const push = config.spec.renderedImagePushSecret.name;
     const key = `${repository ?? ""} ${push} ${access.push === undefined ? "" : hashOf(access.push)}`;
     if (repository === undefined || access.push === undefined) return { pushDenials: 0 };
@@ -207,7 +298,10 @@ export class WantObserver {
       const denials = mayPush !== "denied" ? 0 : isNew ? (before?.count ?? 0) + 1 : before.count;
       if (denials === 0) this.#denials.delete(key);
       else if (isNew) this.#denials.set(key, { count: denials, at: now });
-      const isWorldReadable = mayPush === "unreachable" ? undefined : await this.#answer(`world ${repository}`, () => images.isWorldReadable(repository, signal));
+      const isWorldReadable =
+        mayPush === "unreachable"
+          ? undefined
+          : await this.#answer(`world ${repository}`, () => images.isWorldReadable(repository, signal));
       return { mayPush, pushDenials: denials, ...(isWorldReadable === undefined ? {} : { isWorldReadable }) };
     } catch (error) {
       signal.throwIfAborted();
@@ -226,7 +320,12 @@ function hashOf(text: string): string {
 
 /** The Secret that builds pull the base image with: the one that is named, else the cluster's, else, where there is none, what they push with. */
 export function pullSecretOf({ spec }: MachineOSConfig, caches: Caches): string {
-  return spec.baseImagePullSecret?.name ?? (secretIn(caches, objects.globalPullSecret) === undefined ? spec.renderedImagePushSecret.name : objects.globalPullSecret);
+  return (
+    spec.baseImagePullSecret?.name ??
+    (secretIn(caches, objects.globalPullSecret) === undefined
+      ? spec.renderedImagePushSecret.name
+      : objects.globalPullSecret)
+  );
 }
 
 /** Text of a file of a configuration; `undefined` where it has none. */
@@ -252,10 +351,13 @@ function mergedAuth(texts: readonly (string | undefined)[]): string | undefined 
 
 /** Which MachineConfig of a pool brings a path, the last one that does. */
 function sourceOf(path: string, pool: MachineConfigPool, caches: Caches): string | undefined {
-  const sources = (pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? [];
-  return sources.flatMap(({ name }) => name ?? []).findLast((name) => {
-    const config = caches.of(MachineConfig).get(name);
-    const read = config === undefined ? undefined : readRendered(config);
-    return read?.verdict === "read" && read.config.entries.has(path);
-  });
+  const sources =
+    (pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? [];
+  return sources
+    .flatMap(({ name }) => name ?? [])
+    .findLast((name) => {
+      const config = caches.of(MachineConfig).get(name);
+      const read = config === undefined ? undefined : readRendered(config);
+      return read?.verdict === "read" && read.config.entries.has(path);
+    });
 }

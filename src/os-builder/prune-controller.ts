@@ -31,7 +31,10 @@ const inspectionMs = 86_400_000;
 const followed: ReadonlySet<string> = new Set([MachineOSBuild.kind, MachineOSConfig.kind, kubernetes.Node.kind]);
 
 /** Removes builds and images that nothing needs any more: an image only after it was seen unused twice. */
-export function pruneController(options: { readonly backends: readonly BuildBackend[]; readonly images: OpenImages }): Controller {
+export function pruneController(options: {
+  readonly backends: readonly BuildBackend[];
+  readonly images: OpenImages;
+}): Controller {
   const told = new Map<string, number>();
   const inspected = new Set<string>();
   const once = () => [everything];
@@ -42,9 +45,18 @@ export function pruneController(options: { readonly backends: readonly BuildBack
       watching({ resource: MachineOSBuild, concerns: once }),
       watching({ resource: MachineOSConfig, concerns: once }),
       // What access to registries is made of.
-      ...poolWatches.filter(({ resource }) => !followed.has(resource.kind)).map((watch) => ({ ...watch, concerns: () => [] })),
-      watching({ resource: MachineConfigNode, concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]) }),
-      watching({ resource: kubernetes.Node, keep: slimNode, concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]) }),
+      ...poolWatches
+        .filter(({ resource }) => !followed.has(resource.kind))
+        .map((watch) => ({ ...watch, concerns: () => [] })),
+      watching({
+        resource: MachineConfigNode,
+        concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
+      }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
+      }),
     ],
     owns: ["MachineOSBuild.metadata.annotations/prune-after", "MachineOSConfig.status.conditions/Pruned"],
 
@@ -52,10 +64,21 @@ export function pruneController(options: { readonly backends: readonly BuildBack
       const { caches, clock, signal } = context;
       const builds = caches.of(MachineOSBuild).list();
       const configs = caches.of(MachineOSConfig).list();
-      const machineOSConfigs = new Map(configs.map(({ metadata, status }) => [metadata.name, { current: metadata.annotations?.[annotations.currentMachineOSBuild], image: status?.currentImagePullSpec }]));
+      const machineOSConfigs = new Map(
+        configs.map(({ metadata, status }) => [
+          metadata.name,
+          { current: metadata.annotations?.[annotations.currentMachineOSBuild], image: status?.currentImagePullSpec },
+        ]),
+      );
       const now = clock.now();
       const { dryRun, ...kept } = keptBuildsOf(buildConfigIn(caches), pruneRules);
-      const plan = prunePlan({ builds, machineOSConfigs, used: [...imagesOfNodes(caches), ...parentsOf(builds)], now, rules: { ...pruneRules, ...kept } });
+      const plan = prunePlan({
+        builds,
+        machineOSConfigs,
+        used: [...imagesOfNodes(caches), ...parentsOf(builds)],
+        now,
+        rules: { ...pruneRules, ...kept },
+      });
       if (dryRun) {
         await tellDryRun(plan, configs, context);
         return settled(longestSeconds);
@@ -63,12 +86,14 @@ export function pruneController(options: { readonly backends: readonly BuildBack
       for (const name of plan.unmark) await mark(name, null, context);
       for (const { build, after } of plan.mark) await mark(build, after, context);
       let freed = 0;
-      for (const { build, image } of plan.remove) if (await remove(build, image, context)) freed += image === undefined ? 0 : bytesOf(build);
+      for (const { build, image } of plan.remove)
+        if (await remove(build, image, context)) freed += image === undefined ? 0 : bytesOf(build);
       for (const build of builds) {
         const { phase } = stateOfBuild(build);
         const ended = Date.parse(build.status?.buildEnd ?? build.metadata.creationTimestamp ?? "");
         if (phase !== "Failed" || now - ended < inspectionMs || inspected.has(build.metadata.uid ?? "")) continue;
-        for (const backend of options.backends) await backend.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
+        for (const backend of options.backends)
+          await backend.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
         inspected.add(build.metadata.uid ?? "");
       }
       await removeDigests(context);
@@ -82,15 +107,34 @@ export function pruneController(options: { readonly backends: readonly BuildBack
   async function tellDryRun(plan: PrunePlan, configs: readonly MachineOSConfig[], context: Context): Promise<void> {
     const going = [...plan.remove.map(({ build }) => build.metadata.name), ...plan.mark.map(({ build }) => build)];
     for (const config of configs) {
-      const own = going.filter((name) => context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name).sort();
-      await writeConfigStatus(config, [{ type: types.pruned, status: "False", reason: "DryRun", message: own.length === 0 ? "nothing would go" : `would go: ${own.slice(0, 20).join(", ")}${own.length > 20 ? ` and ${own.length - 20} more` : ""}` }], context);
+      const own = going
+        .filter(
+          (name) => context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name,
+        )
+        .sort();
+      await writeConfigStatus(
+        config,
+        [
+          {
+            type: types.pruned,
+            status: "False",
+            reason: "DryRun",
+            message:
+              own.length === 0
+                ? "nothing would go"
+                : `would go: ${own.slice(0, 20).join(", ")}${own.length > 20 ? ` and ${own.length - 20} more` : ""}`,
+          },
+        ],
+        context,
+      );
     }
   }
 
   /** The reference hands digests on in ConfigMaps, and leaves them. */
   async function removeDigests({ caches, kube, signal }: Context): Promise<void> {
     for (const { metadata } of caches.of(kubernetes.ConfigMap, ownNamespace).list()) {
-      if (metadata.name.startsWith("digest-") && metadata.labels?.[labels.onClusterLayering] !== undefined) await kube.delete(kubernetes.ConfigMap, metadata, { signal });
+      if (metadata.name.startsWith("digest-") && metadata.labels?.[labels.onClusterLayering] !== undefined)
+        await kube.delete(kubernetes.ConfigMap, metadata, { signal });
     }
   }
 
@@ -107,29 +151,59 @@ export function pruneController(options: { readonly backends: readonly BuildBack
       const outcome = await deleteImage(build, image, context);
       if (outcome === "again") return false;
     }
-    for (const backend of options.backends) await backend.cleanup({ build: name }, { keepForInspection: false }, signal);
+    for (const backend of options.backends)
+      await backend.cleanup({ build: name }, { keepForInspection: false }, signal);
     try {
       // Nobody may have said meanwhile that it is needed.
-      await kube.delete(MachineOSBuild, build.metadata, { ...(build.metadata.resourceVersion === undefined ? {} : { resourceVersion: build.metadata.resourceVersion }), signal });
+      await kube.delete(MachineOSBuild, build.metadata, {
+        ...(build.metadata.resourceVersion === undefined ? {} : { resourceVersion: build.metadata.resourceVersion }),
+        signal,
+      });
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;
       throw error;
     }
     log.info({ build: name, image }, "build pruned");
     if (image !== undefined) events.event(build, { type: "Normal", reason: "ImagePruned", message: image });
-    scribe.line({ book: `build/${name}`, chapter: "Pruned", path: "Pruned", mark: "end", level: "boundary", reason: "ImagePruned", message: image === undefined ? "the build was removed; it has no image of its own, or others have it too" : `${image} was removed` });
+    scribe.line({
+      book: `build/${name}`,
+      chapter: "Pruned",
+      path: "Pruned",
+      mark: "end",
+      level: "boundary",
+      reason: "ImagePruned",
+      message:
+        image === undefined
+          ? "the build was removed; it has no image of its own, or others have it too"
+          : `${image} was removed`,
+    });
     return true;
   }
 
   /** @returns `again`: the registry did not answer. A registry that refuses keeps nothing from going on. */
-  async function deleteImage(build: MachineOSBuild, image: string, context: Context): Promise<"gone" | "kept" | "again"> {
+  async function deleteImage(
+    build: MachineOSBuild,
+    image: string,
+    context: Context,
+  ): Promise<"gone" | "kept" | "again"> {
     const { caches, clock, log, signal } = context;
     const observer = new WantObserver(options.images, clock);
     const config = caches.of(MachineOSConfig).get(build.spec.machineOSConfig.name);
     const rendered = caches.of(MachineConfig).get(build.spec.machineConfig.name);
     const read = rendered === undefined ? undefined : readRendered(rendered);
     const content = read?.verdict === "read" ? read.config : emptyNodeConfig;
-    const access = config === undefined ? { pull: undefined, push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret]), registries: undefined, policy: undefined, certificates: {}, trust: [], architecture: "amd64" } : observer.access(config, content, "amd64", caches);
+    const access =
+      config === undefined
+        ? {
+            pull: undefined,
+            push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret]),
+            registries: undefined,
+            policy: undefined,
+            certificates: {},
+            trust: [],
+            architecture: "amd64",
+          }
+        : observer.access(config, content, "amd64", caches);
     try {
       const outcome = await options.images(access).delete(image, signal);
       if (outcome === "deleted" || outcome === "absent") return "gone";
@@ -150,30 +224,61 @@ export function pruneController(options: { readonly backends: readonly BuildBack
     told.set(image, clock.now());
     const oldest = told.keys().next();
     if (told.size > 256 && oldest.done !== true) told.delete(oldest.value);
-    events.event(build, { type: "Warning", reason: "ImageNotPruned", message: `the registry did not delete ${image}: ${why}` });
+    events.event(build, {
+      type: "Warning",
+      reason: "ImageNotPruned",
+      message: `the registry did not delete ${image}: ${why}`,
+    });
   }
 
-  async function tell(plan: PrunePlan, configs: readonly MachineOSConfig[], freed: number, context: Context): Promise<void> {
+  async function tell(
+    plan: PrunePlan,
+    configs: readonly MachineOSConfig[],
+    freed: number,
+    context: Context,
+  ): Promise<void> {
     for (const config of configs) {
-      const of = (name: string) => context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name;
+      const of = (name: string) =>
+        context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name;
       const kept = [...plan.kept.keys()].filter(of).length;
       const marked = plan.mark.filter(({ build }) => of(build)).length;
-      const removed = plan.remove.filter(({ build }) => build.spec.machineOSConfig.name === config.metadata.name).length;
+      const removed = plan.remove.filter(
+        ({ build }) => build.spec.machineOSConfig.name === config.metadata.name,
+      ).length;
       if (removed === 0 && config.status?.conditions?.some(({ type }) => type === types.pruned) === true) continue;
       const message = `${removed} builds removed${freed === 0 ? "" : `, ${freed} bytes of images freed`}; ${kept} kept, ${marked} marked`;
-      if (removed > 0 || marked > 0) await writeConfigStatus(config, [{ type: types.pruned, status: "True", reason: "Pruned", message }], context);
+      if (removed > 0 || marked > 0)
+        await writeConfigStatus(config, [{ type: types.pruned, status: "True", reason: "Pruned", message }], context);
     }
   }
 }
 
-const imagesIn = (object: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> }; readonly spec?: unknown; readonly status?: unknown } | undefined): string => {
-  const found = JSON.stringify([object?.metadata.annotations ?? {}, object?.spec ?? {}, object?.status ?? {}]).match(/sha256:[0-9a-f]{64}/g) ?? [];
+const imagesIn = (
+  object:
+    | {
+        readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
+        readonly spec?: unknown;
+        readonly status?: unknown;
+      }
+    | undefined,
+): string => {
+  const found =
+    JSON.stringify([object?.metadata.annotations ?? {}, object?.spec ?? {}, object?.status ?? {}]).match(
+      /sha256:[0-9a-f]{64}/g,
+    ) ?? [];
   return [...new Set(found)].sort().join();
 };
 
 /** Images that runs stand on at this moment. */
 function parentsOf(builds: readonly MachineOSBuild[]): readonly string[] {
-  return builds.filter((build) => !hasEnded(stateOfBuild(build))).flatMap(({ metadata }) => (metadata.annotations?.[annotations.buildBecause] ?? "").match(/[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g) ?? []);
+  return builds
+    .filter((build) => !hasEnded(stateOfBuild(build)))
+    .flatMap(
+      ({ metadata }) =>
+        (metadata.annotations?.[annotations.buildBecause] ?? "").match(
+          /[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g,
+        ) ?? [],
+    );
 }
 
 function bytesOf({ metadata }: MachineOSBuild): number {

@@ -17,19 +17,32 @@ const forms: Readonly<Record<string, { readonly key: string; readonly wrapped: b
 /** Reads the credentials of a registry, in either form. No problem repeats anything of them. */
 export function readRegistrySecret(secret: Pick<Secret, "type" | "data">): SecretReading {
   const form = forms[secret.type ?? ""];
-  if (form === undefined) return { verdict: "refused", code: "SecretType", problem: `it is of type ${secret.type ?? "Opaque"}, not kubernetes.io/dockerconfigjson` };
+  if (form === undefined)
+    return {
+      verdict: "refused",
+      code: "SecretType",
+      problem: `it is of type ${secret.type ?? "Opaque"}, not kubernetes.io/dockerconfigjson`,
+    };
   const refused = (problem: string): SecretReading => ({ verdict: "refused", code: "SecretFormat", problem });
   const data = secret.data?.[form.key];
   if (data === undefined) return refused(`it has no key ${form.key}`);
   let read: unknown;
   try {
-    read = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(data), (character) => character.charCodeAt(0))));
+    read = JSON.parse(
+      new TextDecoder("utf-8", { fatal: true }).decode(
+        Uint8Array.from(atob(data), (character) => character.charCodeAt(0)),
+      ),
+    );
   } catch {
     return refused(`${form.key} is no JSON`);
   }
   const auths = form.wrapped && isRecord(read) ? read["auths"] : read;
   if (!isRecord(auths)) return refused(`${form.key} has no object with hosts`);
-  return { verdict: "auth", text: JSON.stringify({ auths: Object.fromEntries(Object.entries(auths).sort(([a], [b]) => (a < b ? -1 : 1))) }), hosts: Object.keys(auths) };
+  return {
+    verdict: "auth",
+    text: JSON.stringify({ auths: Object.fromEntries(Object.entries(auths).sort(([a], [b]) => (a < b ? -1 : 1))) }),
+    hosts: Object.keys(auths),
+  };
 }
 
 /**
@@ -40,11 +53,13 @@ export function readRegistrySecret(secret: Pick<Secret, "type" | "data">): Secre
  */
 export async function readAuth(kube: KubeClient, name: string, what: string, signal: AbortSignal): Promise<string> {
   const secret = await kube.get(kubernetes.Secret, { name, namespace }, { signal });
-  const missing = (problem: string) => new McoError("MCO_BUILD_INPUT_MISSING", { kind: "Secret", name, namespace, for: what, problem });
+  const missing = (problem: string) =>
+    new McoError("MCO_BUILD_INPUT_MISSING", { kind: "Secret", name, namespace, for: what, problem });
   if (secret === undefined) throw missing("there is no such Secret");
   const reading = readRegistrySecret(secret);
   if (reading.verdict === "refused") throw missing(reading.problem);
   return reading.text;
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

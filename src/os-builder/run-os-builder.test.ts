@@ -5,14 +5,40 @@ import { metricsText } from "../core/metrics.ts";
 import { buildFamilies } from "./run-os-builder.ts";
 
 test("figures of builds: how many run, where each is, when it began and ended, how long it took, how often it was tried again", () => {
-  const build = (name: string, phase: string, more: Partial<MachineOSBuild["status"]> = {}, attempt = "1"): MachineOSBuild => ({
+  const build = (
+    name: string,
+    phase: string,
+    more: Partial<MachineOSBuild["status"]> = {},
+    attempt = "1",
+  ): MachineOSBuild => ({
     apiVersion: "machineconfiguration.openshift.io/v1",
     kind: "MachineOSBuild",
-    metadata: { name, labels: { [labels.targetPool]: "worker" }, annotations: { [annotations.buildStrategy]: "append", [annotations.buildAttempt]: attempt } },
-    spec: { machineConfig: { name: "rendered-worker-1" }, machineOSConfig: { name: "worker" }, renderedImagePushSpec: "r/os:1" },
-    status: { conditions: [{ type: phase, status: "True", reason: "x", message: "", lastTransitionTime: "2026-01-01T00:00:00Z" }], ...more },
+    metadata: {
+      name,
+      labels: { [labels.targetPool]: "worker" },
+      annotations: { [annotations.buildStrategy]: "append", [annotations.buildAttempt]: attempt },
+    },
+    spec: {
+      machineConfig: { name: "rendered-worker-1" },
+      machineOSConfig: { name: "worker" },
+      renderedImagePushSpec: "r/os:1",
+    },
+    status: {
+      conditions: [
+        { type: phase, status: "True", reason: "x", message: "", lastTransitionTime: "2026-01-01T00:00:00Z" },
+      ],
+      ...more,
+    },
   });
-  const text = metricsText(buildFamilies([build("a", "Succeeded", { buildStart: "2026-01-01T00:00:00Z", buildEnd: "2026-01-01T00:00:07Z" }), build("b", "Building", {}, "3")], []));
+  const text = metricsText(
+    buildFamilies(
+      [
+        build("a", "Succeeded", { buildStart: "2026-01-01T00:00:00Z", buildEnd: "2026-01-01T00:00:07Z" }),
+        build("b", "Building", {}, "3"),
+      ],
+      [],
+    ),
+  );
   for (const line of [
     "mco_mosc_count 0",
     "ocl_active_builds 1",
@@ -20,6 +46,7 @@ test("figures of builds: how many run, where each is, when it began and ended, h
     'ocl_build_duration_seconds{pool="worker",build="a"} 7',
     'ocl_build_start_timestamp_seconds{pool="worker",build="a"} 1767225600',
     'ocl_build_retries_total{pool="worker",build="b"} 2',
-  ]) expect(text.split("\n")).toContain(line);
+  ])
+    expect(text.split("\n")).toContain(line);
   expect(text).not.toMatch(/ocl_build_duration_seconds\{pool="worker",build="b"/);
 });

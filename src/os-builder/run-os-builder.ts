@@ -30,9 +30,20 @@ export interface OsBuilderOptions extends Ports {
   readonly backends: (kube: KubeClient, term: AbortSignal) => readonly BuildBackend[];
   readonly images: OpenImages;
   /** Where it answers whether it is ready, to anybody; nowhere when absent. */
-  readonly status?: { readonly listen: ListenPlain; readonly host: string; readonly port: number; readonly network?: boolean };
+  readonly status?: {
+    readonly listen: ListenPlain;
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+  };
   /** Where figures are shown; nowhere when absent. */
-  readonly metrics?: { readonly listen: Listen; readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles };
+  readonly metrics?: {
+    readonly listen: Listen;
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+    readonly tls: TlsFiles;
+  };
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
   readonly coalesceMs?: number;
   readonly stillMs?: number;
@@ -41,7 +52,10 @@ export interface OsBuilderOptions extends Ports {
 const listenAgainMs = 5000;
 
 /** Figures about builds, as objects say. Names are the reference's where it has one (pkg/controller/build/metrics, main). */
-export function buildFamilies(builds: readonly MachineOSBuild[], configs: readonly MachineOSConfig[]): readonly MetricFamily[] {
+export function buildFamilies(
+  builds: readonly MachineOSBuild[],
+  configs: readonly MachineOSConfig[],
+): readonly MetricFamily[] {
   const seconds = (time: string | undefined) => (time === undefined ? undefined : Date.parse(time) / 1000);
   const of = (build: MachineOSBuild) => ({ pool: poolOfBuild(build), build: build.metadata.name });
   const timed = (name: string, help: string, value: (build: MachineOSBuild) => number | undefined): MetricFamily => ({
@@ -56,13 +70,46 @@ export function buildFamilies(builds: readonly MachineOSBuild[], configs: readon
   });
   const running = builds.filter((build) => !hasEnded(stateOfBuild(build)));
   return [
-    { name: "mco_mosc_count", help: "MachineOSConfigs that there are.", type: "gauge", labels: [], samples: [{ labels: {}, value: configs.length }] },
-    { name: "ocl_active_builds", help: "Builds that have not ended.", type: "gauge", labels: [], samples: [{ labels: {}, value: running.length }] },
-    { name: "ocl_build_state", help: "Where each build is: 1 for the state that it is in.", type: "gauge", labels: ["pool", "build", "state", "strategy"], samples: builds.map((build) => ({ labels: { ...of(build), state: stateOfBuild(build).phase, strategy: build.metadata.annotations?.[annotations.buildStrategy] ?? "" }, value: 1 })) },
-    timed("ocl_build_start_timestamp_seconds", "When a build began to run, in seconds since the epoch.", ({ status }) => seconds(status?.buildStart)),
-    timed("ocl_build_end_timestamp_seconds", "When a build ended, in seconds since the epoch.", ({ status }) => seconds(status?.buildEnd)),
-    timed("ocl_build_duration_seconds", "How long a build took.", ({ status }) => (status?.buildEnd === undefined ? undefined : (seconds(status.buildEnd) ?? 0) - (seconds(status.buildStart) ?? 0))),
-    timed("ocl_build_retries_total", "Attempts of a build beyond the first.", ({ metadata }) => Math.max(0, readRetries(metadata.annotations?.[annotations.buildAttempt]).retries - 1)),
+    {
+      name: "mco_mosc_count",
+      help: "MachineOSConfigs that there are.",
+      type: "gauge",
+      labels: [],
+      samples: [{ labels: {}, value: configs.length }],
+    },
+    {
+      name: "ocl_active_builds",
+      help: "Builds that have not ended.",
+      type: "gauge",
+      labels: [],
+      samples: [{ labels: {}, value: running.length }],
+    },
+    {
+      name: "ocl_build_state",
+      help: "Where each build is: 1 for the state that it is in.",
+      type: "gauge",
+      labels: ["pool", "build", "state", "strategy"],
+      samples: builds.map((build) => ({
+        labels: {
+          ...of(build),
+          state: stateOfBuild(build).phase,
+          strategy: build.metadata.annotations?.[annotations.buildStrategy] ?? "",
+        },
+        value: 1,
+      })),
+    },
+    timed("ocl_build_start_timestamp_seconds", "When a build began to run, in seconds since the epoch.", ({ status }) =>
+      seconds(status?.buildStart),
+    ),
+    timed("ocl_build_end_timestamp_seconds", "When a build ended, in seconds since the epoch.", ({ status }) =>
+      seconds(status?.buildEnd),
+    ),
+    timed("ocl_build_duration_seconds", "How long a build took.", ({ status }) =>
+      status?.buildEnd === undefined ? undefined : (seconds(status.buildEnd) ?? 0) - (seconds(status.buildStart) ?? 0),
+    ),
+    timed("ocl_build_retries_total", "Attempts of a build beyond the first.", ({ metadata }) =>
+      Math.max(0, readRetries(metadata.annotations?.[annotations.buildAttempt]).retries - 1),
+    ),
   ];
 }
 
@@ -74,28 +121,91 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   let caches: Caches | undefined;
   let leads = false;
   const life = { book: "cluster", chapter: "OsBuilder", run: identity } as const;
-  options.scribe.line({ ...life, path: "Start", mark: "begin", level: "boundary", reason: "Started", message: `${identity}, version ${version}` });
-
-  const text = () => metricsText([...sections.families(), ...journalFamilies("os-builder", scribe.counts?.dropped ?? 0), ...(caches === undefined ? [] : buildFamilies(caches.of(MachineOSBuild).list(), caches.of(MachineOSConfig).list()))]);
-  const shows = [
-    ...(metrics === undefined ? [] : [show(options, (listening) => metrics.listen(metrics, metricsHandler({ kube, clock, log, text }), listening), "showing figures", signal)]),
-    // It is ready once it has read everything; one that waits for the lease is as good as it can be.
-    ...(status === undefined ? [] : [show(options, (listening) => status.listen(status, readiness(() => caches !== undefined || !leads), listening), "answering whether it is ready", signal)]),
-  ];
-  await whileLeader({ kube, clock, random, log, name: objects.osBuilder, namespace, identity, ...options.lease }, signal, async (term) => {
-    leads = true;
-    const within = kube.within(term);
-    const backends = options.backends(within, term);
-    const onSynced = (synced: Caches) => {
-      caches = synced;
-      for (const backend of backends) void sweep(backend, synced, term).catch((error: unknown) => log.warn({ error, backend: backend.kind }, "runs that nobody knows were not looked for"));
-    };
-    // Nothing that a term began is sent after it.
-    await runControllers([optInController(), buildController({ backends, images: options.images, ...(options.stillMs === undefined ? {} : { stillMs: options.stillMs }) }), pruneController({ backends, images: options.images })], { ...options, scribe, kube: within, onSynced }, term);
-    caches = undefined;
-    leads = false;
+  options.scribe.line({
+    ...life,
+    path: "Start",
+    mark: "begin",
+    level: "boundary",
+    reason: "Started",
+    message: `${identity}, version ${version}`,
   });
-  options.scribe.line({ ...life, path: "Shutdown", mark: "end", level: "boundary", reason: "Stopped", message: `${identity} ended` });
+
+  const text = () =>
+    metricsText([
+      ...sections.families(),
+      ...journalFamilies("os-builder", scribe.counts?.dropped ?? 0),
+      ...(caches === undefined
+        ? []
+        : buildFamilies(caches.of(MachineOSBuild).list(), caches.of(MachineOSConfig).list())),
+    ]);
+  const shows = [
+    ...(metrics === undefined
+      ? []
+      : [
+          show(
+            options,
+            (listening) => metrics.listen(metrics, metricsHandler({ kube, clock, log, text }), listening),
+            "showing figures",
+            signal,
+          ),
+        ]),
+    // It is ready once it has read everything; one that waits for the lease is as good as it can be.
+    ...(status === undefined
+      ? []
+      : [
+          show(
+            options,
+            (listening) =>
+              status.listen(
+                status,
+                readiness(() => caches !== undefined || !leads),
+                listening,
+              ),
+            "answering whether it is ready",
+            signal,
+          ),
+        ]),
+  ];
+  await whileLeader(
+    { kube, clock, random, log, name: objects.osBuilder, namespace, identity, ...options.lease },
+    signal,
+    async (term) => {
+      leads = true;
+      const within = kube.within(term);
+      const backends = options.backends(within, term);
+      const onSynced = (synced: Caches) => {
+        caches = synced;
+        for (const backend of backends)
+          void sweep(backend, synced, term).catch((error: unknown) =>
+            log.warn({ error, backend: backend.kind }, "runs that nobody knows were not looked for"),
+          );
+      };
+      // Nothing that a term began is sent after it.
+      await runControllers(
+        [
+          optInController(),
+          buildController({
+            backends,
+            images: options.images,
+            ...(options.stillMs === undefined ? {} : { stillMs: options.stillMs }),
+          }),
+          pruneController({ backends, images: options.images }),
+        ],
+        { ...options, scribe, kube: within, onSynced },
+        term,
+      );
+      caches = undefined;
+      leads = false;
+    },
+  );
+  options.scribe.line({
+    ...life,
+    path: "Shutdown",
+    mark: "end",
+    level: "boundary",
+    reason: "Stopped",
+    message: `${identity} ended`,
+  });
   await Promise.all(shows);
 
   /** Runs whose build is gone are ended: nobody would ever ask for what comes of them. */
@@ -110,13 +220,24 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
 }
 
 /** `/readyz`: 200 once it is ready. */
-const readiness = (isReady: () => boolean): ServerHandler => async ({ method, target }) => {
-  const is = (status: number, body: string) => ({ status, headers: { "content-type": "text/plain" }, body: `${body}\n` });
-  if (method !== "GET" || target.split("?", 1)[0] !== "/readyz") return Promise.resolve(is(404, "not found"));
-  return Promise.resolve(isReady() ? is(200, "ok") : is(503, "reading the cluster"));
-};
+const readiness =
+  (isReady: () => boolean): ServerHandler =>
+  async ({ method, target }) => {
+    const is = (status: number, body: string) => ({
+      status,
+      headers: { "content-type": "text/plain" },
+      body: `${body}\n`,
+    });
+    if (method !== "GET" || target.split("?", 1)[0] !== "/readyz") return Promise.resolve(is(404, "not found"));
+    return Promise.resolve(isReady() ? is(200, "ok") : is(503, "reading the cluster"));
+  };
 
-async function show({ clock, log }: OsBuilderOptions, listen: (signal: AbortSignal) => Promise<{ readonly port: number }>, what: string, signal: AbortSignal): Promise<void> {
+async function show(
+  { clock, log }: OsBuilderOptions,
+  listen: (signal: AbortSignal) => Promise<{ readonly port: number }>,
+  what: string,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       const { port } = await listen(signal);

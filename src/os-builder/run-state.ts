@@ -17,7 +17,14 @@ export interface ObservedRun {
 const schedulingMs = 60_000;
 export const builderImageMs = 600_000;
 
-const pullReasons: ReadonlySet<string> = new Set(["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable", "ImageInspectError"]);
+const pullReasons: ReadonlySet<string> = new Set([
+  "ErrImagePull",
+  "ImagePullBackOff",
+  "ErrImageNeverPull",
+  "InvalidImageName",
+  "RegistryUnavailable",
+  "ImageInspectError",
+]);
 
 const at = (time: string | undefined): number => Date.parse(time ?? "");
 
@@ -27,24 +34,54 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
   const pod = pods.toSorted((a, b) => at(b.metadata.creationTimestamp) - at(a.metadata.creationTimestamp))[0];
   const container = pod?.status?.containerStatuses?.[0];
   const terminated = container?.state?.terminated;
-  const startedAt = terminated?.startedAt ?? container?.state?.running?.startedAt ?? job.status?.startTime ?? job.metadata.creationTimestamp;
+  const startedAt =
+    terminated?.startedAt ??
+    container?.state?.running?.startedAt ??
+    job.status?.startTime ??
+    job.metadata.creationTimestamp;
   const times = startedAt === undefined ? {} : { startedAt };
   const endedAt = terminated?.finishedAt;
   const ended = { ...times, ...(endedAt === undefined ? {} : { endedAt }) };
   const outcome = readOutcome(terminated?.message ?? "");
-  if (outcome !== undefined && "digest" in outcome && terminated?.exitCode === 0) return { phase: "Succeeded", step: "verify", digest: outcome.digest, ...ended };
-  if (job.metadata.deletionTimestamp !== undefined) return { phase: "Running", reason: "Ending", message: "the run was told to end", ...(step === undefined ? {} : { step }), ...times };
+  if (outcome !== undefined && "digest" in outcome && terminated?.exitCode === 0)
+    return { phase: "Succeeded", step: "verify", digest: outcome.digest, ...ended };
+  if (job.metadata.deletionTimestamp !== undefined)
+    return {
+      phase: "Running",
+      reason: "Ending",
+      message: "the run was told to end",
+      ...(step === undefined ? {} : { step }),
+      ...times,
+    };
 
   const failed = (failure: BuildFailure): RunState => ({ phase: "Failed", step: failure.step, failure, ...ended });
-  const deadline = ["FailureTarget", "Failed"].map((type) => conditionOf(job.status?.conditions, type)).find((condition) => condition?.status === "True" && condition.reason === "DeadlineExceeded");
-  if (deadline !== undefined) return failed(classifyPodEnd({ reason: "DeadlineExceeded", message: deadline.message ?? "", ...(step === undefined ? {} : { step }) }));
+  const deadline = ["FailureTarget", "Failed"]
+    .map((type) => conditionOf(job.status?.conditions, type))
+    .find((condition) => condition?.status === "True" && condition.reason === "DeadlineExceeded");
+  if (deadline !== undefined)
+    return failed(
+      classifyPodEnd({
+        reason: "DeadlineExceeded",
+        message: deadline.message ?? "",
+        ...(step === undefined ? {} : { step }),
+      }),
+    );
   if (terminated !== undefined || pod?.status?.phase === "Failed") return failed(failureOf(pod, step));
 
   const over = conditionOf(job.status?.conditions, "Failed");
   if (over?.status === "True" || (pod === undefined && (job.status?.failed ?? 0) > 0)) {
-    return { phase: "Lost", failure: { class: "BuilderLost", step: step ?? "run", cause: over?.message ?? "its pod is gone", excerpt: "" }, ...ended };
+    return {
+      phase: "Lost",
+      failure: { class: "BuilderLost", step: step ?? "run", cause: over?.message ?? "its pod is gone", excerpt: "" },
+      ...ended,
+    };
   }
-  if (container?.state?.running !== undefined) return { phase: "Running", ...(step === undefined ? {} : { step, reason: `Step${step.slice(0, 1).toUpperCase()}${step.slice(1)}` }), ...times };
+  if (container?.state?.running !== undefined)
+    return {
+      phase: "Running",
+      ...(step === undefined ? {} : { step, reason: `Step${step.slice(0, 1).toUpperCase()}${step.slice(1)}` }),
+      ...times,
+    };
   return pendingState(pod, job, now);
 }
 
@@ -57,12 +94,29 @@ function failureOf(pod: Pod | undefined, step: string | undefined): BuildFailure
   const killed = terminated?.reason === "OOMKilled";
   const disruption = conditionOf(status?.conditions, "DisruptionTarget");
   const told = outcome !== undefined && "failure" in outcome ? outcome.failure : undefined;
-  const exit = { ...(terminated === undefined ? {} : { exitCode: terminated.exitCode }), ...(step === undefined ? {} : { step }) };
-  if (killed) return classifyPodEnd({ reason: "OOMKilled", message: message || "the container used more memory than it may", ...exit });
-  if (disruption?.status === "True") return classifyPodEnd({ reason: disruption.reason ?? "Evicted", message: disruption.message ?? "", ...exit });
-  if (status?.reason !== undefined && status.reason !== "") return classifyPodEnd({ reason: status.reason, message: status.message ?? "", ...exit });
+  const exit = {
+    ...(terminated === undefined ? {} : { exitCode: terminated.exitCode }),
+    ...(step === undefined ? {} : { step }),
+  };
+  if (killed)
+    return classifyPodEnd({
+      reason: "OOMKilled",
+      message: message || "the container used more memory than it may",
+      ...exit,
+    });
+  if (disruption?.status === "True")
+    return classifyPodEnd({ reason: disruption.reason ?? "Evicted", message: disruption.message ?? "", ...exit });
+  if (status?.reason !== undefined && status.reason !== "")
+    return classifyPodEnd({ reason: status.reason, message: status.message ?? "", ...exit });
   if (told !== undefined) return told;
-  if (outcome !== undefined || terminated?.exitCode === 0) return { class: "DigestMissing", step: step ?? "verify", ...(terminated === undefined ? {} : { exitCode: terminated.exitCode }), cause: "it ended without naming the image", excerpt: message.slice(-2048) };
+  if (outcome !== undefined || terminated?.exitCode === 0)
+    return {
+      class: "DigestMissing",
+      step: step ?? "verify",
+      ...(terminated === undefined ? {} : { exitCode: terminated.exitCode }),
+      cause: "it ended without naming the image",
+      excerpt: message.slice(-2048),
+    };
   return classifyPodEnd({ reason: terminated?.reason ?? "Error", message, ...exit });
 }
 
@@ -71,12 +125,23 @@ function pendingState(pod: Pod | undefined, job: Job, now: number): RunState {
   const scheduled = conditionOf(pod.status?.conditions, "PodScheduled");
   if (scheduled?.status === "False") {
     const waits = now - at(scheduled.lastTransitionTime ?? pod.metadata.creationTimestamp);
-    return waits > schedulingMs ? { phase: "Pending", reason: "Unschedulable", message: (scheduled.message ?? "no node takes its pod").slice(0, 500) } : { phase: "Pending", reason: "WaitingForPod", message: "its pod has no node yet" };
+    return waits > schedulingMs
+      ? {
+          phase: "Pending",
+          reason: "Unschedulable",
+          message: (scheduled.message ?? "no node takes its pod").slice(0, 500),
+        }
+      : { phase: "Pending", reason: "WaitingForPod", message: "its pod has no node yet" };
   }
   const waiting = pod.status?.containerStatuses?.[0]?.state?.waiting;
   const message = (waiting?.message ?? "").slice(0, 500);
-  if (!pullReasons.has(waiting?.reason ?? "")) return { phase: "Pending", reason: "WaitingForPod", message: message === "" ? "its pod starts" : message };
+  if (!pullReasons.has(waiting?.reason ?? ""))
+    return { phase: "Pending", reason: "WaitingForPod", message: message === "" ? "its pod starts" : message };
   const since = at(pod.status?.startTime ?? pod.metadata.creationTimestamp ?? job.metadata.creationTimestamp);
   if (now - since < builderImageMs) return { phase: "Pending", reason: "PullingBuilderImage", message };
-  return { phase: "Failed", step: "run", failure: classifyPodEnd({ reason: waiting?.reason ?? "ErrImagePull", message }) };
+  return {
+    phase: "Failed",
+    step: "run",
+    failure: classifyPodEnd({ reason: waiting?.reason ?? "ErrImagePull", message }),
+  };
 }

@@ -24,13 +24,26 @@ export interface ImageFacts {
 const bootable = ["ostree.bootable", "containers.bootc"] as const;
 const kernelLabels = ["ostree.linux", "coreos.linux"] as const;
 
-const failed = (cause: string): Verification => ({ verdict: "failed", failure: { class: "VerifyFailed", step: "verify", cause, excerpt: "" } });
+const failed = (cause: string): Verification => ({
+  verdict: "failed",
+  failure: { class: "VerifyFailed", step: "verify", cause, excerpt: "" },
+});
 
 /**
  * Looks at a finished image as the nodes will: with their credentials, by its digest. What it was made for has to be what it
  * says of itself. `base`: what it was built on, where that can be asked whether it can be booted at all.
  */
-export async function verifyImage(image: string, expected: { readonly architecture: string; readonly mode: ContentMode; readonly baseDigest: string; readonly base?: string }, nodes: Images, signal: AbortSignal): Promise<Verification> {
+export async function verifyImage(
+  image: string,
+  expected: {
+    readonly architecture: string;
+    readonly mode: ContentMode;
+    readonly baseDigest: string;
+    readonly base?: string;
+  },
+  nodes: Images,
+  signal: AbortSignal,
+): Promise<Verification> {
   let found: Awaited<ReturnType<Images["inspect"]>>;
   try {
     found = await nodes.inspect(image, signal);
@@ -39,17 +52,35 @@ export async function verifyImage(image: string, expected: { readonly architectu
     if (!(error instanceof McoError)) throw error;
     return { verdict: "failed", failure: classifyImageError("verify", error) };
   }
-  if (found.is === "unreachable") return { verdict: "waits", message: `the registry does not answer, so that ${image} cannot be verified: ${found.problem}` };
+  if (found.is === "unreachable")
+    return {
+      verdict: "waits",
+      message: `the registry does not answer, so that ${image} cannot be verified: ${found.problem}`,
+    };
   if (found.is === "denied") return failed(`nodes may not pull ${image}: ${found.problem}`);
   if (found.is !== "image") return failed(`the registry does not have ${image}`);
-  if (found.architecture !== expected.architecture) return failed(`the image is for ${found.architecture}, and the nodes are ${expected.architecture}`);
+  if (found.architecture !== expected.architecture)
+    return failed(`the image is for ${found.architecture}, and the nodes are ${expected.architecture}`);
   const says = (label: string) => found.labels[label] ?? "";
-  if (says(imageLabels.content) !== expected.mode) return failed(`the image says ${imageLabels.content}=${says(imageLabels.content)}, and ${expected.mode} was to be built`);
-  if (says(imageLabels.baseDigest) !== expected.baseDigest) return failed(`the image stands on ${says(imageLabels.baseDigest)}, and ${expected.baseDigest} was asked for`);
+  if (says(imageLabels.content) !== expected.mode)
+    return failed(
+      `the image says ${imageLabels.content}=${says(imageLabels.content)}, and ${expected.mode} was to be built`,
+    );
+  if (says(imageLabels.baseDigest) !== expected.baseDigest)
+    return failed(`the image stands on ${says(imageLabels.baseDigest)}, and ${expected.baseDigest} was asked for`);
   if (expected.base !== undefined && !bootable.some((label) => says(label) !== "")) {
     const base = await nodes.inspect(expected.base, signal).catch(() => undefined);
-    if (base?.is === "image" && bootable.some((label) => (base.labels[label] ?? "") !== "")) return failed("the image does not say any more that it can be booted, as its base does");
+    if (base?.is === "image" && bootable.some((label) => (base.labels[label] ?? "") !== ""))
+      return failed("the image does not say any more that it can be booted, as its base does");
   }
   const kernel = kernelLabels.map(says).find((version) => version !== "");
-  return { verdict: "good", facts: { architecture: found.architecture, layers: found.layers.length, bytes: found.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), ...(kernel === undefined ? {} : { kernel }) } };
+  return {
+    verdict: "good",
+    facts: {
+      architecture: found.architecture,
+      layers: found.layers.length,
+      bytes: found.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      ...(kernel === undefined ? {} : { kernel }),
+    },
+  };
 }

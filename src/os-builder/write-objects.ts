@@ -19,15 +19,29 @@ export interface WantedCondition {
 type ConfigStatus = NonNullable<MachineOSConfig["status"]>;
 
 /** Conditions with some of them set; `undefined`: they say so already. */
-function withConditions(before: readonly Condition[] | undefined, wanted: readonly WantedCondition[], generation: number | undefined, now: number): readonly Condition[] | undefined {
+function withConditions(
+  before: readonly Condition[] | undefined,
+  wanted: readonly WantedCondition[],
+  generation: number | undefined,
+  now: number,
+): readonly Condition[] | undefined {
   let changed = false;
   const next = [...(before ?? [])];
   for (const want of wanted) {
     const old = conditionOf(before, want.type);
-    const same = old !== undefined && old.status === want.status && old.reason === want.reason && old.message === want.message && old.observedGeneration === generation;
+    const same =
+      old !== undefined &&
+      old.status === want.status &&
+      old.reason === want.reason &&
+      old.message === want.message &&
+      old.observedGeneration === generation;
     if (same) continue;
     changed = true;
-    const condition: Condition = { ...want, lastTransitionTime: old?.status === want.status ? old.lastTransitionTime : timestampOf(now), ...(generation === undefined ? {} : { observedGeneration: generation }) };
+    const condition: Condition = {
+      ...want,
+      lastTransitionTime: old?.status === want.status ? old.lastTransitionTime : timestampOf(now),
+      ...(generation === undefined ? {} : { observedGeneration: generation }),
+    };
     const at = next.findIndex(({ type }) => type === want.type);
     if (at < 0) next.push(condition);
     else next[at] = condition;
@@ -36,7 +50,12 @@ function withConditions(before: readonly Condition[] | undefined, wanted: readon
 }
 
 /** Sets conditions of a MachineOSConfig, and what comes with them. */
-export async function writeConfigStatus(config: MachineOSConfig, wanted: readonly WantedCondition[], context: Context, more?: (object: MachineOSConfig) => Partial<ConfigStatus> | undefined): Promise<void> {
+export async function writeConfigStatus(
+  config: MachineOSConfig,
+  wanted: readonly WantedCondition[],
+  context: Context,
+  more?: (object: MachineOSConfig) => Partial<ConfigStatus> | undefined,
+): Promise<void> {
   const { kube, clock, signal } = context;
   await updateObject(
     kube,
@@ -44,10 +63,17 @@ export async function writeConfigStatus(config: MachineOSConfig, wanted: readonl
     config.metadata,
     (object) => {
       if (object.metadata.uid !== config.metadata.uid) return undefined;
-      const conditions = withConditions(object.status?.conditions as readonly Condition[] | undefined, wanted, object.metadata.generation, clock.now());
+      const conditions = withConditions(
+        object.status?.conditions as readonly Condition[] | undefined,
+        wanted,
+        object.metadata.generation,
+        clock.now(),
+      );
       const rest = more?.(object);
       if (conditions === undefined && rest === undefined) return undefined;
-      return { status: { ...rest, ...(conditions === undefined ? {} : { conditions: [...conditions] }) } } as Partial<MachineOSConfig>;
+      return {
+        status: { ...rest, ...(conditions === undefined ? {} : { conditions: [...conditions] }) },
+      } as Partial<MachineOSConfig>;
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: config, signal },
   );
@@ -61,22 +87,56 @@ function missing(has: Readonly<Record<string, string>> | undefined, changes: Ann
   return left.length === 0 ? undefined : Object.fromEntries(left);
 }
 
-const annotated = <T extends MachineConfigPool | MachineOSConfig | MachineOSBuild>(object: T, changes: Annotations, labelChanges: Annotations = {}): Partial<T> | undefined => {
-  const [notes, labels] = [missing(object.metadata.annotations, changes), missing(object.metadata.labels, labelChanges)];
+const annotated = <T extends MachineConfigPool | MachineOSConfig | MachineOSBuild>(
+  object: T,
+  changes: Annotations,
+  labelChanges: Annotations = {},
+): Partial<T> | undefined => {
+  const [notes, labels] = [
+    missing(object.metadata.annotations, changes),
+    missing(object.metadata.labels, labelChanges),
+  ];
   if (notes === undefined && labels === undefined) return undefined;
-  return { metadata: { ...(notes === undefined ? {} : { annotations: notes }), ...(labels === undefined ? {} : { labels }) } } as unknown as Partial<T>;
+  return {
+    metadata: { ...(notes === undefined ? {} : { annotations: notes }), ...(labels === undefined ? {} : { labels }) },
+  } as unknown as Partial<T>;
 };
 
-export async function annotatePool(pool: MachineConfigPool, changes: Annotations, { kube, signal }: Context, labelChanges: Annotations = {}): Promise<void> {
-  await updateObject(kube, MachineConfigPool, pool.metadata, (object) => annotated(object, changes, labelChanges), { owner: fieldManagers.osBuilder, cached: pool, signal });
+export async function annotatePool(
+  pool: MachineConfigPool,
+  changes: Annotations,
+  { kube, signal }: Context,
+  labelChanges: Annotations = {},
+): Promise<void> {
+  await updateObject(kube, MachineConfigPool, pool.metadata, (object) => annotated(object, changes, labelChanges), {
+    owner: fieldManagers.osBuilder,
+    cached: pool,
+    signal,
+  });
 }
 
 /** `unless`: looked at on what is there when it is written. */
-export async function annotateConfig(config: MachineOSConfig, changes: Annotations, { kube, signal }: Context, unless: (object: MachineOSConfig) => boolean = () => false): Promise<void> {
-  await updateObject(kube, MachineOSConfig, config.metadata, (object) => (object.metadata.uid !== config.metadata.uid || unless(object) ? undefined : annotated(object, changes)), { owner: fieldManagers.osBuilder, cached: config, signal });
+export async function annotateConfig(
+  config: MachineOSConfig,
+  changes: Annotations,
+  { kube, signal }: Context,
+  unless: (object: MachineOSConfig) => boolean = () => false,
+): Promise<void> {
+  await updateObject(
+    kube,
+    MachineOSConfig,
+    config.metadata,
+    (object) =>
+      object.metadata.uid !== config.metadata.uid || unless(object) ? undefined : annotated(object, changes),
+    { owner: fieldManagers.osBuilder, cached: config, signal },
+  );
 }
 
-export async function annotateBuild(build: MachineOSBuild, changes: Annotations | ((object: MachineOSBuild) => Annotations | undefined), { kube, signal }: Context): Promise<MachineOSBuild | undefined> {
+export async function annotateBuild(
+  build: MachineOSBuild,
+  changes: Annotations | ((object: MachineOSBuild) => Annotations | undefined),
+  { kube, signal }: Context,
+): Promise<MachineOSBuild | undefined> {
   return updateObject(
     kube,
     MachineOSBuild,
@@ -92,7 +152,12 @@ export async function annotateBuild(build: MachineOSBuild, changes: Annotations 
 type BuildStatus = NonNullable<MachineOSBuild["status"]>;
 
 /** Brings a build into a state, where it may go there. @returns whether something was written. */
-export async function writeBuildState(build: MachineOSBuild, state: BuildState, context: Context, more: Partial<BuildStatus> = {}): Promise<boolean> {
+export async function writeBuildState(
+  build: MachineOSBuild,
+  state: BuildState,
+  context: Context,
+  more: Partial<BuildStatus> = {},
+): Promise<boolean> {
   const { kube, clock, signal } = context;
   let written = false;
   await updateObject(
@@ -103,14 +168,33 @@ export async function writeBuildState(build: MachineOSBuild, state: BuildState, 
       written = false;
       const now = stateOfBuild(object);
       // News of an earlier attempt come too late.
-      if (object.metadata.annotations?.[annotations.buildAttempt] !== build.metadata.annotations?.[annotations.buildAttempt]) return undefined;
-      if (object.metadata.uid !== build.metadata.uid || !(mayFollow(now.phase, state.phase) || (now.phase === "Initial" && state.phase === "Initial"))) return undefined;
+      if (
+        object.metadata.annotations?.[annotations.buildAttempt] !==
+        build.metadata.annotations?.[annotations.buildAttempt]
+      )
+        return undefined;
+      if (
+        object.metadata.uid !== build.metadata.uid ||
+        !(mayFollow(now.phase, state.phase) || (now.phase === "Initial" && state.phase === "Initial"))
+      )
+        return undefined;
       // Both moments are written once.
-      const moments = Object.fromEntries(Object.entries(more).filter(([field]) => !((field === "buildStart" || field === "buildEnd") && object.status?.[field] !== undefined)));
-      const same = now.phase === state.phase && now.reason === state.reason && now.message === state.message && object.status?.conditions !== undefined && Object.keys(moments).length === 0;
+      const moments = Object.fromEntries(
+        Object.entries(more).filter(
+          ([field]) => !((field === "buildStart" || field === "buildEnd") && object.status?.[field] !== undefined),
+        ),
+      );
+      const same =
+        now.phase === state.phase &&
+        now.reason === state.reason &&
+        now.message === state.message &&
+        object.status?.conditions !== undefined &&
+        Object.keys(moments).length === 0;
       if (same) return undefined;
       written = true;
-      const conditions = [...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now())];
+      const conditions = [
+        ...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now()),
+      ];
       return { status: { builder: { imageBuilderType: "Job" }, ...moments, conditions } } as Partial<MachineOSBuild>;
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: build, signal },

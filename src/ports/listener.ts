@@ -14,16 +14,28 @@ export interface ClientIdentity {
   readonly organizations: readonly string[];
 }
 
-export type ServerHandler = (request: HttpRequest, client: ClientIdentity | undefined, signal: AbortSignal) => Promise<HttpResponse>;
+export type ServerHandler = (
+  request: HttpRequest,
+  client: ClientIdentity | undefined,
+  signal: AbortSignal,
+) => Promise<HttpResponse>;
 
 /** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` says so. Resolves when it listens. */
-export type Listen = (options: { readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles }, handle: ServerHandler, signal: AbortSignal) => Promise<{ readonly port: number }>;
+export type Listen = (
+  options: { readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles },
+  handle: ServerHandler,
+  signal: AbortSignal,
+) => Promise<{ readonly port: number }>;
 
 /**
  * Serves HTTP without TLS until `signal` aborts, on a loopback address; elsewhere only where `network` says so, for answers that
  * anybody may have. Resolves when it listens.
  */
-export type ListenPlain = (options: { readonly host: string; readonly port: number; readonly network?: boolean }, handle: ServerHandler, signal: AbortSignal) => Promise<{ readonly port: number }>;
+export type ListenPlain = (
+  options: { readonly host: string; readonly port: number; readonly network?: boolean },
+  handle: ServerHandler,
+  signal: AbortSignal,
+) => Promise<{ readonly port: number }>;
 
 /** One request for a configuration; what it has of a body is refused before anybody sees it. */
 export interface ConfigRequest {

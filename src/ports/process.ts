@@ -34,5 +34,9 @@ export interface RunResult extends Exit {
 export interface Processes {
   spawn(command: string, args: readonly string[], options?: SpawnOptions): Child;
   /** Runs to its end with bounded output (1 MiB each); aborting kills it. */
-  run(command: string, args: readonly string[], options: SpawnOptions & { readonly input?: string; readonly signal: AbortSignal }): Promise<RunResult>;
+  run(
+    command: string,
+    args: readonly string[],
+    options: SpawnOptions & { readonly input?: string; readonly signal: AbortSignal },
+  ): Promise<RunResult>;
 }

@@ -14,6 +14,10 @@ export function jittered(random: Random, base: number, spread: number): number {
 }
 
 /** The wait after the n-th failure in a row (from 1): doubles from `firstMs` up to `lastMs`, spread by ± `spread`. */
-export function backedOff(random: Random, failures: number, { firstMs, lastMs, spread }: { readonly firstMs: number; readonly lastMs: number; readonly spread: number }): number {
+export function backedOff(
+  random: Random,
+  failures: number,
+  { firstMs, lastMs, spread }: { readonly firstMs: number; readonly lastMs: number; readonly spread: number },
+): number {
   return jittered(random, Math.min(lastMs, firstMs * 2 ** Math.min(Math.max(0, failures - 1), 20)), spread);
 }

@@ -15,7 +15,12 @@ export interface Scribe {
 /** Where a scribe keeps lines, as text, before they are anywhere else. */
 export interface LineStore {
   /** Puts lines (without line feeds) behind those of a boot. `durable`: they survive a loss of power once this resolves. */
-  append(boot: string, lines: readonly string[], how: { readonly durable: boolean }, signal: AbortSignal): Promise<void>;
+  append(
+    boot: string,
+    lines: readonly string[],
+    how: { readonly durable: boolean },
+    signal: AbortSignal,
+  ): Promise<void>;
 }
 
 /** Keeps lines in memory: tests, simulation, and processes whose lines nobody collects yet. Bounded: oldest go first. */

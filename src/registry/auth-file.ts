@@ -23,7 +23,11 @@ const dockerHub = /^(index\.docker\.io|registry-1\.docker\.io)(?=\/|$)/;
 export function parseAuthFile(text: string | undefined): AuthFile {
   if (text === undefined || text.trim() === "") return new Map();
   // No cause: the message of a JSON error quotes the text.
-  const unreadable = () => new McoError("MCO_IMAGE_UNAUTHORIZED", { problem: "the auth file is no JSON object with the field auths", retryable: false });
+  const unreadable = () =>
+    new McoError("MCO_IMAGE_UNAUTHORIZED", {
+      problem: "the auth file is no JSON object with the field auths",
+      retryable: false,
+    });
   let file: unknown;
   try {
     file = JSON.parse(text);
@@ -40,8 +44,15 @@ export function parseAuthFile(text: string | undefined): AuthFile {
 }
 
 /** The entry with the longest key that is the repository or a part of its name up to a slash. */
-export function credentialsFor(auth: AuthFile, repository: { readonly host: string; readonly path: string }): Credentials | undefined {
-  for (let name = `${repository.host}/${repository.path}`; name !== ""; name = name.slice(0, Math.max(0, name.lastIndexOf("/")))) {
+export function credentialsFor(
+  auth: AuthFile,
+  repository: { readonly host: string; readonly path: string },
+): Credentials | undefined {
+  for (
+    let name = `${repository.host}/${repository.path}`;
+    name !== "";
+    name = name.slice(0, Math.max(0, name.lastIndexOf("/")))
+  ) {
     const credentials = auth.get(name);
     if (credentials !== undefined) return credentials;
   }
@@ -62,9 +73,14 @@ function credentialsOf(entry: Readonly<Record<string, unknown>>): Credentials | 
     const pair = Buffer.from(auth, "base64").toString("utf8");
     const colon = pair.indexOf(":");
     // Some tools pad the decoded text with NUL.
-    return colon < 1 ? undefined : { kind: "password", user: pair.slice(0, colon), password: pair.slice(colon + 1).replace(/\0+$/, "") };
+    return colon < 1
+      ? undefined
+      : { kind: "password", user: pair.slice(0, colon), password: pair.slice(colon + 1).replace(/\0+$/, "") };
   }
-  return typeof username === "string" && typeof password === "string" && username !== "" ? { kind: "password", user: username, password } : undefined;
+  return typeof username === "string" && typeof password === "string" && username !== ""
+    ? { kind: "password", user: username, password }
+    : undefined;
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -35,17 +35,33 @@ type Json = Readonly<Record<string, unknown>>;
  * @param source where the bytes of a layer are.
  * @throws McoError `MCO_IMAGE_INVALID`
  */
-export function parentFrom(manifestBytes: Uint8Array, configBytes: Uint8Array, source: (digest: string) => Pick<ParentLayer, "repository" | "open">): ParentImage {
+export function parentFrom(
+  manifestBytes: Uint8Array,
+  configBytes: Uint8Array,
+  source: (digest: string) => Pick<ParentLayer, "repository" | "open">,
+): ParentImage {
   const manifest = parseManifest(manifestBytes);
   if (manifest.kind === "index") throw invalidImage("an index is no image to build on");
-  const raw = JSON.parse(new TextDecoder().decode(manifestBytes)) as { readonly mediaType?: string; readonly annotations?: Readonly<Record<string, string>>; readonly layers: readonly ParentLayer["descriptor"][] };
+  const raw = JSON.parse(new TextDecoder().decode(manifestBytes)) as {
+    readonly mediaType?: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly layers: readonly ParentLayer["descriptor"][];
+  };
   const diffIds = diffIdsOf(configBytes);
-  if (diffIds.length !== raw.layers.length) throw invalidImage("its config speaks of another number of layers than its manifest", { layers: raw.layers.length, diffIds: diffIds.length });
+  if (diffIds.length !== raw.layers.length)
+    throw invalidImage("its config speaks of another number of layers than its manifest", {
+      layers: raw.layers.length,
+      diffIds: diffIds.length,
+    });
   return {
     mediaType: raw.mediaType ?? mediaTypes.ociManifest,
     ...(raw.annotations === undefined ? {} : { annotations: raw.annotations }),
     config: JSON.parse(new TextDecoder().decode(configBytes)) as Json,
-    layers: raw.layers.map(({ mediaType, digest, size, annotations }, i) => ({ descriptor: { mediaType, digest, size, ...(annotations === undefined ? {} : { annotations }) }, diffId: diffIds[i] ?? "", ...source(digest) })),
+    layers: raw.layers.map(({ mediaType, digest, size, annotations }, i) => ({
+      descriptor: { mediaType, digest, size, ...(annotations === undefined ? {} : { annotations }) },
+      diffId: diffIds[i] ?? "",
+      ...source(digest),
+    })),
   };
 }
 
@@ -55,14 +71,21 @@ export function parentFrom(manifestBytes: Uint8Array, configBytes: Uint8Array, s
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */
-export function composeImage(parent: ParentImage, { dropTopLayer, layer, labels, createdSeconds }: Addition): ComposedImage {
+export function composeImage(
+  parent: ParentImage,
+  { dropTopLayer, layer, labels, createdSeconds }: Addition,
+): ComposedImage {
   const configType = configTypeOf[parent.mediaType];
   const layerType = layerTypeOf[parent.mediaType];
-  if (configType === undefined || layerType === undefined) throw invalidImage("its manifest is of a form that nothing can be laid on", { mediaType: parent.mediaType.slice(0, 256) });
+  if (configType === undefined || layerType === undefined)
+    throw invalidImage("its manifest is of a form that nothing can be laid on", {
+      mediaType: parent.mediaType.slice(0, 256),
+    });
   if (dropTopLayer && parent.layers.length === 0) throw invalidImage("it has no layer that could be left out");
   const kept = dropTopLayer ? parent.layers.slice(0, -1) : parent.layers;
   const created = new Date(createdSeconds * 1000).toISOString().replace(".000Z", "Z");
-  const added = layer === undefined ? undefined : { mediaType: layerType, digest: digestOf(layer.bytes), bytes: layer.bytes };
+  const added =
+    layer === undefined ? undefined : { mediaType: layerType, digest: digestOf(layer.bytes), bytes: layer.bytes };
 
   const settings = objectIn(parent.config["config"]);
   const history = listIn(parent.config["history"]);
@@ -70,8 +93,14 @@ export function composeImage(parent: ParentImage, { dropTopLayer, layer, labels,
     ...parent.config,
     created,
     config: { ...settings, Labels: sorted({ ...objectIn(settings["Labels"]), ...labels }) },
-    rootfs: { type: "layers", diff_ids: [...kept.map(({ diffId }) => diffId), ...(layer === undefined ? [] : [layer.diffId])] },
-    history: [...(dropTopLayer ? withoutTop(history) : history), ...(layer === undefined ? [] : [{ created, created_by: "machine configuration" }])],
+    rootfs: {
+      type: "layers",
+      diff_ids: [...kept.map(({ diffId }) => diffId), ...(layer === undefined ? [] : [layer.diffId])],
+    },
+    history: [
+      ...(dropTopLayer ? withoutTop(history) : history),
+      ...(layer === undefined ? [] : [{ created, created_by: "machine configuration" }]),
+    ],
   });
   const manifest = jsonOf(parent.mediaType, {
     schemaVersion: 2,
@@ -89,7 +118,8 @@ function withoutTop(history: readonly unknown[]): readonly unknown[] {
   return top < 0 ? history : history.slice(0, top);
 }
 
-const objectIn = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
+const objectIn = (value: unknown): Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 const sorted = (record: Json): Json => Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 const jsonOf = (mediaType: string, value: object): Blob => {

@@ -5,7 +5,16 @@ import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import { type AuthFile, parseAuthFile } from "./auth-file.ts";
 import { composeImage, parentFrom } from "./compose-image.ts";
-import { type Descriptor, type ImageManifest, diffIdsOf, imageLimits, invalidImage, layersOf, manifestFor, parseManifest } from "./manifest.ts";
+import {
+  type Descriptor,
+  type ImageManifest,
+  diffIdsOf,
+  imageLimits,
+  invalidImage,
+  layersOf,
+  manifestFor,
+  parseManifest,
+} from "./manifest.ts";
 import { type PullOptions, admitImage, eachOf, readReference, readSources } from "./pull-image.ts";
 import { readImageFiles } from "./read-image-files.ts";
 import { type RegistryClient, type Repository, digestOf, registryClient } from "./registry-client.ts";
@@ -34,7 +43,12 @@ export interface MissingImage {
 /** A layer of an image that others are made from, with where its bytes are. */
 export interface ParentLayer {
   /** As the manifest has it. */
-  readonly descriptor: { readonly mediaType: string; readonly digest: string; readonly size: number; readonly annotations?: Readonly<Record<string, string>> };
+  readonly descriptor: {
+    readonly mediaType: string;
+    readonly digest: string;
+    readonly size: number;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly diffId: string;
   /** Where a registry may find it by itself; absent for one that is only here. */
   readonly repository?: Repository;
@@ -124,7 +138,15 @@ const layersAtOnce = 3;
 export function imageStore(options: ImageStoreOptions): ImageStore {
   const { clock, random, registries, architecture } = options;
   const chance = { clock, random, limit: failuresInARow };
-  const clientFor = (auth: AuthFile): RegistryClient => registryClient({ wire: options.wire, clock, certificates: options.certificates, auth, proxy: options.proxy, ...(options.quietMs === undefined ? {} : { quietMs: options.quietMs }) });
+  const clientFor = (auth: AuthFile): RegistryClient =>
+    registryClient({
+      wire: options.wire,
+      clock,
+      certificates: options.certificates,
+      auth,
+      proxy: options.proxy,
+      ...(options.quietMs === undefined ? {} : { quietMs: options.quietMs }),
+    });
   const pullAuth = parseAuthFile(options.auth.pull);
   const pushAuth = parseAuthFile(options.auth.push);
   const puller = clientFor(pullAuth);
@@ -133,21 +155,37 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
   const reader = clientFor(new Map([...pushAuth, ...pullAuth]));
 
   /** Asks every place that may have an image, in order; the failure is that of the last one. */
-  async function atSources<T>(image: string, work: (place: Repository, reference: ImageReference) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async function atSources<T>(
+    image: string,
+    work: (place: Repository, reference: ImageReference) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
     const sources = readSources(registries, readReference(image), image);
-    return retried(async () => {
-      let last: unknown;
-      for (const source of sources) {
-        try {
-          return await work(placeOf(source), source.reference);
-        } catch (error) {
-          signal.throwIfAborted();
-          if (!(error instanceof McoError)) throw error;
-          last = new McoError(error.code, { image, ...error.facts, retryable: isRetryable(error) || (last instanceof McoError && isRetryable(last)) }, { cause: error });
+    return retried(
+      async () => {
+        let last: unknown;
+        for (const source of sources) {
+          try {
+            return await work(placeOf(source), source.reference);
+          } catch (error) {
+            signal.throwIfAborted();
+            if (!(error instanceof McoError)) throw error;
+            last = new McoError(
+              error.code,
+              {
+                image,
+                ...error.facts,
+                retryable: isRetryable(error) || (last instanceof McoError && isRetryable(last)),
+              },
+              { cause: error },
+            );
+          }
         }
-      }
-      throw last;
-    }, chance, signal);
+        throw last;
+      },
+      chance,
+      signal,
+    );
   }
 
   const targetOf = (repository: string): Repository => {
@@ -157,7 +195,12 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
     return { host, path, insecure: source.insecure };
   };
 
-  async function manifestAt(client: RegistryClient, place: Repository, name: string, signal: AbortSignal): Promise<{ readonly bytes: Uint8Array; readonly digest: string; readonly mediaType: string | undefined }> {
+  async function manifestAt(
+    client: RegistryClient,
+    place: Repository,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly bytes: Uint8Array; readonly digest: string; readonly mediaType: string | undefined }> {
     const sent = await client.manifest(place, name, signal);
     const digest = digestOf(sent.bytes);
     if (name.startsWith("sha256:") && digest !== name) throw mismatch(place, name);
@@ -175,17 +218,34 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
 
   /** Manifest and configuration of an image for our architecture. */
   async function find(client: RegistryClient, image: string, signal: AbortSignal): Promise<Found> {
-    return atSources(image, async (place, reference) => {
-      const top = await manifestAt(client, place, reference.digest ?? reference.tag ?? "latest", signal);
-      const read = parseManifest(top.bytes, top.mediaType);
-      const own = read.kind === "image" ? top : await manifestAt(client, place, manifestFor(read, architecture).digest, signal);
-      const manifest = read.kind === "image" ? read : parseManifest(own.bytes, own.mediaType);
-      if (manifest.kind === "index") throw invalidImage("its index leads to another index", { digest: own.digest });
-      return { place, digest: own.digest, indexDigest: own === top ? undefined : top.digest, bytes: own.bytes, manifest, config: await smallBlob(client, place, manifest.config, signal) };
-    }, signal);
+    return atSources(
+      image,
+      async (place, reference) => {
+        const top = await manifestAt(client, place, reference.digest ?? reference.tag ?? "latest", signal);
+        const read = parseManifest(top.bytes, top.mediaType);
+        const own =
+          read.kind === "image" ? top : await manifestAt(client, place, manifestFor(read, architecture).digest, signal);
+        const manifest = read.kind === "image" ? read : parseManifest(own.bytes, own.mediaType);
+        if (manifest.kind === "index") throw invalidImage("its index leads to another index", { digest: own.digest });
+        return {
+          place,
+          digest: own.digest,
+          indexDigest: own === top ? undefined : top.digest,
+          bytes: own.bytes,
+          manifest,
+          config: await smallBlob(client, place, manifest.config, signal),
+        };
+      },
+      signal,
+    );
   }
 
-  async function smallBlob(client: RegistryClient, place: Repository, { digest, sizeBytes }: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
+  async function smallBlob(
+    client: RegistryClient,
+    place: Repository,
+    { digest, sizeBytes }: Descriptor,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
     const { from, chunks } = await client.blob(place, digest, 0, signal);
     const parts: Uint8Array[] = [];
     let size = 0;
@@ -200,9 +260,13 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
   }
 
   /** The bytes of a layer; where the connection breaks, they go on from there. */
-  async function* layerAt(place: Repository, { digest, sizeBytes }: Descriptor, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  async function* layerAt(
+    place: Repository,
+    { digest, sizeBytes }: Descriptor,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
     let position = 0;
-    for (let failures = 0; position < sizeBytes; ) {
+    for (let failures = 0; position < sizeBytes;) {
       const began = position;
       try {
         const { from, chunks } = await reader.blob(place, digest, position, signal);
@@ -213,7 +277,13 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
           position += rest.length;
           if (rest.length > 0) yield rest;
         }
-        if (position < sizeBytes && position === began) throw new McoError("MCO_IMAGE_UNREACHABLE", { host: place.host, repository: place.path, problem: "a layer broke off", retryable: true });
+        if (position < sizeBytes && position === began)
+          throw new McoError("MCO_IMAGE_UNREACHABLE", {
+            host: place.host,
+            repository: place.path,
+            problem: "a layer broke off",
+            retryable: true,
+          });
       } catch (error) {
         signal.throwIfAborted();
         failures = position > began ? 1 : failures + 1;
@@ -227,7 +297,12 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
     const found = await find(reader, image, signal);
     if (options.policy !== undefined && options.verifier !== undefined) {
       const digests = found.indexDigest === undefined ? [found.digest] : [found.digest, found.indexDigest];
-      await admitImage(image, digests, { client: reader, clock, random, policy: options.policy, registries, verifier: options.verifier }, signal);
+      await admitImage(
+        image,
+        digests,
+        { client: reader, clock, random, policy: options.policy, registries, verifier: options.verifier },
+        signal,
+      );
     }
     const layers = layersOf(found.manifest);
     return parentFrom(found.bytes, found.config, (digest) => {
@@ -242,19 +317,30 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
     const { digest, size } = layer.descriptor;
     if (await pusher.hasBlob(target, digest, signal)) return;
     const from = layer.repository;
-    if (from !== undefined && from.host === target.host && from.path !== target.path && (await pusher.mountBlob(target, digest, from, signal))) return;
+    if (
+      from !== undefined &&
+      from.host === target.host &&
+      from.path !== target.path &&
+      (await pusher.mountBlob(target, digest, from, signal))
+    )
+      return;
     const body: StreamedBody = { sizeBytes: size, open: () => layer.open(signal) };
     await pusher.putBlob(target, digest, body, signal);
   }
 
-  async function publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }> {
+  async function publish(
+    parent: ParentImage,
+    addition: Addition,
+    signal: AbortSignal,
+  ): Promise<{ readonly digest: string }> {
     const target = targetOf(addition.repository);
     const { manifest, config, kept, layer } = composeImage(parent, addition);
     const pushing = (work: () => Promise<void>) => retried(() => onlyBrokenLines(work), chance, signal);
     await eachOf(kept, layersAtOnce, signal, (one, until) => pushing(() => bring(one, target, until)));
-    for (const { digest, bytes } of [...(layer === undefined ? [] : [layer]), config]) await pushing(async () => {
-      if (!(await pusher.hasBlob(target, digest, signal))) await pusher.putBlob(target, digest, bytes, signal);
-    });
+    for (const { digest, bytes } of [...(layer === undefined ? [] : [layer]), config])
+      await pushing(async () => {
+        if (!(await pusher.hasBlob(target, digest, signal))) await pusher.putBlob(target, digest, bytes, signal);
+      });
     await pushing(() => pusher.putManifest(target, addition.tag, manifest, signal));
     return { digest: manifest.digest };
   }
@@ -263,7 +349,11 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
     async resolve(image, signal) {
       const reference = readReference(image);
       if (reference.digest !== undefined) return printImageReference(reference);
-      const digest = await atSources(image, async (place, { tag }) => (await manifestAt(puller, place, tag ?? "latest", signal)).digest, signal);
+      const digest = await atSources(
+        image,
+        async (place, { tag }) => (await manifestAt(puller, place, tag ?? "latest", signal)).digest,
+        signal,
+      );
       return `${repositoryOf(reference)}@${digest}`;
     },
 
@@ -277,12 +367,23 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
         return missing;
       }
       const config = configOf(found.config);
-      return { is: "image", digest: found.digest, ...config, layers: found.manifest.layers, diffIds: diffIdsOf(found.config) };
+      return {
+        is: "image",
+        digest: found.digest,
+        ...config,
+        layers: found.manifest.layers,
+        diffIds: diffIdsOf(found.config),
+      };
     },
 
     async readFiles(image, paths, signal) {
       const found = await find(reader, image, signal);
-      return readImageFiles(layersOf(found.manifest), (layer, until) => layerAt(found.place, layer, until), paths, signal);
+      return readImageFiles(
+        layersOf(found.manifest),
+        (layer, until) => layerAt(found.place, layer, until),
+        paths,
+        signal,
+      );
     },
 
     parentOf,
@@ -297,7 +398,11 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
       const { digest, ...reference } = readReference(image);
       if (digest === undefined) throw invalidImage("only an image that is named by its digest is deleted", { image });
       try {
-        return await retried(() => pusher.deleteManifest(targetOf(repositoryOf(reference)), digest, signal), chance, signal);
+        return await retried(
+          () => pusher.deleteManifest(targetOf(repositoryOf(reference)), digest, signal),
+          chance,
+          signal,
+        );
       } catch (error) {
         if (error instanceof McoError && error.code === "MCO_IMAGE_UNAUTHORIZED") return "denied";
         throw error;
@@ -334,7 +439,14 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
 
 const placeOf = ({ reference: { host, path }, insecure }: PullSource): Repository => ({ host, path, insecure });
 
-const mismatch = ({ host, path }: Repository, digest: string) => new McoError("MCO_IMAGE_DIGEST_MISMATCH", { host, repository: path, digest, problem: "what came has another digest", retryable: false });
+const mismatch = ({ host, path }: Repository, digest: string) =>
+  new McoError("MCO_IMAGE_DIGEST_MISMATCH", {
+    host,
+    repository: path,
+    digest,
+    problem: "what came has another digest",
+    retryable: false,
+  });
 
 /** A registry that answers that it takes nothing now is not asked again at once: whoever wants the image waits longer than we would. */
 async function onlyBrokenLines(work: () => Promise<void>): Promise<void> {
@@ -342,14 +454,20 @@ async function onlyBrokenLines(work: () => Promise<void>): Promise<void> {
     await work();
   } catch (error) {
     if (!(error instanceof McoError) || error.facts["status"] === undefined) throw error;
-    throw new McoError(error.code, { ...error.facts, retryable: false, laterMayHelp: isRetryable(error) }, { cause: error });
+    throw new McoError(
+      error.code,
+      { ...error.facts, retryable: false, laterMayHelp: isRetryable(error) },
+      { cause: error },
+    );
   }
 }
 
 function missingOf(error: unknown): MissingImage | undefined {
   if (!(error instanceof McoError)) return undefined;
   const { status, problem, says } = error.facts;
-  const words = [typeof status === "number" ? `the registry answered ${status}` : undefined, says, problem].filter((word) => typeof word === "string");
+  const words = [typeof status === "number" ? `the registry answered ${status}` : undefined, says, problem].filter(
+    (word) => typeof word === "string",
+  );
   const text = words.length === 0 ? error.message : words.join(": ");
   if (error.code === "MCO_IMAGE_ABSENT") return { is: "absent", problem: text };
   if (error.code === "MCO_IMAGE_UNAUTHORIZED") return { is: "denied", problem: text };
@@ -357,12 +475,21 @@ function missingOf(error: unknown): MissingImage | undefined {
 }
 
 function configOf(bytes: Uint8Array): Pick<ImageInfo, "architecture" | "created" | "labels"> {
-  const { architecture, created, config } = JSON.parse(new TextDecoder().decode(bytes)) as { readonly architecture?: unknown; readonly created?: unknown; readonly config?: { readonly Labels?: unknown } | null };
+  const { architecture, created, config } = JSON.parse(new TextDecoder().decode(bytes)) as {
+    readonly architecture?: unknown;
+    readonly created?: unknown;
+    readonly config?: { readonly Labels?: unknown } | null;
+  };
   const labels = config?.Labels ?? {};
   const at = typeof created === "string" ? Date.parse(created) : NaN;
   return {
     architecture: typeof architecture === "string" ? architecture : "",
     created: Number.isNaN(at) ? 0 : at,
-    labels: typeof labels === "object" ? Object.fromEntries(Object.entries(labels).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []))) : {},
+    labels:
+      typeof labels === "object"
+        ? Object.fromEntries(
+            Object.entries(labels).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : [])),
+          )
+        : {},
   };
 }

@@ -19,12 +19,20 @@ function problem(value: unknown, sentAs?: string): unknown {
 
 test("images and indexes of both kinds are read, by their own media type or by what they were sent as", () => {
   const { mediaType: _, ...bare } = image;
-  const list = { schemaVersion: 2, manifests: [{ mediaType: mediaTypes.dockerManifest, digest, size: 1, platform: { os: "linux", architecture: "arm64" } }] };
+  const list = {
+    schemaVersion: 2,
+    manifests: [
+      { mediaType: mediaTypes.dockerManifest, digest, size: 1, platform: { os: "linux", architecture: "arm64" } },
+    ],
+  };
   expect(parseManifest(bytes(image))).toMatchObject({ kind: "image", layers: [{ digest, sizeBytes: 10 }] });
   expect(parseManifest(bytes({ ...bare, mediaType: mediaTypes.dockerManifest })).kind).toBe("image");
   expect(parseManifest(bytes(bare), `${mediaTypes.dockerManifest}; charset=utf-8`).kind).toBe("image");
   expect(parseManifest(bytes(bare), "application/json").kind).toBe("image");
-  expect(parseManifest(bytes(list), mediaTypes.dockerList)).toMatchObject({ kind: "index", manifests: [{ architecture: "arm64" }] });
+  expect(parseManifest(bytes(list), mediaTypes.dockerList)).toMatchObject({
+    kind: "index",
+    manifests: [{ architecture: "arm64" }],
+  });
   expect(parseManifest(bytes(list)).kind).toBe("index");
 });
 
@@ -37,8 +45,14 @@ test.for([
   [{ ...image, config: undefined }, "config is no object"],
   [{ ...image, config: { ...config, size: 5 * 1024 * 1024 } }, "its config is too large"],
   [{ ...image, layers: [{ ...layer, size: -1 }] }, "layer 1 of its manifest has no media type, digest and size"],
-  [{ ...image, layers: [{ ...layer, digest: "sha256:../../etc" }] }, "layer 1 of its manifest has a digest that is not sha256"],
-  [{ ...image, layers: [{ ...layer, mediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip" }] }, "a layer is of a media type that is not supported"],
+  [
+    { ...image, layers: [{ ...layer, digest: "sha256:../../etc" }] },
+    "layer 1 of its manifest has a digest that is not sha256",
+  ],
+  [
+    { ...image, layers: [{ ...layer, mediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip" }] },
+    "a layer is of a media type that is not supported",
+  ],
   [{ ...image, layers: [{ ...layer, mediaType: "constructor" }] }, "a layer is of a media type that is not supported"],
   [{ ...image, layers: [{ ...layer, size: 9e12 }, layer] }, "its layers are too large together"],
   [{ ...image, layers: Array.from({ length: 513 }, () => layer) }, "layers of its manifest has too many entries"],

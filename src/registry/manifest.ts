@@ -55,7 +55,8 @@ export const imageLimits = {
   totalBytes: 16 * 1024 ** 3,
 } as const;
 
-export const invalidImage = (problem: string, facts: Readonly<Record<string, unknown>> = {}) => new McoError("MCO_IMAGE_INVALID", { problem, ...facts, retryable: false });
+export const invalidImage = (problem: string, facts: Readonly<Record<string, unknown>> = {}) =>
+  new McoError("MCO_IMAGE_INVALID", { problem, ...facts, retryable: false });
 
 /**
  * Reads a manifest or an index. The document's own media type counts; where it has none, what it was sent as; where
@@ -66,26 +67,44 @@ export const invalidImage = (problem: string, facts: Readonly<Record<string, unk
 export function parseManifest(bytes: Uint8Array, sentAs?: string): ImageManifest | ImageIndex {
   const document = objectOf(parseJson(bytes, "the manifest"), "the manifest");
   const sent = sentAs?.split(";")[0]?.trim();
-  const own = document["mediaType"] ?? (sent !== undefined && [...manifestTypes, ...indexTypes].includes(sent) ? sent : undefined);
+  const own =
+    document["mediaType"] ??
+    (sent !== undefined && [...manifestTypes, ...indexTypes].includes(sent) ? sent : undefined);
   const mediaType = own ?? (document["manifests"] !== undefined ? mediaTypes.ociIndex : mediaTypes.ociManifest);
-  if (document["schemaVersion"] !== 2) throw invalidImage(document["schemaVersion"] === 1 ? "its manifest is of schema version 1, which is not supported" : "its manifest has no schema version 2");
+  if (document["schemaVersion"] !== 2)
+    throw invalidImage(
+      document["schemaVersion"] === 1
+        ? "its manifest is of schema version 1, which is not supported"
+        : "its manifest has no schema version 2",
+    );
   // A document that is both could be read as two different images.
-  if (document["manifests"] !== undefined && (document["layers"] !== undefined || document["config"] !== undefined)) throw invalidImage("its manifest is an index and an image at once");
+  if (document["manifests"] !== undefined && (document["layers"] !== undefined || document["config"] !== undefined))
+    throw invalidImage("its manifest is an index and an image at once");
   if (typeof mediaType === "string" && indexTypes.includes(mediaType)) return indexOf(document);
-  if (typeof mediaType !== "string" || !manifestTypes.includes(mediaType)) throw invalidImage("its manifest is of a media type that is not supported", { mediaType: typeof mediaType === "string" ? mediaType.slice(0, 256) : typeof mediaType });
+  if (typeof mediaType !== "string" || !manifestTypes.includes(mediaType))
+    throw invalidImage("its manifest is of a media type that is not supported", {
+      mediaType: typeof mediaType === "string" ? mediaType.slice(0, 256) : typeof mediaType,
+    });
   const config = descriptorOf(document["config"], "config");
-  const layers = listOf(document["layers"], "layers", imageLimits.layers).map((layer, i) => descriptorOf(layer, `layer ${i + 1}`));
-  if (config.sizeBytes > imageLimits.configBytes) throw invalidImage("its config is too large", { sizeBytes: config.sizeBytes, limitBytes: imageLimits.configBytes });
+  const layers = listOf(document["layers"], "layers", imageLimits.layers).map((layer, i) =>
+    descriptorOf(layer, `layer ${i + 1}`),
+  );
+  if (config.sizeBytes > imageLimits.configBytes)
+    throw invalidImage("its config is too large", { sizeBytes: config.sizeBytes, limitBytes: imageLimits.configBytes });
   return { kind: "image", config, layers };
 }
 
 /** The layers of an operating system image with the compression of each. @throws McoError `MCO_IMAGE_INVALID` */
 export function layersOf(manifest: ImageManifest): readonly (Descriptor & { readonly compression: Compression })[] {
   const total = manifest.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  if (total > imageLimits.totalBytes) throw invalidImage("its layers are too large together", { sizeBytes: total, limitBytes: imageLimits.totalBytes });
+  if (total > imageLimits.totalBytes)
+    throw invalidImage("its layers are too large together", { sizeBytes: total, limitBytes: imageLimits.totalBytes });
   return manifest.layers.map((layer) => {
     const compression = Object.hasOwn(layerTypes, layer.mediaType) ? layerTypes[layer.mediaType] : undefined;
-    if (compression === undefined) throw invalidImage("a layer is of a media type that is not supported", { mediaType: layer.mediaType.slice(0, 256) });
+    if (compression === undefined)
+      throw invalidImage("a layer is of a media type that is not supported", {
+        mediaType: layer.mediaType.slice(0, 256),
+      });
     return { ...layer, compression };
   });
 }
@@ -93,7 +112,11 @@ export function layersOf(manifest: ImageManifest): readonly (Descriptor & { read
 /** The manifest of an index for a Linux machine of this architecture (`amd64`, `arm64`). @throws McoError `MCO_IMAGE_INVALID` */
 export function manifestFor(index: ImageIndex, architecture: string): Descriptor {
   const found = index.manifests.find((manifest) => manifest.os === "linux" && manifest.architecture === architecture);
-  if (found === undefined) throw invalidImage("its index has no manifest for this machine", { architecture, has: index.manifests.map((manifest) => `${manifest.os}/${manifest.architecture}`.slice(0, 64)).slice(0, 20) });
+  if (found === undefined)
+    throw invalidImage("its index has no manifest for this machine", {
+      architecture,
+      has: index.manifests.map((manifest) => `${manifest.os}/${manifest.architecture}`.slice(0, 64)).slice(0, 20),
+    });
   return found;
 }
 
@@ -101,32 +124,61 @@ export function manifestFor(index: ImageIndex, architecture: string): Descriptor
 export function diffIdsOf(config: Uint8Array): readonly string[] {
   const rootfs = objectOf(objectOf(parseJson(config, "the config"), "the config")["rootfs"], "the config's rootfs");
   return listOf(rootfs["diff_ids"], "diff_ids", imageLimits.layers).map((digest) => {
-    if (typeof digest !== "string" || !digestPattern.test(digest)) throw invalidImage("its config has a diff id that is no sha256 digest");
+    if (typeof digest !== "string" || !digestPattern.test(digest))
+      throw invalidImage("its config has a diff id that is no sha256 digest");
     return digest;
   });
 }
 
 /** What an image says of itself in its config: what machines it is for (empty: nothing), and its labels. */
-export function factsOf(config: Uint8Array): { readonly architecture: string; readonly labels: Readonly<Record<string, string>> } {
+export function factsOf(config: Uint8Array): {
+  readonly architecture: string;
+  readonly labels: Readonly<Record<string, string>>;
+} {
   const { architecture, config: settings } = objectOf(parseJson(config, "the config"), "the config");
   const labels = objectOf(settings ?? {}, "the config's settings")["Labels"];
-  return { architecture: typeof architecture === "string" ? architecture : "", labels: Object.fromEntries(Object.entries(objectOf(labels ?? {}, "the labels")).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []))) };
+  return {
+    architecture: typeof architecture === "string" ? architecture : "",
+    labels: Object.fromEntries(
+      Object.entries(objectOf(labels ?? {}, "the labels")).flatMap(([name, value]) =>
+        typeof value === "string" ? [[name, value]] : [],
+      ),
+    ),
+  };
 }
 
 function indexOf(document: Readonly<Record<string, unknown>>): ImageIndex {
   const manifests = listOf(document["manifests"], "manifests", imageLimits.manifestsOfIndex).map((entry, i) => {
     const platform = objectOf(objectOf(entry, `manifest ${i + 1}`)["platform"] ?? {}, "platform");
     const { os, architecture } = platform;
-    return { ...descriptorOf(entry, `manifest ${i + 1}`), os: typeof os === "string" ? os : "", architecture: typeof architecture === "string" ? architecture : "" };
+    return {
+      ...descriptorOf(entry, `manifest ${i + 1}`),
+      os: typeof os === "string" ? os : "",
+      architecture: typeof architecture === "string" ? architecture : "",
+    };
   });
   return { kind: "index", manifests: manifests.filter(({ mediaType }) => manifestTypes.includes(mediaType)) };
 }
 
 function descriptorOf(value: unknown, what: string): Descriptor {
   const { mediaType, digest, size, annotations } = objectOf(value, what);
-  if (typeof mediaType !== "string" || typeof digest !== "string" || typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) throw invalidImage(`${what} of its manifest has no media type, digest and size`);
+  if (
+    typeof mediaType !== "string" ||
+    typeof digest !== "string" ||
+    typeof size !== "number" ||
+    !Number.isSafeInteger(size) ||
+    size < 0
+  )
+    throw invalidImage(`${what} of its manifest has no media type, digest and size`);
   if (!digestPattern.test(digest)) throw invalidImage(`${what} of its manifest has a digest that is not sha256`);
-  const notes = annotations === undefined ? {} : Object.fromEntries(Object.entries(objectOf(annotations, `annotations of ${what}`)).flatMap(([name, text]) => (typeof text === "string" ? [[name, text]] : [])));
+  const notes =
+    annotations === undefined
+      ? {}
+      : Object.fromEntries(
+          Object.entries(objectOf(annotations, `annotations of ${what}`)).flatMap(([name, text]) =>
+            typeof text === "string" ? [[name, text]] : [],
+          ),
+        );
   return { mediaType, digest, sizeBytes: size, annotations: notes };
 }
 
@@ -145,6 +197,7 @@ function objectOf(value: unknown, what: string): Readonly<Record<string, unknown
 
 function listOf(value: unknown, what: string, limit: number): readonly unknown[] {
   if (!Array.isArray(value)) throw invalidImage(`${what} of its manifest is no list`);
-  if (value.length > limit) throw invalidImage(`${what} of its manifest has too many entries`, { entries: value.length, limit });
+  if (value.length > limit)
+    throw invalidImage(`${what} of its manifest has too many entries`, { entries: value.length, limit });
   return value;
 }

@@ -6,7 +6,12 @@ import { digestOf } from "./registry-client.ts";
 import { readTar } from "./tar.ts";
 import { gunzipSync } from "node:zlib";
 
-const file = (path: string, contents: string, owner = { mode: 0o644, uid: 0, gid: 0 }): LayerEntry => ({ path, kind: "file", contents: Buffer.from(contents), ...owner });
+const file = (path: string, contents: string, owner = { mode: 0o644, uid: 0, gid: 0 }): LayerEntry => ({
+  path,
+  kind: "file",
+  contents: Buffer.from(contents),
+  ...owner,
+});
 const long = `/etc/${"deep-folder/".repeat(12)}file-with-a-name`;
 const entries: readonly LayerEntry[] = [
   file("/etc/b", "b", { mode: 0o600, uid: 1000, gid: 3_000_000 }),
@@ -19,7 +24,11 @@ const entries: readonly LayerEntry[] = [
 
 async function listed(bytes: Uint8Array) {
   const found: object[] = [];
-  for await (const entry of readTar((async function* () { yield gunzipSync(bytes); })())) {
+  for await (const entry of readTar(
+    (async function* () {
+      yield gunzipSync(bytes);
+    })(),
+  )) {
     const parts: Uint8Array[] = [];
     for await (const part of entry.contents) parts.push(part);
     const { path, kind, mode, uid, gid, target } = entry;
@@ -49,31 +58,66 @@ test("the same entries make the same layer, in whatever order they come, and on 
 });
 
 test.for([
-  { what: "its contents", change: [file("/etc/b", "c", { mode: 0o600, uid: 1000, gid: 3_000_000 }), ...entries.slice(1)], seconds: 7 },
-  { what: "an owner", change: [file("/etc/b", "b", { mode: 0o600, uid: 1001, gid: 3_000_000 }), ...entries.slice(1)], seconds: 7 },
+  {
+    what: "its contents",
+    change: [file("/etc/b", "c", { mode: 0o600, uid: 1000, gid: 3_000_000 }), ...entries.slice(1)],
+    seconds: 7,
+  },
+  {
+    what: "an owner",
+    change: [file("/etc/b", "b", { mode: 0o600, uid: 1001, gid: 3_000_000 }), ...entries.slice(1)],
+    seconds: 7,
+  },
   { what: "the age", change: entries, seconds: 8 },
 ])("with $what changed, it is another layer", ({ change, seconds }) => {
   expect(packLayer(change, seconds).digest).not.toBe(packLayer(entries, 7).digest);
 });
 
 test("whatever a configuration holds, its layer is read as it was packed, and packed the same from any order", async () => {
-  const name = fc.stringMatching(/^[a-zA-Z0-9ü._ -]{1,60}$/).filter((part) => part !== "." && part !== ".." && part.trim() === part);
+  const name = fc
+    .stringMatching(/^[a-zA-Z0-9ü._ -]{1,60}$/)
+    .filter((part) => part !== "." && part !== ".." && part.trim() === part);
   const path = fc.array(name, { minLength: 1, maxLength: 5 }).map((parts) => `/etc/${parts.join("/")}x`);
   const id = fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.integer({ min: 0, max: 2 ** 31 }));
   const owner = fc.record({ mode: fc.integer({ min: 0, max: 0o7777 }), uid: id, gid: id });
   const entry = fc.oneof(
-    fc.record({ path, contents: fc.uint8Array({ maxLength: 1500 }), owner }).map(({ path: at, contents, owner: own }): LayerEntry => ({ path: at, kind: "file", contents, ...own })),
-    fc.record({ path, target: fc.stringMatching(/^[a-z./]{1,200}$/) }).map(({ path: at, target }): LayerEntry => ({ path: at, kind: "link", target })),
+    fc
+      .record({ path, contents: fc.uint8Array({ maxLength: 1500 }), owner })
+      .map(({ path: at, contents, owner: own }): LayerEntry => ({ path: at, kind: "file", contents, ...own })),
+    fc
+      .record({ path, target: fc.stringMatching(/^[a-z./]{1,200}$/) })
+      .map(({ path: at, target }): LayerEntry => ({ path: at, kind: "link", target })),
   );
   await fc.assert(
-    fc.asyncProperty(fc.uniqueArray(entry, { maxLength: 12, selector: ({ path: at }) => at }), fc.integer({ min: 0, max: 2 ** 32 }), async (any, seconds) => {
-      const layer = packLayer(any, seconds);
-      expect(packLayer(any.toReversed(), seconds).digest).toBe(layer.digest);
-      const read = (await listed(layer.bytes)) as readonly { path: string; mode: number; uid: number; gid: number; target: string; contents: string }[];
-      const wanted = any.map((one) => ({ path: one.path.slice(1), ...(one.kind === "link" ? { target: one.target } : { mode: one.mode, uid: one.uid, gid: one.gid, contents: Buffer.from(one.kind === "file" ? one.contents : "").toString() }) }));
-      expect(read.length).toBe(wanted.length);
-      for (const one of wanted) expect(read.find(({ path: at }) => at === one.path)).toMatchObject(one);
-    }),
+    fc.asyncProperty(
+      fc.uniqueArray(entry, { maxLength: 12, selector: ({ path: at }) => at }),
+      fc.integer({ min: 0, max: 2 ** 32 }),
+      async (any, seconds) => {
+        const layer = packLayer(any, seconds);
+        expect(packLayer(any.toReversed(), seconds).digest).toBe(layer.digest);
+        const read = (await listed(layer.bytes)) as readonly {
+          path: string;
+          mode: number;
+          uid: number;
+          gid: number;
+          target: string;
+          contents: string;
+        }[];
+        const wanted = any.map((one) => ({
+          path: one.path.slice(1),
+          ...(one.kind === "link"
+            ? { target: one.target }
+            : {
+                mode: one.mode,
+                uid: one.uid,
+                gid: one.gid,
+                contents: Buffer.from(one.kind === "file" ? one.contents : "").toString(),
+              }),
+        }));
+        expect(read.length).toBe(wanted.length);
+        for (const one of wanted) expect(read.find(({ path: at }) => at === one.path)).toMatchObject(one);
+      },
+    ),
     { numRuns: 60 },
   );
 });

@@ -19,7 +19,11 @@ export interface PackedLayer {
  * @param createdSeconds age of every entry, in seconds since the epoch.
  */
 export function packLayer(entries: readonly LayerEntry[], createdSeconds: number): PackedLayer {
-  const plain = entries.map((entry): PlainEntry => ({ mode: linkMode, ...entry, path: entry.path.replace(/^\/+/, "") }));
+  const plain = entries.map((entry): PlainEntry => ({
+    mode: linkMode,
+    ...entry,
+    path: entry.path.replace(/^\/+/, ""),
+  }));
   const archive = writeTar(plain.sort(byPath), Math.max(0, Math.floor(createdSeconds)));
   const bytes = gzipSync(archive, { level: 9, mtime: 0 });
   return { bytes, diffId: digestOf(archive), digest: digestOf(bytes) };
@@ -29,4 +33,5 @@ export function packLayer(entries: readonly LayerEntry[], createdSeconds: number
 const linkMode = 0o777;
 
 /** By bytes, so that a folder comes before what is in it. */
-const byPath = (a: PlainEntry, b: PlainEntry): number => Buffer.compare(Buffer.from(a.path, "utf8"), Buffer.from(b.path, "utf8"));
+const byPath = (a: PlainEntry, b: PlainEntry): number =>
+  Buffer.compare(Buffer.from(a.path, "utf8"), Buffer.from(b.path, "utf8"));

@@ -4,7 +4,9 @@ import { packedStockOs } from "../cluster/stock-os.ts";
 import { packTree } from "./pack-tree.ts";
 import { type TarEntry, readTar } from "./tar.ts";
 
-async function entriesOf(archive: Uint8Array): Promise<readonly (Pick<TarEntry, "path" | "kind" | "mode"> & { readonly text: string })[]> {
+async function entriesOf(
+  archive: Uint8Array,
+): Promise<readonly (Pick<TarEntry, "path" | "kind" | "mode"> & { readonly text: string })[]> {
   const entries = [];
   const stream = async function* () {
     // In odd portions, as a network gives them.
@@ -19,7 +21,10 @@ async function entriesOf(archive: Uint8Array): Promise<readonly (Pick<TarEntry, 
 }
 
 test("a packed tree holds its folders and files in order, with /etc where builders look for it", async () => {
-  const { layer } = packTree({ "/usr/lib/b": { contents: "b" }, "/usr/etc/shadow": { contents: "ü", mode: 0o600 } }, "amd64");
+  const { layer } = packTree(
+    { "/usr/lib/b": { contents: "b" }, "/usr/etc/shadow": { contents: "ü", mode: 0o600 } },
+    "amd64",
+  );
   expect(await entriesOf(gunzipSync(layer.bytes))).toEqual([
     { path: "etc/", kind: "folder", mode: 0o755, text: "" },
     { path: "etc/shadow", kind: "file", mode: 0o600, text: "ü" },
@@ -32,7 +37,9 @@ test("a packed tree holds its folders and files in order, with /etc where builde
 test("the same tree is the same image, in whatever order it is named", () => {
   const a = packTree({ "/usr/a": { contents: "1" }, "/usr/b": { contents: "2" } }, "amd64");
   expect(packTree({ "/usr/b": { contents: "2" }, "/usr/a": { contents: "1" } }, "amd64")).toEqual(a);
-  expect(packTree({ "/usr/b": { contents: "2" }, "/usr/a": { contents: "3" } }, "amd64").manifest.digest).not.toBe(a.manifest.digest);
+  expect(packTree({ "/usr/b": { contents: "2" }, "/usr/a": { contents: "3" } }, "amd64").manifest.digest).not.toBe(
+    a.manifest.digest,
+  );
 });
 
 test("the digest of the stock OS changes only with the stock OS, and never with the machine", () => {

@@ -1,11 +1,33 @@
 import { McoError } from "../api/errors.ts";
-import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "../core/image-reference.ts";
+import {
+  type ImageReference,
+  parseImageReference,
+  printImageReference,
+  repositoryOf,
+} from "../core/image-reference.ts";
 import { type PullSource, parseRegistriesConf, pullSources } from "../core/registries-conf.ts";
-import { type SignaturePolicy, type VerifySignature, judgeImage, keysAskedFor, parseSignaturePolicy } from "../core/signature-policy.ts";
+import {
+  type SignaturePolicy,
+  type VerifySignature,
+  judgeImage,
+  keysAskedFor,
+  parseSignaturePolicy,
+} from "../core/signature-policy.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { BlobStore, WantedBlob } from "./blob-store.ts";
-import { type Compression, type Descriptor, type ImageIndex, type ImageManifest, diffIdsOf, factsOf, invalidImage, layersOf, manifestFor, parseManifest } from "./manifest.ts";
+import {
+  type Compression,
+  type Descriptor,
+  type ImageIndex,
+  type ImageManifest,
+  diffIdsOf,
+  factsOf,
+  invalidImage,
+  layersOf,
+  manifestFor,
+  parseManifest,
+} from "./manifest.ts";
 import { type RegistryClient, type Repository, digestOf } from "./registry-client.ts";
 import { isRetryable, retried } from "./retries.ts";
 import { findSignatures } from "./sigstore-attachments.ts";
@@ -49,24 +71,33 @@ const layersAtOnce = 3;
 /** @throws McoError `MCO_IMAGE_INVALID` */
 export function readReference(image: string): ImageReference {
   const reading = parseImageReference(image);
-  if (reading.verdict === "refused") throw invalidImage(`the reference cannot be read: ${reading.problem}`, { image: image.slice(0, 512) });
+  if (reading.verdict === "refused")
+    throw invalidImage(`the reference cannot be read: ${reading.problem}`, { image: image.slice(0, 512) });
   return reading.reference;
 }
 
 /** @throws McoError `MCO_IMAGE_REFUSED` */
 function readPolicy(text: string | undefined, image: string): SignaturePolicy {
-  if (text === undefined) throw new McoError("MCO_IMAGE_REFUSED", { image, problem: "the machine has no policy.json", retryable: false });
+  if (text === undefined)
+    throw new McoError("MCO_IMAGE_REFUSED", { image, problem: "the machine has no policy.json", retryable: false });
   const reading = parseSignaturePolicy(text);
-  if (reading.verdict === "refused") throw new McoError("MCO_IMAGE_REFUSED", { image, problem: `policy.json cannot be read: ${reading.problem}`, retryable: false });
+  if (reading.verdict === "refused")
+    throw new McoError("MCO_IMAGE_REFUSED", {
+      image,
+      problem: `policy.json cannot be read: ${reading.problem}`,
+      retryable: false,
+    });
   return reading.policy;
 }
 
 /** Where an image is to be looked for, in this order. @throws McoError `MCO_IMAGE_REFUSED`, `MCO_IMAGE_INVALID` */
 export function readSources(text: string | undefined, reference: ImageReference, image: string): readonly PullSource[] {
   const conf = text === undefined ? undefined : parseRegistriesConf(text);
-  if (text !== undefined && conf === undefined) throw new McoError("MCO_IMAGE_REFUSED", { image, problem: "registries.conf cannot be read", retryable: false });
+  if (text !== undefined && conf === undefined)
+    throw new McoError("MCO_IMAGE_REFUSED", { image, problem: "registries.conf cannot be read", retryable: false });
   const found = pullSources(conf, reference);
-  if (found.verdict === "refused") throw new McoError("MCO_IMAGE_REFUSED", { image, problem: found.problem, retryable: false });
+  if (found.verdict === "refused")
+    throw new McoError("MCO_IMAGE_REFUSED", { image, problem: found.problem, retryable: false });
   return found.sources;
 }
 
@@ -80,8 +111,15 @@ export function readSources(text: string | undefined, reference: ImageReference,
 export async function pullImage(image: string, options: PullOptions, signal: AbortSignal): Promise<PulledImage> {
   const reference = readReference(image);
   const policy = readPolicy(options.policy, image);
-  if (keysAskedFor(policy, reference).length === 0) await admit(image, policy, reference, [], undefined, options, signal);
-  return fromSources(image, reference, options, (pull, repository) => pullFrom(pull, repository, policy, signal), signal);
+  if (keysAskedFor(policy, reference).length === 0)
+    await admit(image, policy, reference, [], undefined, options, signal);
+  return fromSources(
+    image,
+    reference,
+    options,
+    (pull, repository) => pullFrom(pull, repository, policy, signal),
+    signal,
+  );
 }
 
 /**
@@ -90,11 +128,23 @@ export async function pullImage(image: string, options: PullOptions, signal: Abo
  * @param digests of its manifest, and of the index that led to it.
  * @throws McoError as {@link pullImage}.
  */
-export async function admitImage(image: string, digests: readonly string[], options: Omit<PullOptions, "store" | "architecture">, signal: AbortSignal): Promise<void> {
+export async function admitImage(
+  image: string,
+  digests: readonly string[],
+  options: Omit<PullOptions, "store" | "architecture">,
+  signal: AbortSignal,
+): Promise<void> {
   const reference = readReference(image);
   const policy = readPolicy(options.policy, image);
-  if (keysAskedFor(policy, reference).length === 0) return admit(image, policy, reference, digests, undefined, options, signal);
-  return fromSources(image, reference, options, (_, repository) => admit(image, policy, reference, digests, repository, options, signal), signal);
+  if (keysAskedFor(policy, reference).length === 0)
+    return admit(image, policy, reference, digests, undefined, options, signal);
+  return fromSources(
+    image,
+    reference,
+    options,
+    (_, repository) => admit(image, policy, reference, digests, repository, options, signal),
+    signal,
+  );
 }
 
 /** What is known of an image while it is asked for here and there. */
@@ -109,16 +159,33 @@ interface Pull<Options> {
   readonly wrongBefore: Set<string>;
 }
 
-async function fromSources<T, Options extends Pick<PullOptions, "clock" | "random" | "registries">>(image: string, reference: ImageReference, options: Options, attempt: (pull: Pull<Options>, repository: Repository) => Promise<T>, signal: AbortSignal): Promise<T> {
+async function fromSources<T, Options extends Pick<PullOptions, "clock" | "random" | "registries">>(
+  image: string,
+  reference: ImageReference,
+  options: Options,
+  attempt: (pull: Pull<Options>, repository: Repository) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
   const sources = readSources(options.registries, reference, image);
-  const pull: Pull<Options> = { image, reference, options, digest: reference.digest, received: 0, wrongBefore: new Set() };
+  const pull: Pull<Options> = {
+    image,
+    reference,
+    options,
+    digest: reference.digest,
+    received: 0,
+    wrongBefore: new Set(),
+  };
   const failures = new Map<PullSource, McoError>();
   const everywhere = async (): Promise<T> => {
     for (const source of sources) {
       const earlier = failures.get(source);
       if (earlier !== undefined && !isRetryable(earlier)) continue;
       try {
-        return await attempt(pull, { host: source.reference.host, path: source.reference.path, insecure: source.insecure });
+        return await attempt(pull, {
+          host: source.reference.host,
+          path: source.reference.path,
+          insecure: source.insecure,
+        });
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof McoError)) throw error;
@@ -131,18 +198,38 @@ async function fromSources<T, Options extends Pick<PullOptions, "clock" | "rando
 }
 
 /** One failure for all places: that of the last one, which the image itself names, with what the mirrors said beside it. */
-function whatFailed(image: string, sources: readonly PullSource[], failures: ReadonlyMap<PullSource, McoError>): McoError {
+function whatFailed(
+  image: string,
+  sources: readonly PullSource[],
+  failures: ReadonlyMap<PullSource, McoError>,
+): McoError {
   const all = sources.flatMap((source) => {
     const error = failures.get(source);
     return error === undefined ? [] : [{ from: repositoryOf(source.reference), error }];
   });
   const last = all.at(-1);
   if (last === undefined) throw new Error("bug: no place was asked for the image");
-  const mirrors = all.slice(0, -1).map(({ from, error }) => ({ from, code: error.code, problem: error.facts["problem"] }));
-  return new McoError(last.error.code, { image, ...last.error.facts, ...(mirrors.length === 0 ? {} : { mirrors }), retryable: all.some(({ error }) => isRetryable(error)) }, { cause: last.error });
+  const mirrors = all
+    .slice(0, -1)
+    .map(({ from, error }) => ({ from, code: error.code, problem: error.facts["problem"] }));
+  return new McoError(
+    last.error.code,
+    {
+      image,
+      ...last.error.facts,
+      ...(mirrors.length === 0 ? {} : { mirrors }),
+      retryable: all.some(({ error }) => isRetryable(error)),
+    },
+    { cause: last.error },
+  );
 }
 
-async function pullFrom(pull: Pull<PullOptions>, repository: Repository, policy: SignaturePolicy, signal: AbortSignal): Promise<PulledImage> {
+async function pullFrom(
+  pull: Pull<PullOptions>,
+  repository: Repository,
+  policy: SignaturePolicy,
+  signal: AbortSignal,
+): Promise<PulledImage> {
   const { image, reference, options } = pull;
   const { store, architecture } = options;
   const top = await manifestOf(pull, repository, signal);
@@ -156,14 +243,31 @@ async function pullFrom(pull: Pull<PullOptions>, repository: Repository, policy:
   }
   const indexDigest = digest === top.digest ? undefined : top.digest;
   const layers = layersOf(manifest);
-  if (keysAskedFor(policy, reference).length > 0) await admit(image, policy, reference, indexDigest === undefined ? [digest] : [digest, indexDigest], repository, options, signal);
+  if (keysAskedFor(policy, reference).length > 0)
+    await admit(
+      image,
+      policy,
+      reference,
+      indexDigest === undefined ? [digest] : [digest, indexDigest],
+      repository,
+      options,
+      signal,
+    );
 
   await receive(pull, repository, manifest.config, signal);
   const config = (await store.read(manifest.config.digest)) ?? new Uint8Array();
   const diffIds = diffIdsOf(config);
   const facts = factsOf(config);
-  if (facts.architecture !== "" && facts.architecture !== architecture) throw invalidImage("it is for another kind of machines", { architecture: facts.architecture.slice(0, 64), machine: architecture });
-  if (diffIds.length !== layers.length) throw invalidImage("its config speaks of another number of layers than its manifest", { layers: layers.length, diffIds: diffIds.length });
+  if (facts.architecture !== "" && facts.architecture !== architecture)
+    throw invalidImage("it is for another kind of machines", {
+      architecture: facts.architecture.slice(0, 64),
+      machine: architecture,
+    });
+  if (diffIds.length !== layers.length)
+    throw invalidImage("its config speaks of another number of layers than its manifest", {
+      layers: layers.length,
+      diffIds: diffIds.length,
+    });
   await eachOf(layers, layersAtOnce, signal, (layer, until) => receive(pull, repository, layer, until));
   return {
     image,
@@ -171,11 +275,22 @@ async function pullFrom(pull: Pull<PullOptions>, repository: Repository, policy:
     indexDigest,
     labels: facts.labels,
     layers: layers.map((layer, i) => ({ ...layer, diffId: diffIds[i] ?? "" })),
-    blobs: [...new Set([...(indexDigest === undefined ? [] : [indexDigest]), digest, manifest.config.digest, ...layers.map((layer) => layer.digest)])],
+    blobs: [
+      ...new Set([
+        ...(indexDigest === undefined ? [] : [indexDigest]),
+        digest,
+        manifest.config.digest,
+        ...layers.map((layer) => layer.digest),
+      ]),
+    ],
   };
 }
 
-async function manifestOf(pull: Pull<PullOptions>, repository: Repository, signal: AbortSignal): Promise<{ readonly digest: string; readonly manifest: ImageManifest | ImageIndex }> {
+async function manifestOf(
+  pull: Pull<PullOptions>,
+  repository: Repository,
+  signal: AbortSignal,
+): Promise<{ readonly digest: string; readonly manifest: ImageManifest | ImageIndex }> {
   if (pull.digest !== undefined) return manifestByDigest(pull, repository, pull.digest, signal);
   const sent = await pull.options.client.manifest(repository, pull.reference.tag ?? "latest", signal);
   const digest = digestOf(sent.bytes);
@@ -185,7 +300,12 @@ async function manifestOf(pull: Pull<PullOptions>, repository: Repository, signa
   return { digest, manifest };
 }
 
-async function manifestByDigest(pull: Pull<PullOptions>, repository: Repository, digest: string, signal: AbortSignal): Promise<{ readonly digest: string; readonly manifest: ImageManifest | ImageIndex }> {
+async function manifestByDigest(
+  pull: Pull<PullOptions>,
+  repository: Repository,
+  digest: string,
+  signal: AbortSignal,
+): Promise<{ readonly digest: string; readonly manifest: ImageManifest | ImageIndex }> {
   const { client, store } = pull.options;
   const known = await store.read(digest);
   if (known !== undefined) return { digest, manifest: parseManifest(known) };
@@ -194,7 +314,12 @@ async function manifestByDigest(pull: Pull<PullOptions>, repository: Repository,
   return { digest, manifest: parseManifest(sent.bytes, sent.mediaType) };
 }
 
-async function receive(pull: Pull<PullOptions>, repository: Repository, blob: WantedBlob, signal: AbortSignal): Promise<void> {
+async function receive(
+  pull: Pull<PullOptions>,
+  repository: Repository,
+  blob: WantedBlob,
+  signal: AbortSignal,
+): Promise<void> {
   const { client, store } = pull.options;
   const counted = async function* (chunks: AsyncIterable<Uint8Array>) {
     for await (const chunk of chunks) {
@@ -210,7 +335,12 @@ async function receive(pull: Pull<PullOptions>, repository: Repository, blob: Wa
 }
 
 /** Wrong bytes are asked for again once, from the first one on. */
-async function judged(pull: Pull<PullOptions>, repository: Repository, digest: string, work: () => Promise<void>): Promise<void> {
+async function judged(
+  pull: Pull<PullOptions>,
+  repository: Repository,
+  digest: string,
+  work: () => Promise<void>,
+): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -218,20 +348,45 @@ async function judged(pull: Pull<PullOptions>, repository: Repository, digest: s
     const key = `${repositoryOf(repository)}@${digest}`;
     const retryable = error.facts["resumed"] === true || !pull.wrongBefore.has(key);
     if (error.facts["resumed"] !== true) pull.wrongBefore.add(key);
-    throw new McoError(error.code, { ...error.facts, host: repository.host, repository: repository.path, retryable }, { cause: error });
+    throw new McoError(
+      error.code,
+      { ...error.facts, host: repository.host, repository: repository.path, retryable },
+      { cause: error },
+    );
   }
 }
 
 /** @param repository where signatures are looked for; `undefined` when the policy asks for none. */
-async function admit(image: string, policy: SignaturePolicy, reference: ImageReference, digests: readonly string[], repository: Repository | undefined, { client, verifier }: Pick<PullOptions, "client" | "verifier">, signal: AbortSignal): Promise<void> {
+async function admit(
+  image: string,
+  policy: SignaturePolicy,
+  reference: ImageReference,
+  digests: readonly string[],
+  repository: Repository | undefined,
+  { client, verifier }: Pick<PullOptions, "client" | "verifier">,
+  signal: AbortSignal,
+): Promise<void> {
   const keys = keysAskedFor(policy, reference);
   const found = repository === undefined ? [] : await findSignatures(client, repository, digests, signal);
   const verdict = judgeImage(policy, { reference, digests }, found, await verifier(keys));
-  if (verdict.verdict === "refused") throw new McoError("MCO_IMAGE_REFUSED", { image: printImageReference(reference), scope: verdict.scope, requirement: verdict.requirement, problem: verdict.problem, asked: image, retryable: false });
+  if (verdict.verdict === "refused")
+    throw new McoError("MCO_IMAGE_REFUSED", {
+      image: printImageReference(reference),
+      scope: verdict.scope,
+      requirement: verdict.requirement,
+      problem: verdict.problem,
+      asked: image,
+      retryable: false,
+    });
 }
 
 /** Runs `work` for every item, a few at once. The first failure ends the others, and all have ended when this does. */
-export async function eachOf<T>(items: readonly T[], atOnce: number, signal: AbortSignal, work: (item: T, signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function eachOf<T>(
+  items: readonly T[],
+  atOnce: number,
+  signal: AbortSignal,
+  work: (item: T, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
   const stop = new AbortController();
   const onAbort = () => stop.abort(signal.reason);
   if (signal.aborted) onAbort();

@@ -7,54 +7,146 @@ import { digestOf } from "./registry-client.ts";
 const never = new AbortController().signal;
 
 /** Reads from layers, bottom first; also says which of them were looked at. */
-async function read(layers: readonly (readonly BuiltEntry[])[], paths: readonly string[], pack = (entries: readonly BuiltEntry[]): { bytes: Uint8Array; compression: "none" | "gzip" | "zstd" } => ({ bytes: gzippedLayer(...entries).bytes, compression: "gzip" })) {
+async function read(
+  layers: readonly (readonly BuiltEntry[])[],
+  paths: readonly string[],
+  pack = (entries: readonly BuiltEntry[]): { bytes: Uint8Array; compression: "none" | "gzip" | "zstd" } => ({
+    bytes: gzippedLayer(...entries).bytes,
+    compression: "gzip",
+  }),
+) {
   const opened: number[] = [];
   const packed = layers.map(pack);
-  const described = packed.map(({ bytes, compression }) => ({ mediaType: "", digest: digestOf(bytes), sizeBytes: bytes.length, annotations: {}, compression }));
+  const described = packed.map(({ bytes, compression }) => ({
+    mediaType: "",
+    digest: digestOf(bytes),
+    sizeBytes: bytes.length,
+    annotations: {},
+    compression,
+  }));
   const open = async function* (layer: (typeof described)[number]) {
     const at = described.indexOf(layer);
     opened.push(at);
     yield packed[at]?.bytes ?? new Uint8Array();
   };
   const found = await readImageFiles(described, open, paths, never);
-  return { files: Object.fromEntries([...found].map(([path, bytes]) => [path, Buffer.from(bytes).toString()])), opened };
+  return {
+    files: Object.fromEntries([...found].map(([path, bytes]) => [path, Buffer.from(bytes).toString()])),
+    opened,
+  };
 }
 
 const passwd = (contents: string): BuiltEntry => ({ path: "etc/passwd", contents });
 
 describe("files of an image", () => {
   test.for<{ title: string; layers: readonly (readonly BuiltEntry[])[]; files: object; opened?: readonly number[] }>([
-    { title: "the topmost layer that has a file says what it holds, and no layer below is read", layers: [[passwd("old")], [{ path: "./etc/passwd", contents: "new" }], [{ path: "etc/group" }]], files: { "/etc/passwd": "new" }, opened: [2, 1] },
-    { title: "a file that is taken away is gone", layers: [[passwd("old")], [{ path: "etc/.wh.passwd" }]], files: {}, opened: [1] },
-    { title: "a folder that begins anew hides what was in it", layers: [[passwd("old")], [{ path: "etc/.wh..wh..opq" }]], files: {}, opened: [1] },
-    { title: "a folder that begins anew has what its own layer puts there", layers: [[passwd("old")], [passwd("new"), { path: "etc/.wh..wh..opq" }]], files: { "/etc/passwd": "new" }, opened: [1] },
-    { title: "a file in the place of its folder hides it", layers: [[passwd("old")], [{ path: "etc", contents: "x" }]], files: {}, opened: [1] },
-    { title: "a link is no file", layers: [[passwd("old")], [{ path: "etc/passwd", type: "2", target: "elsewhere" }]], files: {}, opened: [1] },
-    { title: "a hard link is the file it leads to", layers: [[{ path: "sysroot/ostree/repo/objects/1.file", contents: "object" }, { path: "etc/passwd", type: "1", target: "sysroot/ostree/repo/objects/1.file" }]], files: { "/etc/passwd": "object" }, opened: [0, 0] },
+    {
+      title: "the topmost layer that has a file says what it holds, and no layer below is read",
+      layers: [[passwd("old")], [{ path: "./etc/passwd", contents: "new" }], [{ path: "etc/group" }]],
+      files: { "/etc/passwd": "new" },
+      opened: [2, 1],
+    },
+    {
+      title: "a file that is taken away is gone",
+      layers: [[passwd("old")], [{ path: "etc/.wh.passwd" }]],
+      files: {},
+      opened: [1],
+    },
+    {
+      title: "a folder that begins anew hides what was in it",
+      layers: [[passwd("old")], [{ path: "etc/.wh..wh..opq" }]],
+      files: {},
+      opened: [1],
+    },
+    {
+      title: "a folder that begins anew has what its own layer puts there",
+      layers: [[passwd("old")], [passwd("new"), { path: "etc/.wh..wh..opq" }]],
+      files: { "/etc/passwd": "new" },
+      opened: [1],
+    },
+    {
+      title: "a file in the place of its folder hides it",
+      layers: [[passwd("old")], [{ path: "etc", contents: "x" }]],
+      files: {},
+      opened: [1],
+    },
+    {
+      title: "a link is no file",
+      layers: [[passwd("old")], [{ path: "etc/passwd", type: "2", target: "elsewhere" }]],
+      files: {},
+      opened: [1],
+    },
+    {
+      title: "a hard link is the file it leads to",
+      layers: [
+        [
+          { path: "sysroot/ostree/repo/objects/1.file", contents: "object" },
+          { path: "etc/passwd", type: "1", target: "sysroot/ostree/repo/objects/1.file" },
+        ],
+      ],
+      files: { "/etc/passwd": "object" },
+      opened: [0, 0],
+    },
   ])("$title", async ({ layers, files, opened }) => {
     expect(await read(layers, ["/etc/passwd"])).toEqual({ files, opened });
   });
 
-  test.for([{ pack: (entries: readonly BuiltEntry[]) => ({ bytes: zstdLayer(...entries).bytes, compression: "zstd" as const }) }, { pack: (entries: readonly BuiltEntry[]) => ({ bytes: tarOf(...entries), compression: "none" as const }) }])("every compression is read", async ({ pack }) => {
+  test.for([
+    {
+      pack: (entries: readonly BuiltEntry[]) => ({ bytes: zstdLayer(...entries).bytes, compression: "zstd" as const }),
+    },
+    { pack: (entries: readonly BuiltEntry[]) => ({ bytes: tarOf(...entries), compression: "none" as const }) },
+  ])("every compression is read", async ({ pack }) => {
     expect((await read([[passwd("x")]], ["/etc/passwd"], pack)).files).toEqual({ "/etc/passwd": "x" });
   });
 
   test("what is not what its digest says, or not compressed as it says, is refused", async () => {
     const layer = gzippedLayer(passwd("x"));
-    const described = { mediaType: "", digest: `sha256:${"1".repeat(64)}`, sizeBytes: 1, annotations: {}, compression: "gzip" as const };
-    const from = (bytes: Uint8Array) => async function* () { yield bytes; };
-    await expect(readImageFiles([described], from(layer.bytes), ["/etc/passwd"], never)).rejects.toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH" });
-    await expect(readImageFiles([described], from(layer.plain), ["/etc/passwd"], never)).rejects.toMatchObject({ code: "MCO_IMAGE_INVALID", facts: { reason: "Z_DATA_ERROR" } });
+    const described = {
+      mediaType: "",
+      digest: `sha256:${"1".repeat(64)}`,
+      sizeBytes: 1,
+      annotations: {},
+      compression: "gzip" as const,
+    };
+    const from = (bytes: Uint8Array) =>
+      async function* () {
+        yield bytes;
+      };
+    await expect(readImageFiles([described], from(layer.bytes), ["/etc/passwd"], never)).rejects.toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+    });
+    await expect(readImageFiles([described], from(layer.plain), ["/etc/passwd"], never)).rejects.toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      facts: { reason: "Z_DATA_ERROR" },
+    });
   });
 
   test("a file that is too large is refused", async () => {
-    await expect(read([[passwd("x".repeat(1024 * 1024 + 1))]], ["/etc/passwd"])).rejects.toMatchObject({ code: "MCO_IMAGE_INVALID", facts: { limitBytes: 1024 * 1024 } });
+    await expect(read([[passwd("x".repeat(1024 * 1024 + 1))]], ["/etc/passwd"])).rejects.toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      facts: { limitBytes: 1024 * 1024 },
+    });
   });
 });
 
 test("accounts of the machine count more than the vendor's, and lines that are none are left out", async () => {
-  const files: Readonly<Record<string, string>> = { "/usr/lib/passwd": "root:x:0:0::/:/bin/sh\nchrony:x:990:989::/:/bin/false\n", "/etc/passwd": "chrony:x:123:1::/:/bin/false\nbroken\nnobody:x::\n", "/usr/lib/group": "wheel:x:10:core\n" };
-  const ids = await ownerIdsOf({ readFiles: async (_, paths) => new Map(paths.flatMap((path) => (files[path] === undefined ? [] : [[path, Buffer.from(files[path])]]))) }, "image", never);
-  expect([...ids.users]).toEqual([["root", 0], ["chrony", 123]]);
+  const files: Readonly<Record<string, string>> = {
+    "/usr/lib/passwd": "root:x:0:0::/:/bin/sh\nchrony:x:990:989::/:/bin/false\n",
+    "/etc/passwd": "chrony:x:123:1::/:/bin/false\nbroken\nnobody:x::\n",
+    "/usr/lib/group": "wheel:x:10:core\n",
+  };
+  const ids = await ownerIdsOf(
+    {
+      readFiles: async (_, paths) =>
+        new Map(paths.flatMap((path) => (files[path] === undefined ? [] : [[path, Buffer.from(files[path])]]))),
+    },
+    "image",
+    never,
+  );
+  expect([...ids.users]).toEqual([
+    ["root", 0],
+    ["chrony", 123],
+  ]);
   expect([...ids.groups]).toEqual([["wheel", 10]]);
 });

@@ -15,7 +15,10 @@ const limits = { fileBytes: 1024 * 1024, paths: 64, unpackedBytes: 32 * 1024 ** 
 const whiteout = ".wh.";
 
 /** What a layer says of a path: its contents, that it is none (`hidden`), or that a link leads to a place in the same layer. */
-type Finding = { readonly is: "file"; readonly contents: Uint8Array } | { readonly is: "hidden" } | { readonly is: "hardLink"; readonly target: string };
+type Finding =
+  | { readonly is: "file"; readonly contents: Uint8Array }
+  | { readonly is: "hidden" }
+  | { readonly is: "hardLink"; readonly target: string };
 
 /**
  * Reads files out of an image's layers, from the topmost down, and no layer below the last one that is needed. A path is what an
@@ -25,14 +28,21 @@ type Finding = { readonly is: "file"; readonly contents: Uint8Array } | { readon
  * @param open the compressed bytes of a layer.
  * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`, or what `open` throws.
  */
-export async function readImageFiles(layers: readonly Layer[], open: (layer: Layer, signal: AbortSignal) => AsyncIterable<Uint8Array>, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>> {
+export async function readImageFiles(
+  layers: readonly Layer[],
+  open: (layer: Layer, signal: AbortSignal) => AsyncIterable<Uint8Array>,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Uint8Array>> {
   if (paths.length > limits.paths) throw new Error(`bug: ${paths.length} files are asked for at once`);
   const files = new Map<string, Uint8Array>();
   const wanted = new Set(paths.map((path) => path.replace(/^\/+/, "")));
   for (const layer of layers.toReversed()) {
     if (wanted.size === 0) break;
     const found = await lookIn(layer, open, wanted, signal);
-    const links = new Set([...found.values()].flatMap((finding) => (finding.is === "hardLink" ? [finding.target] : [])));
+    const links = new Set(
+      [...found.values()].flatMap((finding) => (finding.is === "hardLink" ? [finding.target] : [])),
+    );
     const targets = links.size === 0 ? new Map<string, Finding>() : await lookIn(layer, open, links, signal);
     for (const [path, finding] of found) {
       wanted.delete(path);
@@ -43,7 +53,12 @@ export async function readImageFiles(layers: readonly Layer[], open: (layer: Lay
   return files;
 }
 
-async function lookIn(layer: Layer, open: (layer: Layer, signal: AbortSignal) => AsyncIterable<Uint8Array>, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<ReadonlyMap<string, Finding>> {
+async function lookIn(
+  layer: Layer,
+  open: (layer: Layer, signal: AbortSignal) => AsyncIterable<Uint8Array>,
+  wanted: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Finding>> {
   const found = new Map<string, Finding>();
   const hash = sha256.create();
   const hashed = async function* (chunks: AsyncIterable<Uint8Array>) {
@@ -58,33 +73,45 @@ async function lookIn(layer: Layer, open: (layer: Layer, signal: AbortSignal) =>
       const name = path.slice(path.lastIndexOf("/") + 1);
       const folder = path.slice(0, Math.max(0, path.lastIndexOf("/")));
       if (name.startsWith(whiteout)) {
-        const hidden = name === ".wh..wh..opq" ? folder : `${folder === "" ? "" : `${folder}/`}${name.slice(whiteout.length)}`;
+        const hidden =
+          name === ".wh..wh..opq" ? folder : `${folder === "" ? "" : `${folder}/`}${name.slice(whiteout.length)}`;
         hideBelow(hidden, name !== ".wh..wh..opq");
         continue;
       }
       if (entry.kind !== "folder") hideBelow(path, false);
       if (!wanted.has(path)) continue;
-      if (entry.kind === "file") found.set(path, { is: "file", contents: await contentsOf(entry.contents, entry.sizeBytes, path) });
-      else if (entry.kind === "hardLink") found.set(path, { is: "hardLink", target: entry.target.replace(/^(\.?\/)+/, "") });
+      if (entry.kind === "file")
+        found.set(path, { is: "file", contents: await contentsOf(entry.contents, entry.sizeBytes, path) });
+      else if (entry.kind === "hardLink")
+        found.set(path, { is: "hardLink", target: entry.target.replace(/^(\.?\/)+/, "") });
       else found.set(path, { is: "hidden" });
     }
   };
   /** What this layer itself has at a path counts more than what it hides of others, in whatever order they come. */
   function hideBelow(path: string, itself: boolean): void {
-    for (const one of wanted) if (!found.has(one) && ((itself && one === path) || one.startsWith(path === "" ? "" : `${path}/`))) found.set(one, { is: "hidden" });
+    for (const one of wanted)
+      if (!found.has(one) && ((itself && one === path) || one.startsWith(path === "" ? "" : `${path}/`)))
+        found.set(one, { is: "hidden" });
   }
   const source = Readable.from(hashed(open(layer, signal)), { objectMode: false });
   try {
     if (layer.compression === "none") await pipeline(source, look, { signal });
-    else await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), look, { signal });
+    else
+      await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), look, { signal });
   } catch (error) {
     signal.throwIfAborted();
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code)) throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
+    if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code))
+      throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
     throw error;
   }
   const digest = `sha256:${bytesToHex(hash.digest())}`;
-  if (digest !== layer.digest) throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", { digest: layer.digest, problem: "a layer has another digest", retryable: false });
+  if (digest !== layer.digest)
+    throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", {
+      digest: layer.digest,
+      problem: "a layer has another digest",
+      retryable: false,
+    });
   return found;
 }
 
@@ -92,13 +119,15 @@ async function* bounded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
   let size = 0;
   for await (const chunk of chunks) {
     size += chunk.length;
-    if (size > limits.unpackedBytes) throw invalidImage("a layer is too large when it is unpacked", { limitBytes: limits.unpackedBytes });
+    if (size > limits.unpackedBytes)
+      throw invalidImage("a layer is too large when it is unpacked", { limitBytes: limits.unpackedBytes });
     yield chunk;
   }
 }
 
 async function contentsOf(chunks: AsyncIterable<Uint8Array>, sizeBytes: number, path: string): Promise<Uint8Array> {
-  if (sizeBytes > limits.fileBytes) throw invalidImage(`/${path} of it is too large`, { sizeBytes, limitBytes: limits.fileBytes });
+  if (sizeBytes > limits.fileBytes)
+    throw invalidImage(`/${path} of it is too large`, { sizeBytes, limitBytes: limits.fileBytes });
   const parts: Uint8Array[] = [];
   for await (const chunk of chunks) parts.push(Uint8Array.from(chunk));
   return Buffer.concat(parts);

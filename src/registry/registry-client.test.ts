@@ -19,15 +19,28 @@ function client(auths: object, answer: (request: WireRequest) => Answer) {
   const wire: Wire = async (request) => {
     asked.push(request);
     const { status, headers = {}, body = "" } = answer(request);
-    return { status, headers, chunks: (async function* () { yield Buffer.from(body); })() };
+    return {
+      status,
+      headers,
+      chunks: (async function* () {
+        yield Buffer.from(body);
+      })(),
+    };
   };
-  const made = registryClient({ wire, clock: { ...systemClock, monotonic: () => time.now }, auth: parseAuthFile(JSON.stringify({ auths })), certificates: async (host) => [`certificates of ${host}`] });
+  const made = registryClient({
+    wire,
+    clock: { ...systemClock, monotonic: () => time.now },
+    auth: parseAuthFile(JSON.stringify({ auths })),
+    certificates: async (host) => [`certificates of ${host}`],
+  });
   return { client: made, asked, time };
 }
 
 const bearer = (request: WireRequest, realm = "https://auth.example.com/token"): Answer => {
   if (request.url.pathname === "/token") return { status: 200, body: '{"access_token":"t1","expires_in":100}' };
-  return request.headers["authorization"] === undefined ? { status: 401, headers: { "www-authenticate": `Bearer realm="${realm}",service="example"` } } : { status: 200, body: "{}" };
+  return request.headers["authorization"] === undefined
+    ? { status: 401, headers: { "www-authenticate": `Bearer realm="${realm}",service="example"` } }
+    : { status: 200, body: "{}" };
 };
 const repository = { host: "quay.io", path: "os/a", insecure: false };
 
@@ -41,8 +54,20 @@ test("an identity token is exchanged in a body, never in an address, and the tok
   const { client: at, asked, time } = client({ "quay.io": { identitytoken: "s3cret" } }, bearer);
   await at.manifest(repository, "v1", never);
   const exchange = asked[1];
-  expect(exchange).toMatchObject({ method: "POST", trust: { authorities: ["certificates of auth.example.com", "certificates of quay.io"], unverified: false } });
-  expect(Object.fromEntries(new URLSearchParams(Buffer.from(exchange?.body instanceof Uint8Array ? exchange.body : "").toString()))).toMatchObject({ grant_type: "refresh_token", refresh_token: "s3cret", service: "example", scope: "repository:os/a:pull" });
+  expect(exchange).toMatchObject({
+    method: "POST",
+    trust: { authorities: ["certificates of auth.example.com", "certificates of quay.io"], unverified: false },
+  });
+  expect(
+    Object.fromEntries(
+      new URLSearchParams(Buffer.from(exchange?.body instanceof Uint8Array ? exchange.body : "").toString()),
+    ),
+  ).toMatchObject({
+    grant_type: "refresh_token",
+    refresh_token: "s3cret",
+    service: "example",
+    scope: "repository:os/a:pull",
+  });
   expect(asked.map(({ url }) => url.href).join(" ")).not.toContain("s3cret");
   expect(asked[2]?.headers["authorization"]).toBe("Bearer t1");
 
@@ -50,7 +75,11 @@ test("an identity token is exchanged in a body, never in an address, and the tok
   expect(asked.length).toBe(4);
   time.now = 91_000;
   await at.manifest(repository, "v3", never);
-  expect(asked.slice(4).map(({ url, headers }) => [url.pathname, headers["authorization"]])).toEqual([["/v2/os/a/manifests/v3", undefined], ["/token", undefined], ["/v2/os/a/manifests/v3", "Bearer t1"]]);
+  expect(asked.slice(4).map(({ url, headers }) => [url.pathname, headers["authorization"]])).toEqual([
+    ["/v2/os/a/manifests/v3", undefined],
+    ["/token", undefined],
+    ["/v2/os/a/manifests/v3", "Bearer t1"],
+  ]);
 });
 
 test("a registry token is shown as it is", async () => {
@@ -67,12 +96,39 @@ test("an anonymous token is asked for where a registry wants one", async () => {
 });
 
 test.for([
-  { title: "a token service without TLS", answer: (request: WireRequest) => bearer(request, "http://auth.example.com/token"), problem: "its token service does not speak TLS" },
-  { title: "a token service that is no address", answer: (request: WireRequest) => bearer(request, "file:///etc/passwd"), problem: "its token service has no address" },
-  { title: "a token that is none", answer: (request: WireRequest) => (request.url.pathname === "/token" ? { status: 200, body: '{"token":"a\\r\\nb"}' } : bearer(request)), problem: "its token service gave no token" },
-  { title: "a token that is no JSON", answer: (request: WireRequest) => (request.url.pathname === "/token" ? { status: 200, body: "s3cret" } : bearer(request)), problem: "its token service gave no JSON" },
-  { title: "a token without an end", answer: (request: WireRequest) => (request.url.pathname === "/token" ? { status: 200, body: "x".repeat(300_000) } : bearer(request)), problem: "the token is too large" },
-  { title: "a redirect to a name with a password", answer: () => ({ status: 302, headers: { location: "https://user:word@cdn.example.com/" } }), problem: "it redirects to what is no address" },
+  {
+    title: "a token service without TLS",
+    answer: (request: WireRequest) => bearer(request, "http://auth.example.com/token"),
+    problem: "its token service does not speak TLS",
+  },
+  {
+    title: "a token service that is no address",
+    answer: (request: WireRequest) => bearer(request, "file:///etc/passwd"),
+    problem: "its token service has no address",
+  },
+  {
+    title: "a token that is none",
+    answer: (request: WireRequest) =>
+      request.url.pathname === "/token" ? { status: 200, body: '{"token":"a\\r\\nb"}' } : bearer(request),
+    problem: "its token service gave no token",
+  },
+  {
+    title: "a token that is no JSON",
+    answer: (request: WireRequest) =>
+      request.url.pathname === "/token" ? { status: 200, body: "s3cret" } : bearer(request),
+    problem: "its token service gave no JSON",
+  },
+  {
+    title: "a token without an end",
+    answer: (request: WireRequest) =>
+      request.url.pathname === "/token" ? { status: 200, body: "x".repeat(300_000) } : bearer(request),
+    problem: "the token is too large",
+  },
+  {
+    title: "a redirect to a name with a password",
+    answer: () => ({ status: 302, headers: { location: "https://user:word@cdn.example.com/" } }),
+    problem: "it redirects to what is no address",
+  },
 ])("$title gets nothing from us", async ({ answer, problem }) => {
   const auth = { "quay.io": { auth: Buffer.from("user:s3cret").toString("base64") } };
   const { client: at, asked } = client(auth, answer);
@@ -83,17 +139,36 @@ test.for([
 });
 
 test("a registry may say when to come back", async () => {
-  const { client: at } = client({}, () => ({ status: 429, headers: { "retry-after": "7" }, body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"s3cret"}]}' }));
-  await expect(at.manifest(repository, "v1", never)).rejects.toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", facts: { status: 429, retryAfterMs: 7000, retryable: true, says: "TOOMANYREQUESTS" } });
+  const { client: at } = client({}, () => ({
+    status: 429,
+    headers: { "retry-after": "7" },
+    body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"s3cret"}]}',
+  }));
+  await expect(at.manifest(repository, "v1", never)).rejects.toMatchObject({
+    code: "MCO_IMAGE_UNREACHABLE",
+    facts: { status: 429, retryAfterMs: 7000, retryable: true, says: "TOOMANYREQUESTS" },
+  });
 });
 
 test("another part of a blob than was asked for is not taken", async () => {
-  const { client: at } = client({}, () => ({ status: 206, headers: { "content-range": "bytes 50-99/100" }, body: "x" }));
-  await expect(at.blob(repository, `sha256:${"1".repeat(64)}`, 10, never)).rejects.toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", facts: { retryable: true } });
+  const { client: at } = client({}, () => ({
+    status: 206,
+    headers: { "content-range": "bytes 50-99/100" },
+    body: "x",
+  }));
+  await expect(at.blob(repository, `sha256:${"1".repeat(64)}`, 10, never)).rejects.toMatchObject({
+    code: "MCO_IMAGE_UNREACHABLE",
+    facts: { retryable: true },
+  });
 });
 
 test("a registry that wants a blob to be sent elsewhere gets none", async () => {
-  const { client: at, asked } = client({}, () => ({ status: 202, headers: { location: "https://cdn.example.com/upload" } }));
-  await expect(at.putBlob(repository, `sha256:${"1".repeat(64)}`, Buffer.from("x"), never)).rejects.toMatchObject({ code: "MCO_IMAGE_UNREACHABLE" });
+  const { client: at, asked } = client({}, () => ({
+    status: 202,
+    headers: { location: "https://cdn.example.com/upload" },
+  }));
+  await expect(at.putBlob(repository, `sha256:${"1".repeat(64)}`, Buffer.from("x"), never)).rejects.toMatchObject({
+    code: "MCO_IMAGE_UNREACHABLE",
+  });
   expect(asked.map(({ method }) => method)).toEqual(["POST"]);
 });

@@ -6,7 +6,11 @@ import { freshStartBytes, retried, retrySchedule } from "./retries.ts";
 const busy = (facts = {}) => new McoError("MCO_IMAGE_UNREACHABLE", { retryable: true, ...facts });
 
 /** Runs attempts that end as told (`undefined`: well) and gives the waits between them. */
-async function schedule(ends: readonly (unknown)[], chance = 0.5, bytes: readonly number[] = []): Promise<{ readonly waits: readonly number[]; readonly attempts: number; readonly failed: unknown }> {
+async function schedule(
+  ends: readonly unknown[],
+  chance = 0.5,
+  bytes: readonly number[] = [],
+): Promise<{ readonly waits: readonly number[]; readonly attempts: number; readonly failed: unknown }> {
   const waits: number[] = [];
   let attempts = 0;
   const sleep = (milliseconds: number) => {
@@ -19,7 +23,11 @@ async function schedule(ends: readonly (unknown)[], chance = 0.5, bytes: readonl
     return end === undefined ? Promise.resolve() : Promise.reject(end as Error);
   };
   const received = () => bytes.slice(0, attempts).reduce((sum, each) => sum + each, 0);
-  const failed = await retried(attempt, { clock: { ...systemClock, sleep }, random: { ...systemRandom, next: () => chance }, received }, new AbortController().signal).then(
+  const failed = await retried(
+    attempt,
+    { clock: { ...systemClock, sleep }, random: { ...systemRandom, next: () => chance }, received },
+    new AbortController().signal,
+  ).then(
     () => undefined,
     (error: unknown) => error,
   );
@@ -28,7 +36,11 @@ async function schedule(ends: readonly (unknown)[], chance = 0.5, bytes: readonl
 
 test("waits double from one second on, for half a minute in all, and six failures in a row are the end", async () => {
   const error = busy();
-  expect(await schedule(Array.from({ length: 99 }, () => error))).toEqual({ waits: [1000, 2000, 4000, 8000, 16_000], attempts: 6, failed: error });
+  expect(await schedule(Array.from({ length: 99 }, () => error))).toEqual({
+    waits: [1000, 2000, 4000, 8000, 16_000],
+    attempts: 6,
+    failed: error,
+  });
 });
 
 test("each wait is spread by a fifth", async () => {
@@ -45,13 +57,29 @@ test("what cannot get better is not tried again", async () => {
 });
 
 test("a registry may ask for a longer wait, but not for a very long one", async () => {
-  expect((await schedule([busy({ retryAfterMs: 5000 }), busy({ retryAfterMs: 10 }), busy({ retryAfterMs: 9e9 })])).waits).toEqual([5000, 2000, 60_000]);
+  expect(
+    (await schedule([busy({ retryAfterMs: 5000 }), busy({ retryAfterMs: 10 }), busy({ retryAfterMs: 9e9 })])).waits,
+  ).toEqual([5000, 2000, 60_000]);
 });
 
 test("a download that gets on may fail as often as it likes; one that does not may not", async () => {
   const failures = Array.from({ length: 20 }, () => busy());
-  expect(await schedule([...failures, undefined], 0.5, failures.map(() => freshStartBytes))).toMatchObject({ attempts: 21, failed: undefined, waits: failures.map(() => 1000) });
-  expect((await schedule(failures, 0.5, failures.map(() => freshStartBytes - 1))).attempts).toBe(retrySchedule.failures);
+  expect(
+    await schedule(
+      [...failures, undefined],
+      0.5,
+      failures.map(() => freshStartBytes),
+    ),
+  ).toMatchObject({ attempts: 21, failed: undefined, waits: failures.map(() => 1000) });
+  expect(
+    (
+      await schedule(
+        failures,
+        0.5,
+        failures.map(() => freshStartBytes - 1),
+      )
+    ).attempts,
+  ).toBe(retrySchedule.failures);
 });
 
 test("who gives up waiting is heard", async () => {

@@ -14,14 +14,24 @@ export const maxRetryAfterMs = 60_000;
 /** What must arrive between two failures for the count to begin again: a long download over a bad line gets on in the end. */
 export const freshStartBytes = 1024 * 1024;
 
-export const isRetryable = (error: unknown): error is McoError => error instanceof McoError && error.facts["retryable"] === true;
+export const isRetryable = (error: unknown): error is McoError =>
+  error instanceof McoError && error.facts["retryable"] === true;
 
 /**
  * Runs `attempt` until it succeeds, fails for good, or has failed `limit` times in a row.
  *
  * @param received how many bytes have arrived so far, over all attempts.
  */
-export async function retried<T>(attempt: () => Promise<T>, { clock, random, received = () => 0, limit = retrySchedule.failures }: { readonly clock: Clock; readonly random: Random; readonly received?: () => number; readonly limit?: number }, signal: AbortSignal): Promise<T> {
+export async function retried<T>(
+  attempt: () => Promise<T>,
+  {
+    clock,
+    random,
+    received = () => 0,
+    limit = retrySchedule.failures,
+  }: { readonly clock: Clock; readonly random: Random; readonly received?: () => number; readonly limit?: number },
+  signal: AbortSignal,
+): Promise<T> {
   let failures = 0;
   let receivedBefore = received();
   for (;;) {

@@ -15,7 +15,12 @@ const maxPayloadBytes = 64 * 1024;
 export const signatureTag = (digest: string): string => `${digest.replace(":", "-")}.sig`;
 
 /** The signatures that lie beside an image in its repository. None of them is believed yet. */
-export async function findSignatures(client: RegistryClient, repository: Repository, digests: readonly string[], signal: AbortSignal): Promise<readonly FoundSignature[]> {
+export async function findSignatures(
+  client: RegistryClient,
+  repository: Repository,
+  digests: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly FoundSignature[]> {
   const found: FoundSignature[] = [];
   for (const digest of digests) {
     const sent = await ifThere(client.manifest(repository, signatureTag(digest), signal));
@@ -40,7 +45,13 @@ async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function readBlob(client: RegistryClient, repository: Repository, digest: string, sizeBytes: number, signal: AbortSignal): Promise<Uint8Array> {
+async function readBlob(
+  client: RegistryClient,
+  repository: Repository,
+  digest: string,
+  sizeBytes: number,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of (await client.blob(repository, digest, 0, signal)).chunks) {
@@ -49,7 +60,14 @@ async function readBlob(client: RegistryClient, repository: Repository, digest: 
     chunks.push(chunk);
   }
   const bytes = Buffer.concat(chunks);
-  if (size < sizeBytes) throw new McoError("MCO_IMAGE_UNREACHABLE", { host: repository.host, problem: "a signature broke off", digest, retryable: true });
-  if (size > sizeBytes || digestOf(bytes) !== digest) throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", { host: repository.host, digest, retryable: false });
+  if (size < sizeBytes)
+    throw new McoError("MCO_IMAGE_UNREACHABLE", {
+      host: repository.host,
+      problem: "a signature broke off",
+      digest,
+      retryable: true,
+    });
+  if (size > sizeBytes || digestOf(bytes) !== digest)
+    throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", { host: repository.host, digest, retryable: false });
   return bytes;
 }

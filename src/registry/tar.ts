@@ -19,7 +19,17 @@ const blockBytes = 512;
 const maxExtraBytes = 1024 * 1024;
 const maxPathLength = 4096;
 
-const kinds: Readonly<Record<string, TarEntry["kind"]>> = { "0": "file", "\0": "file", "7": "file", "1": "hardLink", "2": "link", "3": "other", "4": "other", "5": "folder", "6": "other" };
+const kinds: Readonly<Record<string, TarEntry["kind"]>> = {
+  "0": "file",
+  "\0": "file",
+  "7": "file",
+  "1": "hardLink",
+  "2": "link",
+  "3": "other",
+  "4": "other",
+  "5": "folder",
+  "6": "other",
+};
 
 const broken = (problem: string) => invalidImage(`a layer is no proper tar archive: ${problem}`);
 
@@ -47,7 +57,7 @@ class Portions {
   /** Exactly `length` bytes; `undefined` when the stream ends before the first. */
   async exactly(length: number): Promise<Uint8Array | undefined> {
     const bytes = new Uint8Array(length);
-    for (let filled = 0; filled < length; ) {
+    for (let filled = 0; filled < length;) {
       const part = await this.some(length - filled);
       if (part === undefined) {
         if (filled === 0) return undefined;
@@ -60,7 +70,7 @@ class Portions {
   }
 
   async skip(length: number): Promise<void> {
-    for (let left = length; left > 0; ) {
+    for (let left = length; left > 0;) {
       const part = await this.some(left);
       if (part === undefined) throw broken("it ends in the middle");
       left -= part.length;
@@ -90,10 +100,12 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
       if (bytes.length < declared) throw broken("it ends in the middle");
       await portions.skip(paddingOf(declared));
       if (type === "x") extended = { ...extended, ...recordsIn(bytes) };
-      else if (type !== "g") extended = { ...extended, [type === "L" ? "path" : "linkpath"]: textIn(bytes, 0, bytes.length) };
+      else if (type !== "g")
+        extended = { ...extended, [type === "L" ? "path" : "linkpath"]: textIn(bytes, 0, bytes.length) };
       continue;
     }
-    if (type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse."))) throw broken("sparse files are not supported");
+    if (type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse.")))
+      throw broken("sparse files are not supported");
     const { path: longPath, linkpath, size, uid, gid } = extended;
     extended = {};
     const prefix = textIn(header, 257, 6) === "ustar" ? textIn(header, 345, 155) : "";
@@ -122,7 +134,10 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
   while ((await portions.some(Number.MAX_SAFE_INTEGER)) !== undefined);
 }
 
-function bodyOf(portions: Portions, sizeBytes: number): { readonly chunks: () => AsyncIterable<Uint8Array>; readonly left: () => number } {
+function bodyOf(
+  portions: Portions,
+  sizeBytes: number,
+): { readonly chunks: () => AsyncIterable<Uint8Array>; readonly left: () => number } {
   let left = sizeBytes;
   async function* chunks() {
     while (left > 0) {
@@ -174,11 +189,19 @@ function hasChecksum(header: Uint8Array): boolean {
 /** `<length> <key>=<value>\n`, where the length counts itself. */
 function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {
   const records: Record<string, string> = {};
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const space = bytes.indexOf(32, at);
     const length = space < 0 || space - at > 7 ? NaN : Number(textIn(bytes, at, space - at));
     const equals = bytes.indexOf(61, space);
-    if (!Number.isSafeInteger(length) || length <= space - at || at + length > bytes.length || equals < 0 || equals >= at + length || bytes[at + length - 1] !== 10) throw broken("an extended header cannot be read");
+    if (
+      !Number.isSafeInteger(length) ||
+      length <= space - at ||
+      at + length > bytes.length ||
+      equals < 0 ||
+      equals >= at + length ||
+      bytes[at + length - 1] !== 10
+    )
+      throw broken("an extended header cannot be read");
     const key = String.fromCharCode(...bytes.subarray(space + 1, Math.min(equals, space + 129)));
     // Attributes may hold any bytes, and none of them is used.
     if (["path", "linkpath", "size", "uid", "gid"].includes(key)) {
@@ -228,10 +251,36 @@ export function writeTar(entries: readonly PlainEntry[], seconds = 0): Uint8Arra
     });
     if (extended.length > 0) {
       const records = Buffer.from(extended.map(([key, value]) => recordOf(key, value)).join(""), "utf8");
-      blocks.push(headerOf({ name: "././@PaxHeader", type: "x", mode: 0o644, uid: 0, gid: 0, size: records.length, seconds, target: "" }), records, new Uint8Array(paddingOf(records.length)));
+      blocks.push(
+        headerOf({
+          name: "././@PaxHeader",
+          type: "x",
+          mode: 0o644,
+          uid: 0,
+          gid: 0,
+          size: records.length,
+          seconds,
+          target: "",
+        }),
+        records,
+        new Uint8Array(paddingOf(records.length)),
+      );
     }
     const contents = entry.kind === "file" ? (entry.contents ?? new Uint8Array()) : new Uint8Array();
-    blocks.push(headerOf({ name, type: tarTypes[entry.kind], mode: entry.mode, uid, gid, size: contents.length, seconds, target }), contents, new Uint8Array(paddingOf(contents.length)));
+    blocks.push(
+      headerOf({
+        name,
+        type: tarTypes[entry.kind],
+        mode: entry.mode,
+        uid,
+        gid,
+        size: contents.length,
+        seconds,
+        target,
+      }),
+      contents,
+      new Uint8Array(paddingOf(contents.length)),
+    );
   }
   return Buffer.concat([...blocks, new Uint8Array(2 * blockBytes)]);
 }
@@ -267,7 +316,13 @@ function headerOf({ name, type, mode, uid, gid, size, seconds, target }: Header)
   if (gid === 0) put("root", 297);
   put(octal(0, 8), 329);
   put(octal(0, 8), 337);
-  put(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0 `, 148);
+  put(
+    `${header
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, "0")}\0 `,
+    148,
+  );
   return header;
 }
 

@@ -10,13 +10,29 @@ const step = "verify";
  * @param architecture of the machines.
  * @returns what keeps them from using it.
  */
-export async function pushedProblem(store: Pick<ImageStore, "inspect">, image: string, architecture: string, signal: AbortSignal): Promise<BuildFailure | undefined> {
-  const failed = (failureClass: FailureClass, cause: string): BuildFailure => ({ class: failureClass, step, exitCode: 1, cause, excerpt: "" });
+export async function pushedProblem(
+  store: Pick<ImageStore, "inspect">,
+  image: string,
+  architecture: string,
+  signal: AbortSignal,
+): Promise<BuildFailure | undefined> {
+  const failed = (failureClass: FailureClass, cause: string): BuildFailure => ({
+    class: failureClass,
+    step,
+    exitCode: 1,
+    cause,
+    excerpt: "",
+  });
   try {
     const found = await store.inspect(image, signal);
     if (found.is === "unreachable") return failed("RegistryUnreachable", found.problem);
-    if (found.is !== "image") return failed("VerifyFailed", `the pull credentials do not get the image: ${found.problem}`);
-    if (found.architecture !== architecture) return failed("VerifyFailed", `the image is for ${found.architecture || "no architecture"}, and the machines are ${architecture}`);
+    if (found.is !== "image")
+      return failed("VerifyFailed", `the pull credentials do not get the image: ${found.problem}`);
+    if (found.architecture !== architecture)
+      return failed(
+        "VerifyFailed",
+        `the image is for ${found.architecture || "no architecture"}, and the machines are ${architecture}`,
+      );
     return undefined;
   } catch (error) {
     if (!(error instanceof McoError)) throw error;

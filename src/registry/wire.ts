@@ -48,7 +48,11 @@ export class WireFailure extends Error {
   /** Who signed a certificate that is not believed. */
   readonly issuer: string | undefined;
 
-  constructor(kind: "unreachable" | "notTls" | "untrusted", message: string, options?: { readonly cause?: unknown; readonly issuer?: string | undefined }) {
+  constructor(
+    kind: "unreachable" | "notTls" | "untrusted",
+    message: string,
+    options?: { readonly cause?: unknown; readonly issuer?: string | undefined },
+  ) {
     super(message, options);
     this.kind = kind;
     this.issuer = options?.issuer;

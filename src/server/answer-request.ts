@@ -74,11 +74,29 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
 }
 
 const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  ifNoneMatch !== undefined && (ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === etag));
+  ifNoneMatch !== undefined &&
+  (ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === etag));
 
-function problem(status: number, reason: string, message: string, more: { readonly headers?: Readonly<Record<string, string>>; readonly facts?: Readonly<Record<string, unknown>> } = {}): ConfigAnswer {
+function problem(
+  status: number,
+  reason: string,
+  message: string,
+  more: {
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly facts?: Readonly<Record<string, unknown>>;
+  } = {},
+): ConfigAnswer {
   const body = Buffer.from(`${JSON.stringify({ error: { reason, message, ...more.facts } })}\n`);
-  return { status, headers: { "content-type": "application/json", "cache-control": "no-store", "x-content-type-options": "nosniff", ...more.headers }, body };
+  return {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      ...more.headers,
+    },
+    body,
+  };
 }
 
 const withRetry = { headers: { "retry-after": String(retrySeconds) } };
@@ -104,7 +122,12 @@ interface Found {
   readonly use: TokenUse | undefined;
 }
 
-const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused => ({ is: "refused", answer, reason, ...(config === undefined ? {} : { config }) });
+const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused => ({
+  is: "refused",
+  answer,
+  reason,
+  ...(config === undefined ? {} : { config }),
+});
 
 /** Answers requests for configurations: who asks, for what, in which form, and why not. */
 export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
@@ -112,10 +135,20 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
 
   async function find(request: ConfigRequest, pool: string): Promise<Refused | Found> {
     const { headers, from, client } = request;
-    const admission = await credentials.admit(pool, { authorization: headers["authorization"], client, requester: from });
+    const admission = await credentials.admit(pool, {
+      authorization: headers["authorization"],
+      client,
+      requester: from,
+    });
     if (admission.verdict === "refused") return refusal(denied(admission), admission.reason);
     const negotiated = negotiateVersion(headers["accept"]);
-    if (negotiated.verdict === "refused") return refusal(problem(400, "UnsupportedVersion", `Ignition ${negotiated.asked} is not served`, { facts: { asked: negotiated.asked, offered: negotiated.offered } }), "UnsupportedVersion");
+    if (negotiated.verdict === "refused")
+      return refusal(
+        problem(400, "UnsupportedVersion", `Ignition ${negotiated.asked} is not served`, {
+          facts: { asked: negotiated.asked, offered: negotiated.offered },
+        }),
+        "UnsupportedVersion",
+      );
     const { version } = negotiated;
     const answer = await answers.of(pool, version);
     switch (answer.verdict) {
@@ -125,25 +158,67 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         return refusal(problem(503, answer.reason, answer.message, withRetry), answer.reason);
       case "cannotSay": {
         const [first] = answer.losses;
-        const lowest = answer.losses.map(({ lowestVersion }) => lowestVersion).filter((one) => one !== undefined).toSorted().at(-1);
-        return refusal(problem(400, "FieldWouldBeLost", `Ignition ${version} cannot say ${first?.path ?? "what the configuration says"}`, { facts: { version, fields: answer.losses.slice(0, 20), ...(lowest === undefined ? {} : { lowestVersion: lowest }) } }), "FieldWouldBeLost", answer.config);
+        const lowest = answer.losses
+          .map(({ lowestVersion }) => lowestVersion)
+          .filter((one) => one !== undefined)
+          .toSorted()
+          .at(-1);
+        return refusal(
+          problem(
+            400,
+            "FieldWouldBeLost",
+            `Ignition ${version} cannot say ${first?.path ?? "what the configuration says"}`,
+            {
+              facts: {
+                version,
+                fields: answer.losses.slice(0, 20),
+                ...(lowest === undefined ? {} : { lowestVersion: lowest }),
+              },
+            },
+          ),
+          "FieldWouldBeLost",
+          answer.config,
+        );
       }
       case "invalid":
-        return refusal(problem(503, "CannotRender", `the configuration ${answer.config} cannot be served: ${answer.problem}`, withRetry), "CannotRender", answer.config);
+        return refusal(
+          problem(
+            503,
+            "CannotRender",
+            `the configuration ${answer.config} cannot be served: ${answer.problem}`,
+            withRetry,
+          ),
+          "CannotRender",
+          answer.config,
+        );
       case "answer":
-        return { is: "found", representation: takesGzip(headers["accept-encoding"]) ? answer.gzip : answer.identity, version, config: answer.config, by: admission.by, use: admission.by === "token" ? admission.use : undefined };
+        return {
+          is: "found",
+          representation: takesGzip(headers["accept-encoding"]) ? answer.gzip : answer.identity,
+          version,
+          config: answer.config,
+          by: admission.by,
+          use: admission.by === "token" ? admission.use : undefined,
+        };
     }
   }
 
-  async function config(request: ConfigRequest, pool: string, tell: (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) => void): Promise<ConfigAnswer> {
+  async function config(
+    request: ConfigRequest,
+    pool: string,
+    tell: (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) => void,
+  ): Promise<ConfigAnswer> {
     const wait = limits.take(request.from);
-    const hasCredential = request.headers["authorization"] !== undefined || request.client !== undefined || credentials.mode === "insecure";
+    const hasCredential =
+      request.headers["authorization"] !== undefined || request.client !== undefined || credentials.mode === "insecure";
     const end = wait > 0 ? undefined : limits.begin();
     if (end === undefined) {
       const status = hasCredential || wait === 0 ? 503 : 429;
       const reason = wait > 0 ? "TooManyRequests" : "TooManyAnswers";
       tell({ is: "refused", status, reason });
-      return problem(status, reason, wait > 0 ? "this source asks too often" : "too many answers are under way", { headers: { "retry-after": String(Math.max(wait, 1)) } });
+      return problem(status, reason, wait > 0 ? "this source asks too often" : "too many answers are under way", {
+        headers: { "retry-after": String(Math.max(wait, 1)) },
+      });
     }
     try {
       const found = await find(request, pool);
@@ -163,7 +238,10 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
       if (request.method === "HEAD") {
         tell({ is: "described", status: 200, reason: "Described", ...facts });
         end();
-        return { status: 200, headers: { ...representation.headers, "content-length": String(representation.body.length) } };
+        return {
+          status: 200,
+          headers: { ...representation.headers, "content-length": String(representation.body.length) },
+        };
       }
       if (use !== undefined) {
         const booked = await credentials.book(use);
@@ -180,7 +258,13 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         onEnd(how) {
           end();
           if (how === "broken" && use !== undefined) credentials.giveBack(use);
-          tell({ is: how === "whole" ? "served" : "broken", status: 200, reason: how === "whole" ? "Served" : "Broken", sizeBytes: representation.body.length, ...facts });
+          tell({
+            is: how === "whole" ? "served" : "broken",
+            status: 200,
+            reason: how === "whole" ? "Served" : "Broken",
+            sizeBytes: representation.body.length,
+            ...facts,
+          });
         },
       };
     } catch (error) {
@@ -194,12 +278,25 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
     const route = routeOf(request.target);
     const pool = route.to === "config" ? route.pool : "";
     const tell = (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) =>
-      onOutcome({ requester: request.from, pool, config: "", version: "", sizeBytes: 0, by: "", ...outcome, durationMs: Math.max(0, Math.round(clock.monotonic() - began)) });
+      onOutcome({
+        requester: request.from,
+        pool,
+        config: "",
+        version: "",
+        sizeBytes: 0,
+        by: "",
+        ...outcome,
+        durationMs: Math.max(0, Math.round(clock.monotonic() - began)),
+      });
     const refuse = (answer: ConfigAnswer, reason: string) => {
       tell({ is: "refused", status: answer.status, reason });
       return request.method === "HEAD" ? withoutBody(answer) : answer;
     };
-    if (request.method !== "GET" && request.method !== "HEAD") return refuse(problem(405, "MethodNotAllowed", `this is asked for with ${methods}`, { headers: { allow: methods } }), "MethodNotAllowed");
+    if (request.method !== "GET" && request.method !== "HEAD")
+      return refuse(
+        problem(405, "MethodNotAllowed", `this is asked for with ${methods}`, { headers: { allow: methods } }),
+        "MethodNotAllowed",
+      );
     switch (route.to) {
       case "nowhere":
         return refuse(problem(404, "NotFound", "there is nothing here"), "NotFound");
@@ -210,8 +307,18 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         const missing = unready();
         const status = missing.length === 0 ? 200 : 503;
         tell({ is: "health", status, reason: status === 200 ? "Ready" : "NotReady" });
-        const body = Buffer.from(`${JSON.stringify({ ready: status === 200, access: credentials.mode, missing, pools: troubles() })}\n`);
-        const answer = { status, headers: { "content-type": "application/json", "cache-control": "no-store", ...(status === 200 ? {} : withRetry.headers) }, body };
+        const body = Buffer.from(
+          `${JSON.stringify({ ready: status === 200, access: credentials.mode, missing, pools: troubles() })}\n`,
+        );
+        const answer = {
+          status,
+          headers: {
+            "content-type": "application/json",
+            "cache-control": "no-store",
+            ...(status === 200 ? {} : withRetry.headers),
+          },
+          body,
+        };
         return request.method === "HEAD" ? withoutBody(answer) : answer;
       }
       case "config":
@@ -226,4 +333,7 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
   };
 }
 
-const withoutBody = ({ body, headers, ...answer }: ConfigAnswer): ConfigAnswer => ({ ...answer, headers: body === undefined ? headers : { ...headers, "content-length": String(body.length) } });
+const withoutBody = ({ body, headers, ...answer }: ConfigAnswer): ConfigAnswer => ({
+  ...answer,
+  headers: body === undefined ? headers : { ...headers, "content-length": String(body.length) },
+});

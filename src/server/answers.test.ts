@@ -7,7 +7,12 @@ import { systemClock } from "../ports/node/system-clock.ts";
 import { type Answer, Answers } from "./answers.ts";
 import type { ConfigSource, PoolLook } from "./config-source.ts";
 
-const settings = { apiVersion: "v1", kind: "ControllerConfig", metadata: { name: "c" }, spec: { kubeAPIServerServingCAData: "" } } as unknown as ControllerConfig;
+const settings = {
+  apiVersion: "v1",
+  kind: "ControllerConfig",
+  metadata: { name: "c" },
+  spec: { kubeAPIServerServingCAData: "" },
+} as unknown as ControllerConfig;
 
 /** Pools as a test says. */
 class FakeSource implements ConfigSource {
@@ -15,11 +20,39 @@ class FakeSource implements ConfigSource {
   readonly looks = new Map<string, PoolLook>();
   readonly #listeners = new Set<() => void>();
 
-  set(pool: string, text: string, more: { readonly version?: string; readonly kubeconfigVersion?: string; readonly config?: unknown } = {}): void {
-    const config = more.config ?? { ignition: { version: "3.4.0" }, storage: { files: [{ path: "/etc/a", contents: { source: `data:,${text}` } }] } };
-    const machineConfig = { apiVersion: "v1", kind: "MachineConfig", metadata: { name: `rendered-${pool}` }, spec: { config } } as unknown as MachineConfig;
+  set(
+    pool: string,
+    text: string,
+    more: { readonly version?: string; readonly kubeconfigVersion?: string; readonly config?: unknown } = {},
+  ): void {
+    const config = more.config ?? {
+      ignition: { version: "3.4.0" },
+      storage: { files: [{ path: "/etc/a", contents: { source: `data:,${text}` } }] },
+    };
+    const machineConfig = {
+      apiVersion: "v1",
+      kind: "MachineConfig",
+      metadata: { name: `rendered-${pool}` },
+      spec: { config },
+    } as unknown as MachineConfig;
     const kubeconfigVersion = more.kubeconfigVersion ?? "1";
-    this.looks.set(pool, { verdict: "snapshot", snapshot: { config: `rendered-${pool}`, because: "", version: more.version ?? text, kubeconfigVersion, inputs: { machineConfig, controllerConfig: settings, image: undefined, kubeconfig: `credential-${kubeconfigVersion}`, registryCertificates: new Map(), mode: "cluster" } } });
+    this.looks.set(pool, {
+      verdict: "snapshot",
+      snapshot: {
+        config: `rendered-${pool}`,
+        because: "",
+        version: more.version ?? text,
+        kubeconfigVersion,
+        inputs: {
+          machineConfig,
+          controllerConfig: settings,
+          image: undefined,
+          kubeconfig: `credential-${kubeconfigVersion}`,
+          registryCertificates: new Map(),
+          mode: "cluster",
+        },
+      },
+    });
     this.changed();
   }
 
@@ -68,7 +101,13 @@ function scene(mostBytes?: number): Scene {
       for (const one of waiting) if (made.length >= one.least) one.resolve();
     },
   });
-  return { source, answers, made, count: (least) => (made.length >= least ? Promise.resolve() : new Promise((resolve) => waiting.add({ least, resolve }))) };
+  return {
+    source,
+    answers,
+    made,
+    count: (least) =>
+      made.length >= least ? Promise.resolve() : new Promise((resolve) => waiting.add({ least, resolve })),
+  };
 }
 
 const textOf = (answer: Answer) => (answer.verdict === "answer" ? answer.identity.body.toString() : answer.verdict);
@@ -123,7 +162,8 @@ describe("answers that are kept ready", () => {
     const { source, answers, made } = scene(8000);
     const versions: readonly ServedVersion[] = ["3.5.0", "3.4.0", "3.3.0", "3.2.0"];
     for (let index = 0; index < 10; index += 1) source.set(`pool-${index}`, `text-${index}`);
-    for (const version of versions) for (let index = 0; index < 10; index += 1) await answers.of(`pool-${index}`, version);
+    for (const version of versions)
+      for (let index = 0; index < 10; index += 1) await answers.of(`pool-${index}`, version);
     expect(answers.bytes).toBeLessThanOrEqual(8000);
     expect(answers.bytes).toBeGreaterThan(0);
     const before = made.length;

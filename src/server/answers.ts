@@ -17,8 +17,18 @@ export interface Representation {
 }
 
 export type Answer =
-  | { readonly verdict: "answer"; readonly config: string; readonly version: ServedVersion; readonly identity: Representation; readonly gzip: Representation }
-  | { readonly verdict: "cannotSay"; readonly config: string; readonly losses: Extract<ServedConfig, { readonly verdict: "cannotSay" }>["losses"] }
+  | {
+      readonly verdict: "answer";
+      readonly config: string;
+      readonly version: ServedVersion;
+      readonly identity: Representation;
+      readonly gzip: Representation;
+    }
+  | {
+      readonly verdict: "cannotSay";
+      readonly config: string;
+      readonly losses: Extract<ServedConfig, { readonly verdict: "cannotSay" }>["losses"];
+    }
   | { readonly verdict: "invalid"; readonly config: string; readonly problem: string }
   | Extract<PoolLook, { readonly verdict: "absent" | "notReady" }>;
 
@@ -32,7 +42,12 @@ export interface AnswersOptions {
   readonly mostBytes?: number;
   /** `false`: everything is made for each request, as a measure of what keeping is worth. */
   readonly keeps?: boolean;
-  readonly onRender?: (pool: string, version: ServedVersion, verdict: Rendered["verdict"], milliseconds: number) => void;
+  readonly onRender?: (
+    pool: string,
+    version: ServedVersion,
+    verdict: Rendered["verdict"],
+    milliseconds: number,
+  ) => void;
 }
 
 export const defaultMostBytes = 96 * 1024 * 1024;
@@ -45,7 +60,8 @@ interface Kept {
 
 const compress = promisify(gzip);
 const keyOf = (pool: string, version: ServedVersion) => `${pool}\n${version}`;
-const same = (a: PoolSnapshot, b: PoolSnapshot) => a.config === b.config && a.version === b.version && a.kubeconfigVersion === b.kubeconfigVersion;
+const same = (a: PoolSnapshot, b: PoolSnapshot) =>
+  a.config === b.config && a.version === b.version && a.kubeconfigVersion === b.kubeconfigVersion;
 
 /**
  * Answers that are ready before they are asked for: one for each pool and version of Ignition. What has changed is made anew
@@ -142,7 +158,8 @@ export class Answers {
     // What has been overtaken meanwhile is for those who waited for it, and for nobody else.
     const now = this.#options.source.pool(pool);
     const bytes = rendered.verdict === "answer" ? rendered.identity.body.length + rendered.gzip.body.length : 0;
-    if (now.verdict === "snapshot" && same(now.snapshot, snapshot) && bytes <= mostBytes) this.#keep(keyOf(pool, version), { of: snapshot, rendered, bytes }, mostBytes);
+    if (now.verdict === "snapshot" && same(now.snapshot, snapshot) && bytes <= mostBytes)
+      this.#keep(keyOf(pool, version), { of: snapshot, rendered, bytes }, mostBytes);
     return rendered;
   }
 
@@ -150,11 +167,16 @@ export class Answers {
   async #judge(snapshot: PoolSnapshot, version: ServedVersion): Promise<Rendered> {
     try {
       // Versions that are made one after the other begin with the same half.
-      if (this.#composed === undefined || !same(this.#composed.of, snapshot) || this.#options.keeps === false) this.#composed = { of: snapshot, composed: composeServed(snapshot.inputs) };
+      if (this.#composed === undefined || !same(this.#composed.of, snapshot) || this.#options.keeps === false)
+        this.#composed = { of: snapshot, composed: composeServed(snapshot.inputs) };
       return await render(snapshot, this.#composed.composed, version, this.#options.keeps !== false);
     } catch (error) {
       this.#options.log.error({ error, config: snapshot.config, version }, "a bug kept an answer from being made");
-      return { verdict: "invalid", config: snapshot.config, problem: "it cannot be turned into an answer; the server's log says why" };
+      return {
+        verdict: "invalid",
+        config: snapshot.config,
+        problem: "it cannot be turned into an answer; the server's log says why",
+      };
     }
   }
 
@@ -207,15 +229,39 @@ export class Answers {
   }
 }
 
-async function render({ config }: PoolSnapshot, composed: ReturnType<typeof composeServed>, version: ServedVersion, packs: boolean): Promise<Rendered> {
+async function render(
+  { config }: PoolSnapshot,
+  composed: ReturnType<typeof composeServed>,
+  version: ServedVersion,
+  packs: boolean,
+): Promise<Rendered> {
   const served = composed.verdict === "invalid" ? composed : inVersion(composed, version);
   if (served.verdict === "cannotSay") return { verdict: "cannotSay", config, losses: served.losses };
-  if (served.verdict === "invalid") return { verdict: "invalid", config, problem: sentenceOf(served.problems satisfies readonly Problem[]) };
+  if (served.verdict === "invalid")
+    return { verdict: "invalid", config, problem: sentenceOf(served.problems satisfies readonly Problem[]) };
   const body = Buffer.from(served.body, "utf8");
-  const [digest, packed] = await Promise.all([crypto.subtle.digest("SHA-256", body), packs ? compress(body, { level: constants.Z_DEFAULT_COMPRESSION }) : undefined]);
+  const [digest, packed] = await Promise.all([
+    crypto.subtle.digest("SHA-256", body),
+    packs ? compress(body, { level: constants.Z_DEFAULT_COMPRESSION }) : undefined,
+  ]);
   const tag = Buffer.from(digest).toString("hex").slice(0, 40);
-  const common = { "content-type": "application/json", "cache-control": "no-store", vary: "Accept, Accept-Encoding, Authorization", "x-content-type-options": "nosniff" };
-  const of = (bytes: Buffer, etag: string, more: Readonly<Record<string, string>>): Representation => ({ body: bytes, etag, headers: { ...common, etag, ...more } });
+  const common = {
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    vary: "Accept, Accept-Encoding, Authorization",
+    "x-content-type-options": "nosniff",
+  };
+  const of = (bytes: Buffer, etag: string, more: Readonly<Record<string, string>>): Representation => ({
+    body: bytes,
+    etag,
+    headers: { ...common, etag, ...more },
+  });
   const identity = of(body, `"${tag}"`, {});
-  return { verdict: "answer", config, version, identity, gzip: packed === undefined ? identity : of(packed, `"${tag}-gzip"`, { "content-encoding": "gzip" }) };
+  return {
+    verdict: "answer",
+    config,
+    version,
+    identity,
+    gzip: packed === undefined ? identity : of(packed, `"${tag}-gzip"`, { "content-encoding": "gzip" }),
+  };
 }

@@ -78,16 +78,26 @@ export class BootstrapTokens {
       } catch (error) {
         if (until.aborted) return;
         failures += 1;
-        log[failures > 3 ? "warn" : "debug"]({ error, pool, account: bootstrapperOf(pool) }, "no credential for machines that join; trying again");
+        log[failures > 3 ? "warn" : "debug"](
+          { error, pool, account: bootstrapperOf(pool) },
+          "no credential for machines that join; trying again",
+        );
         await clock.sleep(backedOff(random, failures, retry), until).catch(() => undefined);
       }
     }
   }
 
   async #mint(pool: string, signal: AbortSignal): Promise<string> {
-    const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: lifeSeconds } };
+    const body = {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { expirationSeconds: lifeSeconds },
+    };
     const target = `/api/v1/namespaces/${namespace}/serviceaccounts/${encodeURIComponent(bootstrapperOf(pool))}/token`;
-    const answer = (await this.#options.kube.request({ method: "POST", target, headers: { "content-type": "application/json" }, body: JSON.stringify(body) }, { signal })) as { readonly status?: { readonly token?: string } };
+    const answer = (await this.#options.kube.request(
+      { method: "POST", target, headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
+      { signal },
+    )) as { readonly status?: { readonly token?: string } };
     const { token } = answer.status ?? {};
     if (token === undefined || token === "") throw new Error("the answer to a TokenRequest has no token");
     return token;

@@ -63,7 +63,8 @@ export class ClusterSource implements ConfigSource, TokenStore {
   constructor(options: ClusterSourceOptions) {
     this.#options = options;
     const { kube, clock, random, log, signal } = options;
-    const cache = <T extends KubeObject>(more: Omit<WatchCacheOptions<T>, "kube" | "clock" | "random" | "log">) => new WatchCache<T>({ kube, clock, random, log, ...more });
+    const cache = <T extends KubeObject>(more: Omit<WatchCacheOptions<T>, "kube" | "clock" | "random" | "log">) =>
+      new WatchCache<T>({ kube, clock, random, log, ...more });
     const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
     this.#pools = cache({ resource: MachineConfigPool });
     this.#settings = cache({ resource: ControllerConfig, selection: named(objects.controllerConfig) });
@@ -72,14 +73,29 @@ export class ClusterSource implements ConfigSource, TokenStore {
     this.#maps = cache({ resource: kubernetes.ConfigMap, selection: { namespace, ...named(objects.kubeconfigData) } });
     this.#tokens = cache({ resource: ProvisioningToken });
     const onChange = () => this.#changed();
-    this.#configs = new WatchesOnDemand({ kube, resource: MachineConfig, clock, random, log, most: mostConfigs, onChange, signal });
+    this.#configs = new WatchesOnDemand({
+      kube,
+      resource: MachineConfig,
+      clock,
+      random,
+      log,
+      most: mostConfigs,
+      onChange,
+      signal,
+    });
     this.#credentials = new BootstrapTokens({ kube, clock, random, log, onChange, signal });
   }
 
   /** Reads, and follows what changes, until the signal aborts. */
   async run(): Promise<void> {
     const { signal } = this.#options;
-    const watched: readonly WatchCache<never>[] = [this.#pools, this.#settings, this.#osConfigs, this.#builds, this.#maps] as unknown as readonly WatchCache<never>[];
+    const watched: readonly WatchCache<never>[] = [
+      this.#pools,
+      this.#settings,
+      this.#osConfigs,
+      this.#builds,
+      this.#maps,
+    ] as unknown as readonly WatchCache<never>[];
     for (const cache of [...watched, this.#tokens as unknown as WatchCache<never>]) {
       this.#missing.add(cache.resource.kind);
       void cache.synced.then(() => {
@@ -96,7 +112,10 @@ export class ClusterSource implements ConfigSource, TokenStore {
   }
 
   pools(): readonly string[] {
-    return this.#pools.list().map(({ metadata }) => metadata.name).sort();
+    return this.#pools
+      .list()
+      .map(({ metadata }) => metadata.name)
+      .sort();
   }
 
   pool(name: string): PoolLook {
@@ -104,7 +123,8 @@ export class ClusterSource implements ConfigSource, TokenStore {
     const pool = this.#pools.get(name);
     if (pool === undefined) return { verdict: "absent" };
     const controllerConfig = this.#settings.get(objects.controllerConfig);
-    if (controllerConfig === undefined) return notReady("NoControllerConfig", `there is no ControllerConfig ${objects.controllerConfig} yet`);
+    if (controllerConfig === undefined)
+      return notReady("NoControllerConfig", `there is no ControllerConfig ${objects.controllerConfig} yet`);
     const wanted = this.#choose(pool);
     if (wanted.verdict === "notReady") return wanted;
     const choice = this.#configs.objects(wanted.config) === undefined ? (this.#served.get(name) ?? wanted) : wanted;
@@ -113,16 +133,34 @@ export class ClusterSource implements ConfigSource, TokenStore {
     const [machineConfig] = read;
     if (machineConfig === undefined) return notReady("ConfigMissing", `there is no MachineConfig ${choice.config}`);
     const ca = this.#ca();
-    if (ca === undefined) return notReady("NoAuthorities", `the ConfigMap ${namespace}/${objects.kubeconfigData} does not say which authorities vouch for the API server`);
+    if (ca === undefined)
+      return notReady(
+        "NoAuthorities",
+        `the ConfigMap ${namespace}/${objects.kubeconfigData} does not say which authorities vouch for the API server`,
+      );
     const credential = this.#credentials.of(name);
-    if (credential === undefined) return notReady("NoCredential", `there is no credential of the account ${bootstrapperOf(name)} yet`);
+    if (credential === undefined)
+      return notReady("NoCredential", `there is no credential of the account ${bootstrapperOf(name)} yet`);
     const { image } = choice;
-    const version = [versionOf(machineConfig), versionOf(controllerConfig), image?.image, image?.content, ca.version].join(" ");
+    const version = [
+      versionOf(machineConfig),
+      versionOf(controllerConfig),
+      image?.image,
+      image?.content,
+      ca.version,
+    ].join(" ");
     const kubeconfigVersion = String(credential.serial);
     const known = this.#snapshots.get(name);
-    if (known?.version === version && known.kubeconfigVersion === kubeconfigVersion) return { verdict: "snapshot", snapshot: known };
+    if (known?.version === version && known.kubeconfigVersion === kubeconfigVersion)
+      return { verdict: "snapshot", snapshot: known };
     const kubeconfig = kubeconfigText({ server: this.#options.apiServerUrl, ca: ca.pem, token: credential.token });
-    const snapshot: PoolSnapshot = { config: choice.config, because: choice.because, version, kubeconfigVersion, inputs: { machineConfig, controllerConfig, image, kubeconfig, registryCertificates: new Map(), mode: "cluster" } };
+    const snapshot: PoolSnapshot = {
+      config: choice.config,
+      because: choice.because,
+      version,
+      kubeconfigVersion,
+      inputs: { machineConfig, controllerConfig, image, kubeconfig, registryCertificates: new Map(), mode: "cluster" },
+    };
     this.#snapshots.set(name, snapshot);
     return { verdict: "snapshot", snapshot };
   }
@@ -147,10 +185,24 @@ export class ClusterSource implements ConfigSource, TokenStore {
     return this.#options.kube.get(ProvisioningToken, { name: id }, { signal: this.#options.signal });
   }
 
-  async store(token: ProvisioningToken, status: NonNullable<ProvisioningToken["status"]>): Promise<ProvisioningToken | "conflict" | "gone"> {
+  async store(
+    token: ProvisioningToken,
+    status: NonNullable<ProvisioningToken["status"]>,
+  ): Promise<ProvisioningToken | "conflict" | "gone"> {
     const { name, resourceVersion } = token.metadata;
     try {
-      return await this.#options.kube.patch(ProvisioningToken, { name }, { type: "json", operations: [{ op: "replace", path: "/metadata/resourceVersion", value: resourceVersion }, { op: "add", path: "/status", value: status }] }, { subresource: "status", signal: this.#options.signal });
+      return await this.#options.kube.patch(
+        ProvisioningToken,
+        { name },
+        {
+          type: "json",
+          operations: [
+            { op: "replace", path: "/metadata/resourceVersion", value: resourceVersion },
+            { op: "add", path: "/status", value: status },
+          ],
+        },
+        { subresource: "status", signal: this.#options.signal },
+      );
     } catch (error) {
       if (isNotFound(error)) return "gone";
       if (isConflict(error)) return "conflict";
@@ -160,7 +212,12 @@ export class ClusterSource implements ConfigSource, TokenStore {
 
   #choose(pool: MachineConfigPool): ChosenServed {
     const config = machineOSConfigOf(pool.metadata.name, this.#osConfigs.list());
-    return chooseServed(pool, { config, builds: config === undefined ? [] : this.#builds.byIndex("config", config.metadata.name), graceMs: defaultGraceMs, now: this.#options.clock.now() });
+    return chooseServed(pool, {
+      config,
+      builds: config === undefined ? [] : this.#builds.byIndex("config", config.metadata.name),
+      graceMs: defaultGraceMs,
+      now: this.#options.clock.now(),
+    });
   }
 
   /** Reads what pools serve now; what they served before stays until that is there. */
@@ -187,7 +244,8 @@ export class ClusterSource implements ConfigSource, TokenStore {
       this.#open.delete(config);
       this.#configs.close(config);
     }
-    for (const held of [this.#served, this.#snapshots]) for (const name of held.keys()) if (this.#pools.get(name) === undefined) held.delete(name);
+    for (const held of [this.#served, this.#snapshots])
+      for (const name of held.keys()) if (this.#pools.get(name) === undefined) held.delete(name);
     this.#credentials.follow(pools.map(({ metadata }) => metadata.name));
     for (const listener of this.#listeners) listener();
   }
@@ -202,5 +260,6 @@ export class ClusterSource implements ConfigSource, TokenStore {
   }
 }
 
-const versionOf = ({ metadata }: KubeObject) => `${metadata.name}/${metadata.uid ?? ""}/${metadata.resourceVersion ?? ""}`;
+const versionOf = ({ metadata }: KubeObject) =>
+  `${metadata.name}/${metadata.uid ?? ""}/${metadata.resourceVersion ?? ""}`;
 const notReady = (reason: string, message: string): PoolLook => ({ verdict: "notReady", reason, message });

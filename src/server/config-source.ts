@@ -40,6 +40,9 @@ export interface TokenStore {
    * Stores the status of a token that is still as it was read. `conflict`: it is not, and has to be read again with `reread`;
    * `gone`: it was revoked.
    */
-  store(token: ProvisioningToken, status: NonNullable<ProvisioningToken["status"]>): Promise<ProvisioningToken | "conflict" | "gone">;
+  store(
+    token: ProvisioningToken,
+    status: NonNullable<ProvisioningToken["status"]>,
+  ): Promise<ProvisioningToken | "conflict" | "gone">;
   reread(id: string): Promise<ProvisioningToken | undefined>;
 }

@@ -16,7 +16,12 @@ class FakeTokens implements TokenStore {
   watched: Map<string, ProvisioningToken> | undefined;
 
   add(id: string, spec: Partial<ProvisioningToken["spec"]>): void {
-    this.objects.set(id, { apiVersion: ProvisioningToken.apiVersion, kind: "ProvisioningToken", metadata: { name: id, uid: id, resourceVersion: "1" }, spec: { pool: "worker", tokenHash: tokenHash("s".repeat(32)), ...spec } });
+    this.objects.set(id, {
+      apiVersion: ProvisioningToken.apiVersion,
+      kind: "ProvisioningToken",
+      metadata: { name: id, uid: id, resourceVersion: "1" },
+      spec: { pool: "worker", tokenHash: tokenHash("s".repeat(32)), ...spec },
+    });
   }
 
   token(id: string) {
@@ -38,7 +43,11 @@ class FakeTokens implements TokenStore {
     if (now === undefined) return "gone" as const;
     if (now.metadata.resourceVersion !== token.metadata.resourceVersion) return "conflict" as const;
     this.writes += 1;
-    const stored = { ...now, metadata: { ...now.metadata, resourceVersion: String(Number(now.metadata.resourceVersion) + 1) }, status };
+    const stored = {
+      ...now,
+      metadata: { ...now.metadata, resourceVersion: String(Number(now.metadata.resourceVersion) + 1) },
+      status,
+    };
     this.objects.set(id, stored);
     return stored;
   }
@@ -46,7 +55,8 @@ class FakeTokens implements TokenStore {
 
 const id = "a".repeat(10);
 const authorization = `Bearer ${id}.${"s".repeat(32)}`;
-const over = (tokens: TokenStore) => new Credentials({ mode: "required", tokens, clock: systemClock, log: silentLogger });
+const over = (tokens: TokenStore) =>
+  new Credentials({ mode: "required", tokens, clock: systemClock, log: silentLogger });
 
 async function useOf(credentials: Credentials, requester = "192.0.2.1"): Promise<TokenUse> {
   const admission = await credentials.admit("worker", { authorization, client: undefined, requester });
@@ -54,7 +64,8 @@ async function useOf(credentials: Credentials, requester = "192.0.2.1"): Promise
   return admission.use;
 }
 
-const reasons = (outcomes: readonly ("booked" | AccessRefusal)[]) => outcomes.map((outcome) => (outcome === "booked" ? outcome : outcome.reason));
+const reasons = (outcomes: readonly ("booked" | AccessRefusal)[]) =>
+  outcomes.map((outcome) => (outcome === "booked" ? outcome : outcome.reason));
 
 describe("uses of a token", () => {
   test("that come while one is being stored are stored together", async () => {
@@ -71,7 +82,9 @@ describe("uses of a token", () => {
     expect(tokens.writes).toBe(2);
     expect(tokens.objects.get(id)?.status).toMatchObject({ uses: 50 });
     // The newest first, and not all of them.
-    expect(tokens.objects.get(id)?.status?.lastUsedBy).toEqual(Array.from({ length: 10 }, (_, index) => `192.0.2.${49 - index}`));
+    expect(tokens.objects.get(id)?.status?.lastUsedBy).toEqual(
+      Array.from({ length: 10 }, (_, index) => `192.0.2.${49 - index}`),
+    );
   });
 
   test("are refused where there are too many of them, one by one", async () => {
@@ -79,7 +92,12 @@ describe("uses of a token", () => {
     tokens.add(id, { maxUses: 2 });
     const credentials = over(tokens);
     const uses = await Promise.all(Array.from({ length: 4 }, () => useOf(credentials)));
-    expect(reasons(await Promise.all(uses.map((use) => credentials.book(use)))).toSorted()).toEqual(["TokenUsedUp", "TokenUsedUp", "booked", "booked"]);
+    expect(reasons(await Promise.all(uses.map((use) => credentials.book(use)))).toSorted()).toEqual([
+      "TokenUsedUp",
+      "TokenUsedUp",
+      "booked",
+      "booked",
+    ]);
     expect(tokens.objects.get(id)?.status?.uses).toBe(2);
   });
 
@@ -91,8 +109,14 @@ describe("uses of a token", () => {
     const outcomes = await Promise.all(
       Array.from({ length: 30 }, async (_, index) => {
         const credentials = servers[index % servers.length] as Credentials;
-        const admission = await credentials.admit("worker", { authorization, client: undefined, requester: "192.0.2.1" });
-        return admission.verdict === "admitted" && admission.by === "token" ? credentials.book(admission.use) : (admission as AccessRefusal);
+        const admission = await credentials.admit("worker", {
+          authorization,
+          client: undefined,
+          requester: "192.0.2.1",
+        });
+        return admission.verdict === "admitted" && admission.by === "token"
+          ? credentials.book(admission.use)
+          : (admission as AccessRefusal);
       }),
     );
     expect(reasons(outcomes).filter((reason) => reason === "booked").length).toBe(5);
@@ -143,7 +167,12 @@ describe("uses of a token", () => {
     const tokens = new FakeTokens();
     tokens.add(id, { expiresAt: new Date(Date.parse("2026-01-01T00:00:00Z")).toISOString() });
     let now = Date.parse("2025-12-31T23:59:59Z");
-    const credentials = new Credentials({ mode: "required", tokens, clock: { ...systemClock, now: () => now }, log: silentLogger });
+    const credentials = new Credentials({
+      mode: "required",
+      tokens,
+      clock: { ...systemClock, now: () => now },
+      log: silentLogger,
+    });
     const use = await useOf(credentials);
     now += 2000;
     expect(await credentials.book(use)).toMatchObject({ status: 401, reason: "TokenExpired" });

@@ -27,7 +27,10 @@ export interface AccessRefusal {
   readonly message: string;
 }
 
-export type Admission = { readonly verdict: "admitted"; readonly by: "token"; readonly use: TokenUse } | { readonly verdict: "admitted"; readonly by: "certificate" | "insecure" } | AccessRefusal;
+export type Admission =
+  | { readonly verdict: "admitted"; readonly by: "token"; readonly use: TokenUse }
+  | { readonly verdict: "admitted"; readonly by: "certificate" | "insecure" }
+  | AccessRefusal;
 
 export interface CredentialsOptions {
   readonly mode: AccessMode;
@@ -45,11 +48,27 @@ const mostGivenBack = 10;
 const mostFresh = 1000;
 
 /** The same whatever was wrong: who guesses learns nothing. */
-const unknown: AccessRefusal = { verdict: "refused", status: 401, reason: "Unauthorized", message: "a credential is needed: a provisioning token as a bearer token, or a client certificate" };
-const busy: AccessRefusal = { verdict: "refused", status: 503, reason: "TokenNotBooked", message: "the use of the token cannot be stored at the moment" };
+const unknown: AccessRefusal = {
+  verdict: "refused",
+  status: 401,
+  reason: "Unauthorized",
+  message: "a credential is needed: a provisioning token as a bearer token, or a client certificate",
+};
+const busy: AccessRefusal = {
+  verdict: "refused",
+  status: 503,
+  reason: "TokenNotBooked",
+  message: "the use of the token cannot be stored at the moment",
+};
 
 /** What a refusal is called in answers and figures. */
-const wordOf: Readonly<Record<TokenRefusal, string>> = { NoToken: "Unauthorized", WrongToken: "Unauthorized", Expired: "TokenExpired", UsedUp: "TokenUsedUp", WrongPool: "WrongPool" };
+const wordOf: Readonly<Record<TokenRefusal, string>> = {
+  NoToken: "Unauthorized",
+  WrongToken: "Unauthorized",
+  Expired: "TokenExpired",
+  UsedUp: "TokenUsedUp",
+  WrongPool: "WrongPool",
+};
 
 interface Waiting {
   readonly use: TokenUse;
@@ -80,14 +99,28 @@ export class Credentials {
   }
 
   /** Whether who asks may have the configuration of a pool. Nothing is booked yet. */
-  async admit(pool: string, { authorization, client, requester }: { readonly authorization: string | undefined; readonly client: ClientIdentity | undefined; readonly requester: string }): Promise<Admission> {
+  async admit(
+    pool: string,
+    {
+      authorization,
+      client,
+      requester,
+    }: {
+      readonly authorization: string | undefined;
+      readonly client: ClientIdentity | undefined;
+      readonly requester: string;
+    },
+  ): Promise<Admission> {
     if (this.#options.mode === "insecure") return { verdict: "admitted", by: "insecure" };
     const own = (client?.organizations ?? []).filter((organization) => organization.startsWith(poolOrganizationPrefix));
     if (own.includes(`${poolOrganizationPrefix}${pool}`)) return { verdict: "admitted", by: "certificate" };
     const presented = bearerOf(authorization) ?? "";
     const id = parseToken(presented)?.id;
     const { tokens } = this.#options;
-    if (id === undefined || tokens === undefined) return own.length === 0 ? unknown : { verdict: "refused", status: 403, reason: "WrongPool", message: "the certificate is for another pool" };
+    if (id === undefined || tokens === undefined)
+      return own.length === 0
+        ? unknown
+        : { verdict: "refused", status: 403, reason: "WrongPool", message: "the certificate is for another pool" };
     const use: TokenUse = { id, presented, pool, requester };
     let known: ProvisioningToken | undefined;
     try {
@@ -152,7 +185,10 @@ export class Credentials {
       try {
         await this.#write(id, batch, returned);
       } catch (error) {
-        this.#options.log.warn({ error, token: id, uses: batch.length, givenBack: returned }, "uses of a provisioning token are not stored");
+        this.#options.log.warn(
+          { error, token: id, uses: batch.length, givenBack: returned },
+          "uses of a provisioning token are not stored",
+        );
         for (const { resolve } of batch) resolve(busy);
       }
       desk.returned -= returned;
@@ -183,7 +219,13 @@ export class Credentials {
       }
       if (token === undefined || tokens === undefined) return settle(refused);
       const requesters = [...taken.map(({ use }) => use.requester).reverse(), ...(before?.lastUsedBy ?? [])];
-      const status = { ...before, uses, ...(taken.length === 0 ? {} : { lastUsedAt: timestampOf(clock.now()), lastUsedBy: [...new Set(requesters)].slice(0, maxLastUsedBy) }) };
+      const status = {
+        ...before,
+        uses,
+        ...(taken.length === 0
+          ? {}
+          : { lastUsedAt: timestampOf(clock.now()), lastUsedBy: [...new Set(requesters)].slice(0, maxLastUsedBy) }),
+      };
       const stored = await tokens.store(token, status);
       if (stored === "gone") {
         this.#fresh.delete(id);
@@ -216,10 +258,21 @@ export class Credentials {
   }
 
   #judge({ presented, pool }: TokenUse, token: ProvisioningToken | undefined, uses: number): "allowed" | AccessRefusal {
-    const verdict = judgeToken({ presented, pool, find: () => token, pending: () => uses - (token?.status?.uses ?? 0), now: this.#options.clock.now() });
+    const verdict = judgeToken({
+      presented,
+      pool,
+      find: () => token,
+      pending: () => uses - (token?.status?.uses ?? 0),
+      now: this.#options.clock.now(),
+    });
     if (verdict.verdict === "allowed") return "allowed";
     if (!verdict.proven) return unknown;
-    return { verdict: "refused", status: verdict.reason === "WrongPool" ? 403 : 401, reason: wordOf[verdict.reason], message: verdict.message };
+    return {
+      verdict: "refused",
+      status: verdict.reason === "WrongPool" ? 403 : 401,
+      reason: wordOf[verdict.reason],
+      message: verdict.message,
+    };
   }
 }
 

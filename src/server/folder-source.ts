@@ -78,8 +78,16 @@ export class FolderSource implements ConfigSource, TokenStore {
     const take = async (path: string) => {
       if (await this.#take(path)) changed = true;
     };
-    this.#tokenFiles = (await files.list(`${folder}/${tokenFolder}`)).filter((name) => /\.(ya?ml|json)$/.test(name)).map((name) => `${folder}/${tokenFolder}/${name}`);
-    const paths = [kubeconfig, settingsIn(folder), ...[...certificates.values()].map((file) => `${folder}/${file}`), ...bootstrapPools.map((pool) => poolIn(folder, pool)), ...this.#tokenFiles];
+    this.#tokenFiles = (await files.list(`${folder}/${tokenFolder}`))
+      .filter((name) => /\.(ya?ml|json)$/.test(name))
+      .map((name) => `${folder}/${tokenFolder}/${name}`);
+    const paths = [
+      kubeconfig,
+      settingsIn(folder),
+      ...[...certificates.values()].map((file) => `${folder}/${file}`),
+      ...bootstrapPools.map((pool) => poolIn(folder, pool)),
+      ...this.#tokenFiles,
+    ];
     for (const path of paths) await take(path);
     for (const pool of bootstrapPools) {
       const name = this.#object(poolIn(folder, pool), MachineConfigPool)?.status?.configuration?.name;
@@ -114,11 +122,17 @@ export class FolderSource implements ConfigSource, TokenStore {
     const pool = this.#object(poolIn(folder, name), MachineConfigPool);
     if (pool === undefined) return notReady("Unreadable", `machine-pools/${name}.yaml is no MachineConfigPool`);
     const config = pool.status?.configuration?.name ?? "";
-    if (!isName(config)) return notReady("NotRendered", `machine-pools/${name}.yaml names no configuration in its status`);
+    if (!isName(config))
+      return notReady("NotRendered", `machine-pools/${name}.yaml names no configuration in its status`);
     const machineConfig = this.#object(configIn(folder, config), MachineConfig);
-    if (machineConfig === undefined) return notReady("ConfigMissing", `there is no MachineConfig in machine-configs/${config}.yaml`);
+    if (machineConfig === undefined)
+      return notReady("ConfigMissing", `there is no MachineConfig in machine-configs/${config}.yaml`);
     const controllerConfig = this.#object(settingsIn(folder), ControllerConfig);
-    if (controllerConfig === undefined) return notReady("NoControllerConfig", `there is no ControllerConfig in controller-config/${objects.controllerConfig}.yaml`);
+    if (controllerConfig === undefined)
+      return notReady(
+        "NoControllerConfig",
+        `there is no ControllerConfig in controller-config/${objects.controllerConfig}.yaml`,
+      );
     const text = this.#read.get(kubeconfig)?.text;
     if (text === undefined) return notReady("NoCredential", "the kubeconfig for machines that join is not there yet");
     const registryCertificates = new Map<string, string>();
@@ -127,7 +141,23 @@ export class FolderSource implements ConfigSource, TokenStore {
       if (pem === undefined) return notReady("NoAuthorities", `the certificate for ${host} is not in ${file}`);
       registryCertificates.set(host, pem);
     }
-    return { verdict: "snapshot", snapshot: { config, because: "the bootstrap rendered it", version: String(this.#serial), kubeconfigVersion: "", inputs: { machineConfig, controllerConfig, image: undefined, kubeconfig: text, registryCertificates, mode: "bootstrap" } } };
+    return {
+      verdict: "snapshot",
+      snapshot: {
+        config,
+        because: "the bootstrap rendered it",
+        version: String(this.#serial),
+        kubeconfigVersion: "",
+        inputs: {
+          machineConfig,
+          controllerConfig,
+          image: undefined,
+          kubeconfig: text,
+          registryCertificates,
+          mode: "bootstrap",
+        },
+      },
+    };
   }
 
   onChange(listener: () => void): () => void {
@@ -153,7 +183,10 @@ export class FolderSource implements ConfigSource, TokenStore {
     return Promise.resolve(this.token(id));
   }
 
-  store(token: ProvisioningToken, status: NonNullable<ProvisioningToken["status"]>): Promise<ProvisioningToken | "conflict" | "gone"> {
+  store(
+    token: ProvisioningToken,
+    status: NonNullable<ProvisioningToken["status"]>,
+  ): Promise<ProvisioningToken | "conflict" | "gone"> {
     const { name } = token.metadata;
     if (this.token(name) === undefined) return Promise.resolve("gone");
     this.#uses.set(name, status);
@@ -190,14 +223,20 @@ export class FolderSource implements ConfigSource, TokenStore {
 /** The kind, with the parts that every kind has; the folder's other half is of our own making. */
 function isOf<T extends KubeObject>(kind: Resource<T>, value: unknown): value is T {
   if (!isRecord(value) || !isRecord(value["metadata"]) || !isRecord(value["spec"])) return false;
-  return value["kind"] === kind.kind && value["apiVersion"] === kind.apiVersion && typeof value["metadata"]["name"] === "string";
+  return (
+    value["kind"] === kind.kind &&
+    value["apiVersion"] === kind.apiVersion &&
+    typeof value["metadata"]["name"] === "string"
+  );
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const poolIn = (folder: string, name: string) => `${folder}/machine-pools/${name}.yaml`;
 const configIn = (folder: string, name: string) => `${folder}/machine-configs/${name}.yaml`;
 const settingsIn = (folder: string) => `${folder}/controller-config/${objects.controllerConfig}.yaml`;
 /** What may be a name of an object, and so never leads out of the folder. */
 const isName = (name: string) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name);
-const stampOf = (stat: FileStat | undefined, link: string | undefined) => (stat === undefined ? "absent" : `${stat.kind} ${stat.sizeBytes} ${stat.modifiedMs} ${link ?? ""}`);
+const stampOf = (stat: FileStat | undefined, link: string | undefined) =>
+  stat === undefined ? "absent" : `${stat.kind} ${stat.sizeBytes} ${stat.modifiedMs} ${link ?? ""}`;
 const notReady = (reason: string, message: string): PoolLook => ({ verdict: "notReady", reason, message });

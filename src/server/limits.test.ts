@@ -4,7 +4,10 @@ import { Limits } from "./limits.ts";
 
 function limits(more: Partial<ConstructorParameters<typeof Limits>[1]> = {}) {
   let now = 0;
-  const made = new Limits({ ...systemClock, monotonic: () => now }, { burst: 3, perSecond: 2, sources: 100, answers: 2, ...more });
+  const made = new Limits(
+    { ...systemClock, monotonic: () => now },
+    { burst: 3, perSecond: 2, sources: 100, answers: 2, ...more },
+  );
   return { made, pass: (milliseconds: number) => void (now += milliseconds) };
 }
 

@@ -31,9 +31,21 @@ export interface RunServerOptions extends Ports {
   readonly network?: boolean;
   readonly tls: { readonly paths: TlsPaths; readonly settings: TlsSettings };
   /** Without TLS, and only to say that the process is alive; nowhere when absent. */
-  readonly plain?: { readonly listen: ListenPlain; readonly host: string; readonly port: number; readonly network?: boolean };
+  readonly plain?: {
+    readonly listen: ListenPlain;
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+  };
   /** Where figures are shown; nowhere when absent. */
-  readonly metrics?: { readonly kube: KubeClient; readonly listen: Listen; readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles };
+  readonly metrics?: {
+    readonly kube: KubeClient;
+    readonly listen: Listen;
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+    readonly tls: TlsFiles;
+  };
   readonly limits?: Partial<RequestLimits>;
   readonly connections?: Partial<ConfigListenLimits>;
   readonly mostCacheBytes?: number;
@@ -45,7 +57,16 @@ export interface RunServerOptions extends Ports {
 }
 
 /** Bounds of what reaches the port, whoever sends it. */
-export const defaultConnections: ConfigListenLimits = { connections: 4096, connectionsOfOneSource: 2048, headerBytes: 16 * 1024, headers: 64, headersMs: 10_000, idleMs: 15_000, takeMs: 30_000, leastBytesPerSecond: 16 * 1024 };
+export const defaultConnections: ConfigListenLimits = {
+  connections: 4096,
+  connectionsOfOneSource: 2048,
+  headerBytes: 16 * 1024,
+  headers: 64,
+  headersMs: 10_000,
+  idleMs: 15_000,
+  takeMs: 30_000,
+  leastBytesPerSecond: 16 * 1024,
+};
 /** What answers under way have to end when the process stops. */
 const defaultGraceMs = 10_000;
 const listenAgainMs = 5000;
@@ -58,22 +79,47 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   const { clock, log, scribe, source, identity, version, access, listen, files, tls, metrics, plain } = options;
   const isPool = (pool: string) => source.pools().includes(pool);
   const meter = new ServerMeter(isPool);
-  const answers = new Answers({ source, clock, log, onRender: (_pool, _version, verdict, milliseconds) => meter.rendered(verdict, milliseconds), ...(options.mostCacheBytes === undefined ? {} : { mostBytes: options.mostCacheBytes }), ...(options.keeps === undefined ? {} : { keeps: options.keeps }) });
+  const answers = new Answers({
+    source,
+    clock,
+    log,
+    onRender: (_pool, _version, verdict, milliseconds) => meter.rendered(verdict, milliseconds),
+    ...(options.mostCacheBytes === undefined ? {} : { mostBytes: options.mostCacheBytes }),
+    ...(options.keeps === undefined ? {} : { keeps: options.keeps }),
+  });
   const credentials = new Credentials({ mode: access, tokens: options.tokens, clock, log });
   const limits = new Limits(clock, { ...defaultLimits, ...options.limits });
   const isCluster = source.mode === "cluster";
-  const teller = new TellRequests({ clock, scribe, log, run: identity, chapter: isCluster ? "Server" : "Bootstrap", isPool });
+  const teller = new TellRequests({
+    clock,
+    scribe,
+    log,
+    run: identity,
+    chapter: isCluster ? "Server" : "Bootstrap",
+    isPool,
+  });
   let shown: TlsFiles | undefined;
 
   const unready = (): readonly string[] => {
     const missing = source.missing().map((what) => `not read yet: ${what}`);
     const validity = shown === undefined ? undefined : validityOf(shown);
     const now = clock.now();
-    const certificate = validity === undefined ? ["no certificate"] : now < validity.from ? ["the certificate is not valid yet"] : now >= validity.until ? ["the certificate has ended"] : [];
+    const certificate =
+      validity === undefined
+        ? ["no certificate"]
+        : now < validity.from
+          ? ["the certificate is not valid yet"]
+          : now >= validity.until
+            ? ["the certificate has ended"]
+            : [];
     const poolsInTrouble = answers.unready();
     const all = source.pools().length;
     // One pool that cannot be served is no reason to send the machines of the others away.
-    return [...missing, ...certificate, ...(missing.length === 0 && poolsInTrouble.size >= all ? troubles(poolsInTrouble, all) : [])];
+    return [
+      ...missing,
+      ...certificate,
+      ...(missing.length === 0 && poolsInTrouble.size >= all ? troubles(poolsInTrouble, all) : []),
+    ];
   };
   const requests: AnswerRequestOptions = {
     answers,
@@ -89,7 +135,11 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     },
   };
 
-  if (access === "insecure") log.warn({ access }, "insecure access: configurations, with the secrets in them, are served to anybody who can reach this port");
+  if (access === "insecure")
+    log.warn(
+      { access },
+      "insecure access: configurations, with the secrets in them, are served to anybody who can reach this port",
+    );
   const running = options.runSource(signal);
   answers.run(signal);
   const material = { files, clock, log, paths: tls.paths };
@@ -107,9 +157,38 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     answerRequest(requests),
   );
   const life = { book: "cluster", run: identity } as const;
-  if (isCluster) scribe.line({ ...life, chapter: "Server", path: "Start", mark: "begin", level: "boundary", reason: "Started", message: `${identity}, version ${version}, port ${listener.port}, access ${access}`, data: { access, port: listener.port } });
-  else scribe.line({ ...life, chapter: "Bootstrap", path: "ServerUp", mark: "note", level: "boundary", reason: "ServerUp", message: `the config server answers on port ${listener.port}, access ${access}`, data: { access, port: listener.port } });
-  log.info({ host: options.host, port: listener.port, access, ciphers: tls.settings.ciphers.length, minVersion: tls.settings.minVersion }, "serving configurations");
+  if (isCluster)
+    scribe.line({
+      ...life,
+      chapter: "Server",
+      path: "Start",
+      mark: "begin",
+      level: "boundary",
+      reason: "Started",
+      message: `${identity}, version ${version}, port ${listener.port}, access ${access}`,
+      data: { access, port: listener.port },
+    });
+  else
+    scribe.line({
+      ...life,
+      chapter: "Bootstrap",
+      path: "ServerUp",
+      mark: "note",
+      level: "boundary",
+      reason: "ServerUp",
+      message: `the config server answers on port ${listener.port}, access ${access}`,
+      data: { access, port: listener.port },
+    });
+  log.info(
+    {
+      host: options.host,
+      port: listener.port,
+      access,
+      ciphers: tls.settings.ciphers.length,
+      minVersion: tls.settings.minVersion,
+    },
+    "serving configurations",
+  );
   options.onListening?.({ port: listener.port, answers });
 
   const follow = followTlsMaterial(
@@ -120,19 +199,54 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       shown = fresh;
       const until = new Date(validityOf(fresh)?.until ?? 0).toISOString();
       log.info({ until }, "another certificate is shown from now on");
-      if (isCluster) scribe.line({ ...life, chapter: "Server", path: "Certificate", mark: "note", level: "boundary", reason: "CertificateRotated", message: `another certificate is shown, good until ${until}`, data: { until } });
+      if (isCluster)
+        scribe.line({
+          ...life,
+          chapter: "Server",
+          path: "Certificate",
+          mark: "note",
+          level: "boundary",
+          reason: "CertificateRotated",
+          message: `another certificate is shown, good until ${until}`,
+          data: { until },
+        });
     },
     signal,
   );
   const text = () => {
-    const gauges = { cacheBytes: answers.bytes, cacheEntries: answers.size, connections: listener.connections, answersUnderWay: limits.underWay, insecure: access === "insecure", ready: unready().length === 0, certificateEndsAt: shown === undefined ? undefined : validityOf(shown)?.until };
+    const gauges = {
+      cacheBytes: answers.bytes,
+      cacheEntries: answers.size,
+      connections: listener.connections,
+      answersUnderWay: limits.underWay,
+      insecure: access === "insecure",
+      ready: unready().length === 0,
+      certificateEndsAt: shown === undefined ? undefined : validityOf(shown)?.until,
+    };
     return metricsText([...meter.families(gauges), ...journalFamilies("server", scribe.counts?.dropped ?? 0)]);
   };
   const beside = [
     follow,
     watchEnd(),
-    ...(metrics === undefined ? [] : [again((until) => metrics.listen(metrics, metricsHandler({ kube: metrics.kube, clock, log, text }), until))]),
-    ...(plain === undefined ? [] : [again((until) => plain.listen(plain, ({ method, target }) => Promise.resolve({ status: method !== "GET" && method !== "HEAD" ? 405 : target === "/healthz" ? 200 : 404, headers: { "content-type": "text/plain" }, body: "" }), until))]),
+    ...(metrics === undefined
+      ? []
+      : [again((until) => metrics.listen(metrics, metricsHandler({ kube: metrics.kube, clock, log, text }), until))]),
+    ...(plain === undefined
+      ? []
+      : [
+          again((until) =>
+            plain.listen(
+              plain,
+              ({ method, target }) =>
+                Promise.resolve({
+                  status: method !== "GET" && method !== "HEAD" ? 405 : target === "/healthz" ? 200 : 404,
+                  headers: { "content-type": "text/plain" },
+                  body: "",
+                }),
+              until,
+            ),
+          ),
+        ]),
   ];
   await ended(signal);
   await listener.close(options.graceMs ?? defaultGraceMs);
@@ -140,7 +254,16 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   await credentials.settle(deadline.signal);
   deadline.cancel();
   teller.stop();
-  if (isCluster) scribe.line({ ...life, chapter: "Server", path: "Start", mark: "end", level: "boundary", reason: "Stopped", message: `${identity} ended` });
+  if (isCluster)
+    scribe.line({
+      ...life,
+      chapter: "Server",
+      path: "Start",
+      mark: "end",
+      level: "boundary",
+      reason: "Stopped",
+      message: `${identity} ended`,
+    });
   await Promise.all([running, ...beside]);
 
   async function watchEnd(): Promise<void> {
@@ -149,7 +272,17 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       if (until !== undefined && until - clock.now() < expiringMs) {
         const end = new Date(until).toISOString();
         log.warn({ end }, "the certificate ends soon");
-        if (isCluster) scribe.line({ ...life, chapter: "Server", path: "Certificate", mark: "note", level: "boundary", reason: "CertExpiring", message: `the certificate ends at ${end}, and no other has come`, data: { until: end } });
+        if (isCluster)
+          scribe.line({
+            ...life,
+            chapter: "Server",
+            path: "Certificate",
+            mark: "note",
+            level: "boundary",
+            reason: "CertExpiring",
+            message: `the certificate ends at ${end}, and no other has come`,
+            data: { until: end },
+          });
       }
       await clock.sleep(dayMs, signal).catch(() => undefined);
     }

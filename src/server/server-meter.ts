@@ -22,8 +22,18 @@ export class ServerMeter {
   readonly #isPool: (pool: string) => boolean;
   readonly #requests = new Map<string, { readonly labels: Readonly<Record<string, string>>; value: number }>();
   readonly #turnedAway = new Map<string, number>();
-  readonly #seconds = new Histogram("mcs_request_duration_seconds", "From a request to the end of its answer.", ["pool", "outcome"], bounds);
-  readonly #renders = new Histogram("mcs_render_duration_seconds", "How long an answer took to be made.", ["verdict"], bounds);
+  readonly #seconds = new Histogram(
+    "mcs_request_duration_seconds",
+    "From a request to the end of its answer.",
+    ["pool", "outcome"],
+    bounds,
+  );
+  readonly #renders = new Histogram(
+    "mcs_render_duration_seconds",
+    "How long an answer took to be made.",
+    ["verdict"],
+    bounds,
+  );
   #bytes = 0;
 
   constructor(isPool: (pool: string) => boolean) {
@@ -50,11 +60,35 @@ export class ServerMeter {
   }
 
   families(now: ServerGauges): readonly MetricFamily[] {
-    const gauge = (name: string, help: string, value: number): MetricFamily => ({ name, help, type: "gauge", labels: [], samples: [{ labels: {}, value }] });
+    const gauge = (name: string, help: string, value: number): MetricFamily => ({
+      name,
+      help,
+      type: "gauge",
+      labels: [],
+      samples: [{ labels: {}, value }],
+    });
     return [
-      { name: "mcs_requests_total", help: "Requests, by what became of them.", type: "counter", labels: ["pool", "version", "status", "reason"], samples: [...this.#requests.values()] },
-      { name: "mcs_turned_away_total", help: "Connections and messages that were turned away before they were requests.", type: "counter", labels: ["reason"], samples: [...this.#turnedAway].map(([reason, value]) => ({ labels: { reason }, value })) },
-      { name: "mcs_served_bytes_total", help: "Bytes of configurations that were handed over.", type: "counter", labels: [], samples: [{ labels: {}, value: this.#bytes }] },
+      {
+        name: "mcs_requests_total",
+        help: "Requests, by what became of them.",
+        type: "counter",
+        labels: ["pool", "version", "status", "reason"],
+        samples: [...this.#requests.values()],
+      },
+      {
+        name: "mcs_turned_away_total",
+        help: "Connections and messages that were turned away before they were requests.",
+        type: "counter",
+        labels: ["reason"],
+        samples: [...this.#turnedAway].map(([reason, value]) => ({ labels: { reason }, value })),
+      },
+      {
+        name: "mcs_served_bytes_total",
+        help: "Bytes of configurations that were handed over.",
+        type: "counter",
+        labels: [],
+        samples: [{ labels: {}, value: this.#bytes }],
+      },
       this.#seconds.family(),
       this.#renders.family(),
       gauge("mcs_cache_bytes", "Bytes of answers that are kept ready.", now.cacheBytes),
@@ -62,8 +96,20 @@ export class ServerMeter {
       gauge("mcs_connections", "Connections that are open.", now.connections),
       gauge("mcs_answers_under_way", "Configurations that are being handed over.", now.answersUnderWay),
       gauge("mcs_insecure_access", "1 while configurations are served to anybody who asks.", now.insecure ? 1 : 0),
-      gauge("mcs_ready", "1 while it has read everything, its certificate is good, and machines of some pool can be served.", now.ready ? 1 : 0),
-      ...(now.certificateEndsAt === undefined ? [] : [gauge("mcs_certificate_end_timestamp_seconds", "When the certificate ends that is shown, in seconds since the epoch.", Math.floor(now.certificateEndsAt / 1000))]),
+      gauge(
+        "mcs_ready",
+        "1 while it has read everything, its certificate is good, and machines of some pool can be served.",
+        now.ready ? 1 : 0,
+      ),
+      ...(now.certificateEndsAt === undefined
+        ? []
+        : [
+            gauge(
+              "mcs_certificate_end_timestamp_seconds",
+              "When the certificate ends that is shown, in seconds since the epoch.",
+              Math.floor(now.certificateEndsAt / 1000),
+            ),
+          ]),
     ];
   }
 }

@@ -5,13 +5,38 @@ import { memoryScribe } from "../ports/scribe.ts";
 import type { RequestOutcome } from "./answer-request.ts";
 import { TellRequests } from "./tell-requests.ts";
 
-const served: RequestOutcome = { is: "served", status: 200, reason: "Served", requester: "192.0.2.1", pool: "worker", config: "rendered-worker-1", version: "3.4.0", sizeBytes: 10, durationMs: 5, by: "token" };
-const refused: RequestOutcome = { ...served, is: "refused", status: 401, reason: "Unauthorized", config: "", version: "" };
+const served: RequestOutcome = {
+  is: "served",
+  status: 200,
+  reason: "Served",
+  requester: "192.0.2.1",
+  pool: "worker",
+  config: "rendered-worker-1",
+  version: "3.4.0",
+  sizeBytes: 10,
+  durationMs: 5,
+  by: "token",
+};
+const refused: RequestOutcome = {
+  ...served,
+  is: "refused",
+  status: 401,
+  reason: "Unauthorized",
+  config: "",
+  version: "",
+};
 
 function scene() {
   const kernel = new Kernel(1);
   const scribe = memoryScribe();
-  const teller = new TellRequests({ clock: kernel.clock, scribe, log: silentLogger, run: "server-1", chapter: "Server", isPool: (pool) => pool === "worker" });
+  const teller = new TellRequests({
+    clock: kernel.clock,
+    scribe,
+    log: silentLogger,
+    run: "server-1",
+    chapter: "Server",
+    isPool: (pool) => pool === "worker",
+  });
   const pass = (minutes: number) => {
     kernel.schedule(minutes * 60_000, "passed", () => undefined);
     return kernel.run({ until: () => false, maxMs: minutes * 60_000 });
@@ -23,9 +48,26 @@ test("each answer is a line, with who got what; more than anybody can read are a
   const { teller, scribe, pass } = scene();
   for (let index = 0; index < 1000; index += 1) teller.tell({ ...served, requester: `192.0.2.${index}` });
   expect(scribe.lines.length).toBe(150);
-  expect(scribe.lines[0]).toMatchObject({ book: "cluster", chapter: "Server", run: "server-1", path: "Served/worker", reason: "Served", level: "boundary", data: { requester: "192.0.2.0", pool: "worker", config: "rendered-worker-1", version: "3.4.0", sizeBytes: 10, durationMs: 5 } });
+  expect(scribe.lines[0]).toMatchObject({
+    book: "cluster",
+    chapter: "Server",
+    run: "server-1",
+    path: "Served/worker",
+    reason: "Served",
+    level: "boundary",
+    data: {
+      requester: "192.0.2.0",
+      pool: "worker",
+      config: "rendered-worker-1",
+      version: "3.4.0",
+      sizeBytes: 10,
+      durationMs: 5,
+    },
+  });
   await pass(2);
-  expect(scribe.lines.slice(150).map(({ path, data }) => [path, data?.["machines"], data?.["requester"]])).toEqual([["Served/worker", 850, undefined]]);
+  expect(scribe.lines.slice(150).map(({ path, data }) => [path, data?.["machines"], data?.["requester"]])).toEqual([
+    ["Served/worker", 850, undefined],
+  ]);
   teller.tell(served);
   expect(scribe.lines.at(-1)?.data).toMatchObject({ requester: "192.0.2.1" });
 });

@@ -45,7 +45,12 @@ export class TellRequests {
         return this.#served(outcome);
       case "refused":
       case "broken":
-        return this.#gather(this.#refused, `${outcome.status} ${outcome.reason} ${this.#poolOf(outcome)}`, outcome, true);
+        return this.#gather(
+          this.#refused,
+          `${outcome.status} ${outcome.reason} ${this.#poolOf(outcome)}`,
+          outcome,
+          true,
+        );
       case "notModified":
       case "described":
       case "health":
@@ -75,7 +80,16 @@ export class TellRequests {
     if (this.#minute.lines > mostServed) return this.#gather(this.#folded, outcome.pool, outcome, false);
     const { requester, pool, config, version, sizeBytes, durationMs, by } = outcome;
     const data = { requester, pool, config, version, sizeBytes, durationMs, by };
-    scribe.line({ book: "cluster", ...this.#line(pool, "note", "Served", `${requester} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`), data });
+    scribe.line({
+      book: "cluster",
+      ...this.#line(
+        pool,
+        "note",
+        "Served",
+        `${requester} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`,
+      ),
+      data,
+    });
     log.info(data, "served");
   }
 
@@ -100,7 +114,8 @@ export class TellRequests {
         into.delete(key);
         if (one.count === 0) return;
         this.#tellGathered(one);
-        if (into === this.#refused) into.set(key, this.#window(into, key, one.last, 0, Math.min(longestMs, windowMs * 2)));
+        if (into === this.#refused)
+          into.set(key, this.#window(into, key, one.last, 0, Math.min(longestMs, windowMs * 2)));
       }),
     };
     return one;
@@ -110,7 +125,16 @@ export class TellRequests {
     if (last.is !== "served") return this.#tellRefused(last, count, windowMs);
     const { pool, config } = last;
     const data = { pool, config, machines: count };
-    this.#options.scribe.line({ book: "cluster", ...this.#line(pool, "note", "Served", `${count} more requests for the pool ${pool} were answered within a minute`), data });
+    this.#options.scribe.line({
+      book: "cluster",
+      ...this.#line(
+        pool,
+        "note",
+        "Served",
+        `${count} more requests for the pool ${pool} were answered within a minute`,
+      ),
+      data,
+    });
     this.#options.log.info(data, "more were served than are told one by one");
   }
 
@@ -118,11 +142,13 @@ export class TellRequests {
     const { scribe, log, chapter } = this.#options;
     const pool = this.#poolOf(outcome);
     const { status, reason, requester, config } = outcome;
-    const what = outcome.is === "broken" ? "answers broke off before they had arrived" : `requests were refused with ${status}`;
+    const what =
+      outcome.is === "broken" ? "answers broke off before they had arrived" : `requests were refused with ${status}`;
     const message = `${reason}: ${count} ${what}${windowMs === 0 ? "" : ` within ${windowMs / minuteMs} min`}, the last one from ${requester}`;
     const data = { pool, status, why: reason, requests: count, last: requester, ...(config === "" ? {} : { config }) };
     log.warn(data, outcome.is === "broken" ? "answers broke off" : "requests refused");
-    if (chapter === "Server" && outcome.is === "refused") scribe.line({ book: "cluster", ...this.#line(pool, "note", "ServeRefused", message), data });
+    if (chapter === "Server" && outcome.is === "refused")
+      scribe.line({ book: "cluster", ...this.#line(pool, "note", "ServeRefused", message), data });
   }
 
   #line(pool: string, mark: "note", reason: "Served" | "ServeRefused", message: string): StoryLineIn<"cluster"> {

@@ -25,16 +25,25 @@ const lookMs = 10_000;
 const waitMs = 1000;
 
 /** From when to when a certificate is good, in milliseconds since the epoch; `undefined`: it cannot be read. */
-export function validityOf({ certificate }: Pick<TlsFiles, "certificate">): { readonly from: number; readonly until: number } | undefined {
+export function validityOf({
+  certificate,
+}: Pick<TlsFiles, "certificate">): { readonly from: number; readonly until: number } | undefined {
   const [leaf] = certificatesOf(certificate);
   return leaf === undefined ? undefined : { from: Date.parse(leaf.notBefore), until: Date.parse(leaf.notAfter) };
 }
 
 async function read({ files, paths }: TlsMaterialOptions): Promise<TlsFiles | undefined> {
-  const [certificate, key, clientCa] = await Promise.all([files.readText(paths.certificate), files.readText(paths.key), paths.clientCa === undefined ? undefined : files.readText(paths.clientCa)]);
-  if (certificate === undefined || key === undefined || (paths.clientCa !== undefined && clientCa === undefined)) return undefined;
-  if (validityOf({ certificate }) === undefined) throw new McoError("MCO_SERVER_CERTIFICATE", { file: paths.certificate });
-  if (clientCa !== undefined && certificatesOf(clientCa).length === 0) throw new McoError("MCO_SERVER_CERTIFICATE", { file: paths.clientCa });
+  const [certificate, key, clientCa] = await Promise.all([
+    files.readText(paths.certificate),
+    files.readText(paths.key),
+    paths.clientCa === undefined ? undefined : files.readText(paths.clientCa),
+  ]);
+  if (certificate === undefined || key === undefined || (paths.clientCa !== undefined && clientCa === undefined))
+    return undefined;
+  if (validityOf({ certificate }) === undefined)
+    throw new McoError("MCO_SERVER_CERTIFICATE", { file: paths.certificate });
+  if (clientCa !== undefined && certificatesOf(clientCa).length === 0)
+    throw new McoError("MCO_SERVER_CERTIFICATE", { file: paths.clientCa });
   return { certificate, key, ...(clientCa === undefined ? {} : { clientCa }) };
 }
 
@@ -49,7 +58,12 @@ export async function tlsMaterial(options: TlsMaterialOptions, signal: AbortSign
 }
 
 /** Hands on what the files hold whenever that is another; what cannot be used (a file that is being replaced) is looked at again. */
-export async function followTlsMaterial(options: TlsMaterialOptions, first: TlsFiles, use: (tls: TlsFiles) => void, signal: AbortSignal): Promise<void> {
+export async function followTlsMaterial(
+  options: TlsMaterialOptions,
+  first: TlsFiles,
+  use: (tls: TlsFiles) => void,
+  signal: AbortSignal,
+): Promise<void> {
   let used = first;
   let trouble = "";
   for (;;) {
@@ -69,4 +83,5 @@ export async function followTlsMaterial(options: TlsMaterialOptions, first: TlsF
   }
 }
 
-const same = (a: TlsFiles, b: TlsFiles) => a.certificate === b.certificate && a.key === b.key && a.clientCa === b.clientCa;
+const same = (a: TlsFiles, b: TlsFiles) =>
+  a.certificate === b.certificate && a.key === b.key && a.clientCa === b.clientCa;

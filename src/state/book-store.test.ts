@@ -29,8 +29,14 @@ function folder(): string {
 async function onEmbedded(): Promise<BookStore> {
   const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger });
   ends.push(() => server.close());
-  const kube = createKubeClient({ transport: server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
-  for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
+  const kube = createKubeClient({
+    transport: server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
+  for (const resource of definedResources)
+    await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
   return new KubernetesBookStore(kube);
 }
 
@@ -41,12 +47,19 @@ describe.each([
 ])("books kept by the driver $driver", ({ open }) => bookStoreSuite(open));
 
 describe("books in a folder", () => {
-  const everything = async (store: BookStore): Promise<readonly (Chapter | BookIndex)[]> => [...(await store.books()), ...(await store.list({}))];
+  const everything = async (store: BookStore): Promise<readonly (Chapter | BookIndex)[]> => [
+    ...(await store.books()),
+    ...(await store.list({})),
+  ];
 
   test("are there again after a restart, and a line that was cut off takes no later one with it", async () => {
     const path = folder();
     const store = await FileBookStore.open(systemFiles, path);
-    await store.append([{ write: "index", index: index("node/a") }, { write: "chapter", chapter: chapter("node/a", 1) }, { write: "chapter", chapter: chapter("node/a", 2) }]);
+    await store.append([
+      { write: "index", index: index("node/a") },
+      { write: "chapter", chapter: chapter("node/a", 1) },
+      { write: "chapter", chapter: chapter("node/a", 2) },
+    ]);
     await store.prune("node/a", [1]);
     expect(await everything(await FileBookStore.open(systemFiles, path))).toEqual(await everything(store));
     const segment = join(path, "books-000001.jsonl");
@@ -62,7 +75,23 @@ describe("books in a folder", () => {
     const store = await FileBookStore.open(systemFiles, path);
     const long = "x".repeat(1000);
     for (let number = 1; number <= 400; number += 1) {
-      const entries = Array.from({ length: 25 }, () => ({ at: 0, mono: 0, boot: "b", seq: number, writer: { component: "daemon", instance: "a" }, path: "Prepared", mark: "note", level: "boundary", reason: "Planned", msg: long, via: "told" }) as const);
+      const entries = Array.from(
+        { length: 25 },
+        () =>
+          ({
+            at: 0,
+            mono: 0,
+            boot: "b",
+            seq: number,
+            writer: { component: "daemon", instance: "a" },
+            path: "Prepared",
+            mark: "note",
+            level: "boundary",
+            reason: "Planned",
+            msg: long,
+            via: "told",
+          }) as const,
+      );
       await store.append([{ write: "chapter", chapter: { ...chapter("node/a", number), entries } }]);
       if (number > 5) await store.prune("node/a", [number - 5]);
     }

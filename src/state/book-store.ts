@@ -8,7 +8,9 @@ import { equalValues } from "../ignition/canonical.ts";
 export type BookIndex = MachineStateBook["spec"];
 
 /** Something to be stored, as a whole. */
-export type BookEntry = { readonly write: "index"; readonly index: BookIndex } | { readonly write: "chapter"; readonly chapter: Chapter };
+export type BookEntry =
+  | { readonly write: "index"; readonly index: BookIndex }
+  | { readonly write: "chapter"; readonly chapter: Chapter };
 
 /** Chapters that are asked for; what is absent is not asked about. */
 export interface ChapterFilter {
@@ -18,7 +20,9 @@ export interface ChapterFilter {
   readonly state?: Chapter["state"];
 }
 
-export type StoreChange = { readonly is: "written"; readonly chapter: Chapter } | { readonly is: "pruned"; readonly book: string; readonly number: number };
+export type StoreChange =
+  | { readonly is: "written"; readonly chapter: Chapter }
+  | { readonly is: "pruned"; readonly book: string; readonly number: number };
 
 /** How much there is of one kind of book. */
 export interface StoreStats {
@@ -49,25 +53,38 @@ export interface BookStore {
   stats(signal?: AbortSignal): Promise<readonly StoreStats[]>;
 }
 
-const bookKindOfChapter = ({ book }: Pick<Chapter, "book">): BookKind => (book.includes("/") ? (book.slice(0, book.indexOf("/")) as BookKind) : "cluster");
+const bookKindOfChapter = ({ book }: Pick<Chapter, "book">): BookKind =>
+  book.includes("/") ? (book.slice(0, book.indexOf("/")) as BookKind) : "cluster";
 
 export const isAskedFor = (chapter: Chapter, { kind, book, chapter: is, state }: ChapterFilter): boolean =>
-  (kind === undefined || bookKindOfChapter(chapter) === kind) && (book === undefined || chapter.book === book) && (is === undefined || chapter.chapter === is) && (state === undefined || chapter.state === state);
+  (kind === undefined || bookKindOfChapter(chapter) === kind) &&
+  (book === undefined || chapter.book === book) &&
+  (is === undefined || chapter.chapter === is) &&
+  (state === undefined || chapter.state === state);
 
-export const byPlace = (a: Pick<Chapter, "book" | "number">, b: Pick<Chapter, "book" | "number">): number => (a.book === b.book ? a.number - b.number : a.book < b.book ? -1 : 1);
+export const byPlace = (a: Pick<Chapter, "book" | "number">, b: Pick<Chapter, "book" | "number">): number =>
+  a.book === b.book ? a.number - b.number : a.book < b.book ? -1 : 1;
 
-export const chapterClosed = ({ book, number }: Pick<Chapter, "book" | "number">, cause?: unknown): McoError => new McoError("MCO_CHAPTER_CLOSED", { book, number }, { message: `chapter ${number} of ${book} is closed and never changed`, ...(cause === undefined ? {} : { cause }) });
+export const chapterClosed = ({ book, number }: Pick<Chapter, "book" | "number">, cause?: unknown): McoError =>
+  new McoError(
+    "MCO_CHAPTER_CLOSED",
+    { book, number },
+    { message: `chapter ${number} of ${book} is closed and never changed`, ...(cause === undefined ? {} : { cause }) },
+  );
 
 /** Whether a chapter has to be stored; throws when it may not be. */
 export function mayStore(before: Chapter | undefined, chapter: Chapter): boolean {
   if (before === undefined) return true;
   if (equalValues(before, chapter)) return false;
-  if (before.state === "Closed" || before.chapter !== chapter.chapter || before.run !== chapter.run) throw chapterClosed(chapter);
+  if (before.state === "Closed" || before.chapter !== chapter.chapter || before.run !== chapter.run)
+    throw chapterClosed(chapter);
   return true;
 }
 
 /** Counts chapters with their sizes. */
-export function countUp(chapters: Iterable<{ readonly chapter: Pick<Chapter, "book" | "state">; readonly bytes: number }>): readonly StoreStats[] {
+export function countUp(
+  chapters: Iterable<{ readonly chapter: Pick<Chapter, "book" | "state">; readonly bytes: number }>,
+): readonly StoreStats[] {
   const sums = new Map<string, { kind: BookKind; state: Chapter["state"]; chapters: number; bytes: number }>();
   for (const { chapter, bytes } of chapters) {
     const kind = bookKindOfChapter(chapter);

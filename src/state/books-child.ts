@@ -7,7 +7,14 @@ import { journals } from "../api/names.ts";
 import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/stories.ts";
 import type { BootstrapFacts } from "../core/health.ts";
 import { journalOfNode, lineOf, linesForBook } from "../core/journal.ts";
-import { joinedNode, judgeJoins, nextOverdueMs, overdueLine, overdueText, servedMachines } from "../core/judge-joins.ts";
+import {
+  joinedNode,
+  judgeJoins,
+  nextOverdueMs,
+  overdueLine,
+  overdueText,
+  servedMachines,
+} from "../core/judge-joins.ts";
 import { poolOfNode } from "../core/pool-of-node.ts";
 import { type NodeSeen, seeNode } from "../core/seen-lines.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
@@ -73,7 +80,13 @@ class BooksChild implements Child {
     const life = context.random.uuid();
     const keepsCluster = kinds.includes(cluster);
     let ownSeq = 0;
-    const stamp = (at: number) => ({ writer: { component: "state", instance: this.name, version }, boot: life, number: { seq: (ownSeq += 1) }, at, mono: clock.monotonic() });
+    const stamp = (at: number) => ({
+      writer: { component: "state", instance: this.name, version },
+      boot: life,
+      number: { seq: (ownSeq += 1) },
+      at,
+      mono: clock.monotonic(),
+    });
     const library = await Library.open(
       {
         store: context.store,
@@ -81,15 +94,34 @@ class BooksChild implements Child {
         clock,
         retention: () => context.settings().retention,
         tell: (news) => {
-          const line = { book: cluster, chapter: "Library", mark: "end", level: "boundary", message: news.message } as const;
+          const line = {
+            book: cluster,
+            chapter: "Library",
+            mark: "end",
+            level: "boundary",
+            message: news.message,
+          } as const;
           if (news.is === "gap") {
             context.report({ is: "gap", of: news.book, message: news.message });
-            context.tell(lineOf({ ...line, path: "Gap", reason: "Gap", data: { book: news.book, lines: news.lines } }, stamp(clock.now())));
+            context.tell(
+              lineOf(
+                { ...line, path: "Gap", reason: "Gap", data: { book: news.book, lines: news.lines } },
+                stamp(clock.now()),
+              ),
+            );
             return;
           }
           // A farewell is one and the same however often it is told.
-          const made = lineOf({ ...line, path: `Gone/${news.book}`, reason: "SubjectGone", data: { book: news.book } }, stamp(clock.now()));
-          context.tell({ ...made, writer: { component: "state", instance: news.book.slice(0, 253) }, boot: news.uid === "" ? "-" : news.uid, seq: 1 });
+          const made = lineOf(
+            { ...line, path: `Gone/${news.book}`, reason: "SubjectGone", data: { book: news.book } },
+            stamp(clock.now()),
+          );
+          context.tell({
+            ...made,
+            writer: { component: "state", instance: news.book.slice(0, 253) },
+            boot: news.uid === "" ? "-" : news.uid,
+            seq: 1,
+          });
         },
         onClosed: (chapter) => context.report({ is: "closed", chapter }),
       },
@@ -99,12 +131,22 @@ class BooksChild implements Child {
     const reader = new JournalReader(context.aliveAt);
     const marks = library.marks();
     const selections: readonly (Selection | undefined)[] = this.#shelves.journals?.map(named) ?? [undefined];
-    const shared = [journals.controller, journals.operator, journals.server, journals.osBuilder, journals.bootstrap].filter((name) => this.#shelves.journals?.includes(name) ?? true);
+    const shared = [
+      journals.controller,
+      journals.operator,
+      journals.server,
+      journals.osBuilder,
+      journals.bootstrap,
+    ].filter((name) => this.#shelves.journals?.includes(name) ?? true);
 
     /** Journals that may tell of a book. */
     const journalsOf = (book: string, caches: Caches): readonly MachineStateJournal[] => {
       const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
-      return names.flatMap((name) => caches.of(MachineStateJournal, this.#shelves.journals === undefined ? undefined : named(name)).get(name) ?? []);
+      return names.flatMap(
+        (name) =>
+          caches.of(MachineStateJournal, this.#shelves.journals === undefined ? undefined : named(name)).get(name) ??
+          [],
+      );
     };
 
     const journalWatches = selections.map((selection) =>
@@ -115,14 +157,31 @@ class BooksChild implements Child {
           const { lines, foreign, missed } = reader.read(change, marks);
           const [writer] = change.key.startsWith(journals.nodePrefix) ? ["daemon"] : [change.key];
           if (foreign > 0) {
-            log.warn({ journal: change.key, lines: foreign }, "a journal tells of what its writer has no part in; these lines are left out");
+            log.warn(
+              { journal: change.key, lines: foreign },
+              "a journal tells of what its writer has no part in; these lines are left out",
+            );
             context.report({ is: "foreign", component: writer ?? change.key, lines: foreign });
           }
           const newest = lines.at(-1);
-          if (newest !== undefined && change.before !== undefined) context.report({ is: "heard", component: newest.writer.component, lagMs: Math.max(0, clock.now() - newest.at) });
+          if (newest !== undefined && change.before !== undefined)
+            context.report({
+              is: "heard",
+              component: newest.writer.component,
+              lagMs: Math.max(0, clock.now() - newest.at),
+            });
           const book = missed > 0 ? missedIn(change.key) : undefined;
-          if (book !== undefined) library.miss(book, missed, `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`);
-          const books = new Set(lines.map((line) => line.book).filter((name) => kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined));
+          if (book !== undefined)
+            library.miss(
+              book,
+              missed,
+              `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`,
+            );
+          const books = new Set(
+            lines
+              .map((line) => line.book)
+              .filter((name) => kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined),
+          );
           if (book !== undefined) books.add(book);
           for (const other of this.#shelves.alsoConcerned?.(lines) ?? []) books.add(other);
           if (keepsCluster && change.key === journals.bootstrap) books.add(cluster);
@@ -135,8 +194,20 @@ class BooksChild implements Child {
       const journal = caches.of(MachineStateJournal, named(journals.bootstrap)).get(journals.bootstrap);
       if (journal === undefined) return { journal: "missing" };
       const { lines } = journal.spec;
-      const strange = lines.filter(({ v, book, chapter, path }) => v !== 1 || bookKindOf(book) === undefined || sectionKeyOf(bookKindOf(book) ?? cluster, chapter, path) === undefined);
-      if (strange.length > 0 || lines.length === 0) return { journal: "unreadable", why: lines.length === 0 ? "it has no lines" : `${strange.length} of its ${lines.length} lines are of no kind that there is, the first being ${strange[0]?.book ?? ""} ${strange[0]?.chapter ?? ""} ${strange[0]?.path ?? ""}` };
+      const strange = lines.filter(
+        ({ v, book, chapter, path }) =>
+          v !== 1 ||
+          bookKindOf(book) === undefined ||
+          sectionKeyOf(bookKindOf(book) ?? cluster, chapter, path) === undefined,
+      );
+      if (strange.length > 0 || lines.length === 0)
+        return {
+          journal: "unreadable",
+          why:
+            lines.length === 0
+              ? "it has no lines"
+              : `${strange.length} of its ${lines.length} lines are of no kind that there is, the first being ${strange[0]?.book ?? ""} ${strange[0]?.chapter ?? ""} ${strange[0]?.path ?? ""}`,
+        };
       return { journal: "there", handedOver: lines.some(({ reason }) => reason === "HandedOver"), folded: true };
     };
 
@@ -162,10 +233,20 @@ class BooksChild implements Child {
           },
           async reconcile(book, { caches, signal: until }) {
             const now = clock.now();
-            const seen = look(book, { caches, now, events: context.events, report: context.report, seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }) });
+            const seen = look(book, {
+              caches,
+              now,
+              events: context.events,
+              report: context.report,
+              seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }),
+            });
             // A journal may hold lines of what is long gone, whose book has had its time.
             if (seen.subject?.is === "gone" && !library.has(book)) return settled();
-            library.take(book, [...linesForBook(journalsOf(book, caches), book), ...seen.lines, ...(book === cluster ? context.told() : [])]);
+            library.take(book, [
+              ...linesForBook(journalsOf(book, caches), book),
+              ...seen.lines,
+              ...(book === cluster ? context.told() : []),
+            ]);
             if (seen.subject?.is === "there") library.present(book, seen.subject.uid);
             if (seen.subject?.is === "gone") library.gone(book);
             const { againMs } = await library.settle(book, seen.pool, until);
@@ -183,7 +264,15 @@ class BooksChild implements Child {
     const library = this.#library;
     return {
       kept: (function* () {
-        for (const { kind, summary, bytes } of library?.kept() ?? []) yield { kind, chapter: summary.chapter, state: summary.state, pool: summary.pool ?? "", startedAt: summary.startedAt, bytes };
+        for (const { kind, summary, bytes } of library?.kept() ?? [])
+          yield {
+            kind,
+            chapter: summary.chapter,
+            state: summary.state,
+            pool: summary.pool ?? "",
+            startedAt: summary.startedAt,
+            bytes,
+          };
       })(),
     };
   }
@@ -197,10 +286,28 @@ export function nodesChild(startedAt: number): Child {
     name: "nodes",
     kinds: ["node"],
     journals: undefined,
-    missedIn: (journal) => (journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined),
+    missedIn: (journal) =>
+      journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined,
     others: [
-      watching({ resource: kubernetes.Node, keep: slimNode, concerns: (change) => (change.before !== undefined && change.after !== undefined && equalValues(relevantOfNode(change.before), relevantOfNode(change.after)) ? [] : bookOf(change)) }),
-      watching({ resource: MachineConfigNode, concerns: (change) => (change.before !== undefined && change.after !== undefined && equalValues(relevantOfMachineConfigNode(change.before), relevantOfMachineConfigNode(change.after)) ? [] : bookOf(change)) }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: (change) =>
+          change.before !== undefined &&
+          change.after !== undefined &&
+          equalValues(relevantOfNode(change.before), relevantOfNode(change.after))
+            ? []
+            : bookOf(change),
+      }),
+      watching({
+        resource: MachineConfigNode,
+        concerns: (change) =>
+          change.before !== undefined &&
+          change.after !== undefined &&
+          equalValues(relevantOfMachineConfigNode(change.before), relevantOfMachineConfigNode(change.after))
+            ? []
+            : bookOf(change),
+      }),
     ],
     look(book, { caches, now, seen }) {
       const name = nameIn(book);
@@ -237,9 +344,19 @@ export function poolsChild(): Child {
     journals: [journals.controller, journals.operator, journals.server, journals.osBuilder, journals.bootstrap],
     missedIn: (journal) => (journal.startsWith(journals.nodePrefix) ? undefined : cluster),
     others: [
-      watching({ resource: MachineConfigPool, concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]) }),
+      watching({
+        resource: MachineConfigPool,
+        concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]),
+      }),
       // Who joins ends somebody's wait.
-      watching({ resource: kubernetes.Node, keep: slimNode, concerns: ({ before, after }, caches) => (before === undefined || after === undefined || !equalValues(before.status?.addresses, after.status?.addresses) ? poolsOf([before, after], caches).map((pool) => `pool/${pool}`) : []) }),
+      watching({
+        resource: kubernetes.Node,
+        keep: slimNode,
+        concerns: ({ before, after }, caches) =>
+          before === undefined || after === undefined || !equalValues(before.status?.addresses, after.status?.addresses)
+            ? poolsOf([before, after], caches).map((pool) => `pool/${pool}`)
+            : [],
+      }),
     ],
     alsoConcerned: (lines) => [...new Set(servedMachines(lines).map(({ pool }) => `pool/${pool}`))],
     look(book, { caches, now, seen, events, report }) {
@@ -247,14 +364,27 @@ export function poolsChild(): Child {
       const name = nameIn(book);
       const pool = caches.of(MachineConfigPool).get(name);
       if (pool === undefined) return { subject: { is: "gone" }, pool: name, lines: [] };
-      const served = servedMachines(caches.of(MachineStateJournal, named(journals.server)).get(journals.server)?.spec.lines ?? []).filter((machine) => machine.pool === name);
-      const nodes = served.length === 0 ? [] : caches.of(kubernetes.Node).list().flatMap((node) => (poolsOf([node], caches).includes(name) ? [joinedNode(node, name)] : []));
+      const served = servedMachines(
+        caches.of(MachineStateJournal, named(journals.server)).get(journals.server)?.spec.lines ?? [],
+      ).filter((machine) => machine.pool === name);
+      const nodes =
+        served.length === 0
+          ? []
+          : caches
+              .of(kubernetes.Node)
+              .list()
+              .flatMap((node) => (poolsOf([node], caches).includes(name) ? [joinedNode(node, name)] : []));
       const joins = judgeJoins(served, nodes, now);
       const overdue = joins.filter(({ is }) => is === "overdue");
       report({ is: "overdue", pool: name, machines: overdue.length });
       for (const join of overdue) {
         const { run = "" } = overdueLine(join).line;
-        if (!missed.has(`${name} ${run}`)) events.event(pool, { type: "Warning", reason: "JoinOverdue", message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}` });
+        if (!missed.has(`${name} ${run}`))
+          events.event(pool, {
+            type: "Warning",
+            reason: "JoinOverdue",
+            message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}`,
+          });
         missed.add(`${name} ${run}`);
       }
       const againMs = nextOverdueMs(joins, now);
@@ -273,5 +403,12 @@ export function poolsChild(): Child {
 
 /** Books of builds: what the os-builder tells. */
 export function buildsChild(): Child {
-  return new BooksChild({ name: "builds", kinds: ["build"], journals: [journals.osBuilder], missedIn: () => undefined, others: [], look: () => ({ subject: undefined, lines: [] }) });
+  return new BooksChild({
+    name: "builds",
+    kinds: ["build"],
+    journals: [journals.osBuilder],
+    missedIn: () => undefined,
+    others: [],
+    look: () => ({ subject: undefined, lines: [] }),
+  });
 }

@@ -43,7 +43,14 @@ export type ChildNews =
 
 export interface ChildFigures {
   /** What the child keeps of chapters that are stored. */
-  readonly kept: Iterable<{ readonly kind: string; readonly chapter: string; readonly state: Chapter["state"]; readonly pool: string; readonly startedAt: string; readonly bytes: number }>;
+  readonly kept: Iterable<{
+    readonly kind: string;
+    readonly chapter: string;
+    readonly state: Chapter["state"];
+    readonly pool: string;
+    readonly startedAt: string;
+    readonly bytes: number;
+  }>;
 }
 
 /** A part of the state process that runs, fails and is switched by itself. */
@@ -58,7 +65,12 @@ export interface Child {
  * Runs one controller as a child: a failure of the API server is tried again by its queue, and anything else, which is a
  * bug, ends the child, and nothing but the child.
  */
-export async function runAsChild(make: (fail: (error: unknown) => void) => Controller, context: ChildContext, signal: AbortSignal, options: Partial<Pick<RunOptions, "onSynced">> = {}): Promise<void> {
+export async function runAsChild(
+  make: (fail: (error: unknown) => void) => Controller,
+  context: ChildContext,
+  signal: AbortSignal,
+  options: Partial<Pick<RunOptions, "onSynced">> = {},
+): Promise<void> {
   const stopping = new AbortController();
   const onAbort = () => stopping.abort(signal.reason);
   if (signal.aborted) onAbort();
@@ -70,15 +82,19 @@ export async function runAsChild(make: (fail: (error: unknown) => void) => Contr
     stopping.abort(error);
   };
   const given = make(fail);
-  const guard = <A extends readonly unknown[], R>(work: (...args: A) => R, otherwise: R) => (...args: A): R => {
-    try {
-      return work(...args);
-    } catch (error) {
-      fail(error);
-      return otherwise;
-    }
-  };
-  const [first, ...rest] = given.watches.map((watch): Watch => (watch.concerns === undefined ? watch : { ...watch, concerns: guard(watch.concerns, []) }));
+  const guard =
+    <A extends readonly unknown[], R>(work: (...args: A) => R, otherwise: R) =>
+    (...args: A): R => {
+      try {
+        return work(...args);
+      } catch (error) {
+        fail(error);
+        return otherwise;
+      }
+    };
+  const [first, ...rest] = given.watches.map((watch): Watch =>
+    watch.concerns === undefined ? watch : { ...watch, concerns: guard(watch.concerns, []) },
+  );
   if (first === undefined) throw new Error("bug: a child without a watch");
   const controller: Controller = {
     ...given,

@@ -11,7 +11,9 @@ const mostSegments = 8;
 
 const segmentName = (number: number) => `books-${String(number).padStart(6, "0")}.jsonl`;
 
-type Record_ = BookEntry | { readonly write: "pruned"; readonly book: string; readonly numbers: readonly number[] | "all" };
+type Record_ =
+  | BookEntry
+  | { readonly write: "pruned"; readonly book: string; readonly numbers: readonly number[] | "all" };
 
 /**
  * Books in a folder, for where there is no API server: segments of JSON lines to which is only ever added, and an index
@@ -41,11 +43,18 @@ export class FileBookStore implements BookStore {
   }
 
   async #load(): Promise<void> {
-    const index = parsed(await this.#files.readText(`${this.#folder}/index.json`)) as { readonly segments?: readonly number[] } | undefined;
+    const index = parsed(await this.#files.readText(`${this.#folder}/index.json`)) as
+      | { readonly segments?: readonly number[] }
+      | undefined;
     // Without the index every segment counts: a later line stands above an earlier one.
-    const there = (await this.#files.list(this.#folder)).flatMap((name) => Number(/^books-(\d{6})\.jsonl$/.exec(name)?.[1] ?? 0) || []);
+    const there = (await this.#files.list(this.#folder)).flatMap(
+      (name) => Number(/^books-(\d{6})\.jsonl$/.exec(name)?.[1] ?? 0) || [],
+    );
     const newest = Math.max(0, ...(index?.segments ?? []));
-    this.#segments = index?.segments === undefined ? there : there.filter((number) => index.segments?.includes(number) === true || number > newest);
+    this.#segments =
+      index?.segments === undefined
+        ? there
+        : there.filter((number) => index.segments?.includes(number) === true || number > newest);
     for (const number of this.#segments) {
       const text = (await this.#files.readText(`${this.#folder}/${segmentName(number)}`)) ?? "";
       this.#bytes = text.length;
@@ -89,7 +98,10 @@ export class FileBookStore implements BookStore {
       return;
     }
     // All that still counts in one segment, which the index names before the others go.
-    const entries: BookEntry[] = [...(await this.#memory.books()).map((index) => ({ write: "index", index }) as const), ...(await this.#memory.list({})).map((chapter) => ({ write: "chapter", chapter }) as const)];
+    const entries: BookEntry[] = [
+      ...(await this.#memory.books()).map((index) => ({ write: "index", index }) as const),
+      ...(await this.#memory.list({})).map((chapter) => ({ write: "chapter", chapter }) as const),
+    ];
     const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join("");
     await this.#files.write(`${this.#folder}/${segmentName(next)}`, text, { mode: 0o600 });
     const old = this.#segments;
@@ -100,7 +112,9 @@ export class FileBookStore implements BookStore {
   }
 
   async #writeIndex(): Promise<void> {
-    await this.#files.write(`${this.#folder}/index.json`, `${JSON.stringify({ v: 1, segments: this.#segments })}\n`, { mode: 0o600 });
+    await this.#files.write(`${this.#folder}/index.json`, `${JSON.stringify({ v: 1, segments: this.#segments })}\n`, {
+      mode: 0o600,
+    });
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

@@ -13,7 +13,16 @@ import type { StoryLineOf, StoryReason } from "../api/stories.ts";
 import { factsAbout } from "../core/answers.ts";
 import { ClusterMembers } from "../core/cluster-members.ts";
 import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
-import { type AwayDaemon, type Failing, type HealthFacts, type HealthType, type LeaderFacts, type Told, healthConditions, healthReasonKey } from "../core/health.ts";
+import {
+  type AwayDaemon,
+  type Failing,
+  type HealthFacts,
+  type HealthType,
+  type LeaderFacts,
+  type Told,
+  healthConditions,
+  healthReasonKey,
+} from "../core/health.ts";
 import { lineOf } from "../core/journal.ts";
 import { poolStatusInputs } from "../core/pool-status.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/slim.ts";
@@ -35,10 +44,15 @@ const optionalParts = { server: "machine-config-server", builder: "machine-os-bu
 const chapters = {
   OperatorHealthy: { chapter: "Operator", reasons: ["SyncFailing", "SyncStalled", "VersionSkew", "NotAvailable"] },
   ControllerHealthy: { chapter: "Controller", reasons: ["NoLeader", "RenderFailing", "NotAvailable"] },
-  DaemonsHealthy: { chapter: "Daemons", reasons: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable"] },
+  DaemonsHealthy: {
+    chapter: "Daemons",
+    reasons: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable"],
+  },
   ServerHealthy: { chapter: "Server", reasons: ["ServerDown"] },
   BuilderHealthy: { chapter: "OsBuilder", reasons: ["BuilderDown", "BuildQueueStuck"] },
-} as const satisfies Partial<Record<HealthType, { readonly chapter: string; readonly reasons: readonly StoryReason[] }>>;
+} as const satisfies Partial<
+  Record<HealthType, { readonly chapter: string; readonly reasons: readonly StoryReason[] }>
+>;
 
 /** Looks at the suite's parts, and says how they are: conditions now, and chapters of the cluster's book when that changes. */
 export function healthChild(): Child {
@@ -58,7 +72,11 @@ export function healthChild(): Child {
         const silentMs = Math.max(...caches.all().map((cache) => cache.silentForMs()));
         const deployment = (name: string) => caches.of(kubernetes.Deployment, ours).get(`${namespace}/${name}`);
         const daemonSet = (name: string) => caches.of(kubernetes.DaemonSet, ours).get(`${namespace}/${name}`);
-        const [operatorLease, controllerLease] = await Promise.all([leases.operator, leases.controller].map((name) => kube.get(kubernetes.Lease, { name, namespace }, { signal: until })));
+        const [operatorLease, controllerLease] = await Promise.all(
+          [leases.operator, leases.controller].map((name) =>
+            kube.get(kubernetes.Lease, { name, namespace }, { signal: until }),
+          ),
+        );
         const daemons = daemonSet(objects.daemon);
         const journal = (name: string) => caches.of(MachineStateJournal, named(name)).get(name)?.spec.lines ?? [];
         const facts = { ...factsAbout(members, now), heardAt: now - silentMs };
@@ -69,16 +87,37 @@ export function healthChild(): Child {
           version,
           cluster: facts,
           clusterOperator: caches.of(ClusterOperator).get(objects.clusterOperator),
-          operator: { deployment: operatorDeployment, leader: observer.see(leases.operator, operatorLease, now), failing: failingParts(journal(journals.operator), "Operator", "Sync/") },
-          controller: { deployment: deploymentFacts(deployment(objects.controller), version), leader: observer.see(leases.controller, controllerLease, now), failing: failingParts(journal(journals.controller), "Controller", "Child/") },
-          daemons: { daemonSet: daemonSetFacts(daemons, version), away: hasGap(daemons) ? await awayDaemons(members, kube, until) : [] },
-          server: server === undefined ? undefined : { daemonSet: server, certificateEnds: lastOf(journal(journals.server), "Server", "Certificate")?.data?.["ends"] },
-          builder: builder === undefined ? undefined : { deployment: builder, queuedSince: queuedSince(journal(journals.osBuilder)) },
+          operator: {
+            deployment: operatorDeployment,
+            leader: observer.see(leases.operator, operatorLease, now),
+            failing: failingParts(journal(journals.operator), "Operator", "Sync/"),
+          },
+          controller: {
+            deployment: deploymentFacts(deployment(objects.controller), version),
+            leader: observer.see(leases.controller, controllerLease, now),
+            failing: failingParts(journal(journals.controller), "Controller", "Child/"),
+          },
+          daemons: {
+            daemonSet: daemonSetFacts(daemons, version),
+            away: hasGap(daemons) ? await awayDaemons(members, kube, until) : [],
+          },
+          server:
+            server === undefined
+              ? undefined
+              : {
+                  daemonSet: server,
+                  certificateEnds: lastOf(journal(journals.server), "Server", "Certificate")?.data?.["ends"],
+                },
+          builder:
+            builder === undefined
+              ? undefined
+              : { deployment: builder, queuedSince: queuedSince(journal(journals.osBuilder)) },
           unseen: unseen(caches, unseenSince, now),
         };
       }
 
-      const watchJournal = (name: string) => watching({ resource: MachineStateJournal, selection: named(name), concerns: everything });
+      const watchJournal = (name: string) =>
+        watching({ resource: MachineStateJournal, selection: named(name), concerns: everything });
       return runAsChild(
         () => ({
           name: one,
@@ -87,15 +126,41 @@ export function healthChild(): Child {
               resource: MachineConfigPool,
               concerns: ({ key, before, after }) => {
                 members.putPool(key, after, clock.now());
-                return before !== undefined && after !== undefined && equalValues([before.spec, before.metadata.generation, before.status?.observedGeneration, poolStatusInputs(before)], [after.spec, after.metadata.generation, after.status?.observedGeneration, poolStatusInputs(after)]) ? [] : [one];
+                return before !== undefined &&
+                  after !== undefined &&
+                  equalValues(
+                    [
+                      before.spec,
+                      before.metadata.generation,
+                      before.status?.observedGeneration,
+                      poolStatusInputs(before),
+                    ],
+                    [after.spec, after.metadata.generation, after.status?.observedGeneration, poolStatusInputs(after)],
+                  )
+                  ? []
+                  : [one];
               },
             }),
-            watching({ resource: MachineOSConfig, concerns: ({ key, after }) => (members.putMachineOSConfig(key, after, clock.now()).length > 0 ? [one] : []) }),
-            watching({ resource: MachineOSBuild, keep: slimBuild, concerns: ({ key, before, after }) => (members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : []) }),
+            watching({
+              resource: MachineOSConfig,
+              concerns: ({ key, after }) =>
+                members.putMachineOSConfig(key, after, clock.now()).length > 0 ? [one] : [],
+            }),
+            watching({
+              resource: MachineOSBuild,
+              keep: slimBuild,
+              concerns: ({ key, before, after }) =>
+                members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : [],
+            }),
             watching({
               resource: MachineConfigNode,
               concerns: ({ key, before, after }) => {
-                if (before !== undefined && after !== undefined && equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))) return [];
+                if (
+                  before !== undefined &&
+                  after !== undefined &&
+                  equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
+                )
+                  return [];
                 members.putMachineConfigNode(key, after, clock.now());
                 return [one];
               },
@@ -104,7 +169,12 @@ export function healthChild(): Child {
               resource: kubernetes.Node,
               keep: slimNode,
               concerns: ({ key, before, after }) => {
-                if (before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after))) return [];
+                if (
+                  before !== undefined &&
+                  after !== undefined &&
+                  equalValues(relevantOfNode(before), relevantOfNode(after))
+                )
+                  return [];
                 members.putNode(key, after, clock.now());
                 return [one];
               },
@@ -125,7 +195,8 @@ export function healthChild(): Child {
             const verdicts = JSON.stringify(conditions.map(({ status, reason }) => [status, reason]));
             const now = clock.monotonic();
             // Words that change with every step of a roll-out are written now and then; a verdict at once.
-            const isDue = written === undefined || written.verdicts !== verdicts || now - written.at >= lookSeconds * 1000;
+            const isDue =
+              written === undefined || written.verdicts !== verdicts || now - written.at >= lookSeconds * 1000;
             if (isDue) {
               await context.writeHealth(conditions, inner.signal);
               written = { at: now, verdicts };
@@ -152,21 +223,45 @@ class LeaseObserver {
   }
 }
 
-const hasGap = (daemonSet: DaemonSet | undefined): boolean => (daemonSet?.status?.numberReady ?? 0) < (daemonSet?.status?.desiredNumberScheduled ?? 0);
+const hasGap = (daemonSet: DaemonSet | undefined): boolean =>
+  (daemonSet?.status?.numberReady ?? 0) < (daemonSet?.status?.desiredNumberScheduled ?? 0);
 
 /** Daemons that are not ready on machines whose kubelets are. */
-async function awayDaemons(members: ClusterMembers, kube: Context["kube"], signal: AbortSignal): Promise<readonly AwayDaemon[]> {
-  const { items } = await kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.daemon}` }, { signal });
+async function awayDaemons(
+  members: ClusterMembers,
+  kube: Context["kube"],
+  signal: AbortSignal,
+): Promise<readonly AwayDaemon[]> {
+  const { items } = await kube.list(
+    kubernetes.Pod,
+    { namespace, labelSelector: `k8s-app=${objects.daemon}` },
+    { signal },
+  );
   return items.flatMap((pod: Pod) => {
-    const ready = conditionOf((pod.status?.conditions ?? []) as { type: string; status: string; lastTransitionTime?: string }[], "Ready");
+    const ready = conditionOf(
+      (pod.status?.conditions ?? []) as { type: string; status: string; lastTransitionTime?: string }[],
+      "Ready",
+    );
     const node = pod.spec?.nodeName ?? "";
-    if (node === "" || ready?.status === "True" || pod.metadata.deletionTimestamp !== undefined || members.node(node)?.facts.kubeletReady !== true) return [];
-    const restarts = Math.max(0, ...(pod.status?.containerStatuses ?? []).filter(({ state }) => state?.running === undefined).map(({ restartCount }) => restartCount));
+    if (
+      node === "" ||
+      ready?.status === "True" ||
+      pod.metadata.deletionTimestamp !== undefined ||
+      members.node(node)?.facts.kubeletReady !== true
+    )
+      return [];
+    const restarts = Math.max(
+      0,
+      ...(pod.status?.containerStatuses ?? [])
+        .filter(({ state }) => state?.running === undefined)
+        .map(({ restartCount }) => restartCount),
+    );
     return [{ node, since: ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "", restarts }];
   });
 }
 
-const lastOf = (lines: readonly JournalLine[], chapter: string, path: string) => lines.findLast((line) => line.chapter === chapter && line.path === path);
+const lastOf = (lines: readonly JournalLine[], chapter: string, path: string) =>
+  lines.findLast((line) => line.chapter === chapter && line.path === path);
 
 /** Since when the builder says that a build waits, RFC 3339. */
 function queuedSince(lines: readonly JournalLine[]): string | undefined {
@@ -178,15 +273,34 @@ function queuedSince(lines: readonly JournalLine[]): string | undefined {
 function failingParts(lines: readonly JournalLine[], chapter: string, prefix: string): readonly Failing[] {
   const newest = lines.findLast((line) => line.chapter === chapter);
   const last = new Map<string, JournalLine>();
-  for (const line of lines) if (line.chapter === chapter && line.path.startsWith(prefix) && line.writer.instance === newest?.writer.instance && line.boot === newest.boot) last.set(line.path.slice(prefix.length), line);
-  return [...last].flatMap(([part, { mark, reason, msg }]) => (mark === "fail" ? [{ part, how: reason === "ChildStalled" ? ("stalled" as const) : ("failing" as const), message: msg }] : []));
+  for (const line of lines)
+    if (
+      line.chapter === chapter &&
+      line.path.startsWith(prefix) &&
+      line.writer.instance === newest?.writer.instance &&
+      line.boot === newest.boot
+    )
+      last.set(line.path.slice(prefix.length), line);
+  return [...last].flatMap(([part, { mark, reason, msg }]) =>
+    mark === "fail"
+      ? [{ part, how: reason === "ChildStalled" ? ("stalled" as const) : ("failing" as const), message: msg }]
+      : [],
+  );
 }
 
 /** What its owner has not looked at yet, as generations tell. */
 function unseen(caches: Caches, since: Map<string, number>, now: number): HealthFacts["unseen"] {
   const waiting = [
-    ...caches.of(MachineConfigPool).list().filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0)).map(({ metadata }) => ({ by: "controller" as const, part: "node", what: `the pool ${metadata.name}` })),
-    ...caches.of(MachineConfiguration).list().filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0)).map(() => ({ by: "operator" as const, part: "MachineConfiguration", what: "the MachineConfiguration cluster" })),
+    ...caches
+      .of(MachineConfigPool)
+      .list()
+      .filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0))
+      .map(({ metadata }) => ({ by: "controller" as const, part: "node", what: `the pool ${metadata.name}` })),
+    ...caches
+      .of(MachineConfiguration)
+      .list()
+      .filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0))
+      .map(() => ({ by: "operator" as const, part: "MachineConfiguration", what: "the MachineConfiguration cluster" })),
   ];
   for (const key of since.keys()) if (!waiting.some(({ what }) => what === key)) since.delete(key);
   return waiting.map((one_) => {
@@ -225,10 +339,22 @@ class TransitionTeller {
     }
   }
 
-  #tell(line: { readonly chapter: string; readonly path: "Degraded"; readonly mark: "fail" | "end"; readonly reason: string; readonly message: string }): void {
+  #tell(line: {
+    readonly chapter: string;
+    readonly path: "Degraded";
+    readonly mark: "fail" | "end";
+    readonly reason: string;
+    readonly message: string;
+  }): void {
     const { clock, version, tell } = this.#context;
     const at = clock.now();
-    const stamp = { writer: { component: "state", instance: one, version }, boot: this.#life, number: { seq: (this.#seq += 1) }, at, mono: clock.monotonic() };
+    const stamp = {
+      writer: { component: "state", instance: one, version },
+      boot: this.#life,
+      number: { seq: (this.#seq += 1) },
+      at,
+      mono: clock.monotonic(),
+    };
     // Chapter and reason are of one row of the table above, which the tables of stories have: a test compares them.
     tell({ ...lineOf({ book: "cluster", level: "boundary", ...line } as StoryLineOf<"cluster">, stamp), via: "seen" });
   }

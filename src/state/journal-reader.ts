@@ -51,7 +51,10 @@ export class JournalReader {
     }
     let missed = 0;
     for (const line of oldest.values()) {
-      const mark = marks.find(({ component, instance, boot }) => component === line.writer.component && instance === line.writer.instance && boot === line.boot);
+      const mark = marks.find(
+        ({ component, instance, boot }) =>
+          component === line.writer.component && instance === line.writer.instance && boot === line.boot,
+      );
       const lost = line.seq - (mark?.seq ?? 0) - 1;
       // Who was there when the oldest line was written has read those before it.
       if (lost > 0 && (!isShared || line.at > this.#aliveAt)) missed += lost;

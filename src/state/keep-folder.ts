@@ -27,7 +27,10 @@ export interface KeepFolderOptions {
  *
  * @returns how many lines were read.
  */
-export async function keepFolder({ files, clock, log, from, to, version, everyMs }: KeepFolderOptions, signal: AbortSignal): Promise<number> {
+export async function keepFolder(
+  { files, clock, log, from, to, version, everyMs }: KeepFolderOptions,
+  signal: AbortSignal,
+): Promise<number> {
   const store = await FileBookStore.open(files, to);
   let seq = 0;
   const waiting: JournalLine[] = [];
@@ -39,7 +42,27 @@ export async function keepFolder({ files, clock, log, from, to, version, everyMs
       clock,
       retention: () => defaultRetention,
       tell: (news) => {
-        if (news.is === "gap") waiting.push(lineOf({ book: "cluster", chapter: "Library", path: "Gap", mark: "end", level: "boundary", reason: "Gap", message: news.message }, { writer: { component: "state", instance: "bootstrap", version }, boot: String(began), number: { seq: (seq += 1) }, at: clock.now(), mono: clock.monotonic() }));
+        if (news.is === "gap")
+          waiting.push(
+            lineOf(
+              {
+                book: "cluster",
+                chapter: "Library",
+                path: "Gap",
+                mark: "end",
+                level: "boundary",
+                reason: "Gap",
+                message: news.message,
+              },
+              {
+                writer: { component: "state", instance: "bootstrap", version },
+                boot: String(began),
+                number: { seq: (seq += 1) },
+                at: clock.now(),
+                mono: clock.monotonic(),
+              },
+            ),
+          );
       },
     },
     signal,
@@ -62,7 +85,10 @@ export async function keepFolder({ files, clock, log, from, to, version, everyMs
     }
     count += fresh.length;
     for (const book of new Set([...fresh.map((line) => line.book), ...library.books])) {
-      library.take(book, fresh.filter((line) => line.book === book));
+      library.take(
+        book,
+        fresh.filter((line) => line.book === book),
+      );
       await library.settle(book, undefined, signal);
     }
     if (everyMs === undefined || signal.aborted) return count;

@@ -6,7 +6,17 @@ import { bookLabelOf, bookObjectName, chapterObjectName } from "../core/book-kee
 import { jsonBytes } from "../core/journal.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isExpired, isInvalid } from "../kube/kube-error.ts";
-import { type BookEntry, type BookIndex, type BookStore, type ChapterFilter, type StoreChange, byPlace, chapterClosed, countUp, isAskedFor } from "./book-store.ts";
+import {
+  type BookEntry,
+  type BookIndex,
+  type BookStore,
+  type ChapterFilter,
+  type StoreChange,
+  byPlace,
+  chapterClosed,
+  countUp,
+  isAskedFor,
+} from "./book-store.ts";
 
 const owner = fieldManagers.books;
 /** A value of a label is at most so long. */
@@ -31,13 +41,19 @@ export class KubernetesBookStore implements BookStore {
 
   async #writeIndex(index: BookIndex, signal: AbortSignal | undefined): Promise<void> {
     const name = bookObjectName(index.book);
-    const made = await this.#kube.apply(MachineStateBook, { metadata: { name, labels: { [bookLabels.kind]: index.kind } }, spec: index }, { owner, signal });
+    const made = await this.#kube.apply(
+      MachineStateBook,
+      { metadata: { name, labels: { [bookLabels.kind]: index.kind } }, spec: index },
+      { owner, signal },
+    );
     this.#uids.set(index.book, made.metadata.uid ?? "");
   }
 
   async #writeChapter(chapter: Chapter, signal: AbortSignal | undefined): Promise<void> {
     const { book, number } = chapter;
-    const uid = this.#uids.get(book) ?? (await this.#kube.get(MachineStateBook, { name: bookObjectName(book) }, { signal }))?.metadata.uid;
+    const uid =
+      this.#uids.get(book) ??
+      (await this.#kube.get(MachineStateBook, { name: bookObjectName(book) }, { signal }))?.metadata.uid;
     if (uid !== undefined) this.#uids.set(book, uid);
     const labels = {
       [bookLabels.kind]: kindOf(book),
@@ -47,12 +63,20 @@ export class KubernetesBookStore implements BookStore {
       ...(chapter.outcome === undefined ? {} : { [bookLabels.outcome]: chapter.outcome }),
       ...(chapter.pool === undefined || chapter.pool.length > labelLength ? {} : { [bookLabels.pool]: chapter.pool }),
     };
-    const ownerReferences = uid === undefined ? [] : [{ apiVersion: MachineStateBook.apiVersion, kind: MachineStateBook.kind, name: bookObjectName(book), uid }];
+    const ownerReferences =
+      uid === undefined
+        ? []
+        : [{ apiVersion: MachineStateBook.apiVersion, kind: MachineStateBook.kind, name: bookObjectName(book), uid }];
     try {
-      await this.#kube.apply(MachineStateChapter, { metadata: { name: chapterObjectName(book, number), labels, ownerReferences }, spec: chapter }, { owner, signal });
+      await this.#kube.apply(
+        MachineStateChapter,
+        { metadata: { name: chapterObjectName(book, number), labels, ownerReferences }, spec: chapter },
+        { owner, signal },
+      );
     } catch (error) {
       // The kind's own rule says so: src/api/machine-state-chapter.ts.
-      if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message)) throw chapterClosed(chapter, error);
+      if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message))
+        throw chapterClosed(chapter, error);
       throw error;
     }
   }
@@ -70,7 +94,11 @@ export class KubernetesBookStore implements BookStore {
   }
 
   async books(kind?: BookKind, signal?: AbortSignal): Promise<readonly BookIndex[]> {
-    const { items } = await this.#kube.list(MachineStateBook, kind === undefined ? {} : { labelSelector: `${bookLabels.kind}=${kind}` }, { signal });
+    const { items } = await this.#kube.list(
+      MachineStateBook,
+      kind === undefined ? {} : { labelSelector: `${bookLabels.kind}=${kind}` },
+      { signal },
+    );
     for (const { metadata, spec } of items) this.#uids.set(spec.book, metadata.uid ?? "");
     return items.map(({ spec }) => spec).sort((a, b) => (a.book < b.book ? -1 : 1));
   }
@@ -79,13 +107,26 @@ export class KubernetesBookStore implements BookStore {
     let from: string | undefined;
     while (!signal.aborted) {
       try {
-        from ??= (await this.#kube.list(MachineStateChapter, { ...selecting(filter), fieldSelector: "metadata.name=." }, { signal })).resourceVersion;
-        for await (const event of this.#kube.watch(MachineStateChapter, selecting(filter), { resourceVersion: from, timeoutSeconds: 3000 }, signal)) {
+        from ??= (
+          await this.#kube.list(
+            MachineStateChapter,
+            { ...selecting(filter), fieldSelector: "metadata.name=." },
+            { signal },
+          )
+        ).resourceVersion;
+        for await (const event of this.#kube.watch(
+          MachineStateChapter,
+          selecting(filter),
+          { resourceVersion: from, timeoutSeconds: 3000 },
+          signal,
+        )) {
           from = event.object.metadata.resourceVersion ?? from;
           if (event.type === "BOOKMARK") continue;
           const { spec } = event.object;
           if (!isAskedFor(spec, { ...filter, ...(event.type === "DELETED" ? { state: spec.state } : {}) })) continue;
-          yield event.type === "DELETED" ? { is: "pruned", book: spec.book, number: spec.number } : { is: "written", chapter: spec };
+          yield event.type === "DELETED"
+            ? { is: "pruned", book: spec.book, number: spec.number }
+            : { is: "written", chapter: spec };
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -97,7 +138,12 @@ export class KubernetesBookStore implements BookStore {
 
   async prune(book: string, numbers: readonly number[] | "all", signal?: AbortSignal): Promise<void> {
     const gone = numbers === "all" ? (await this.list({ book }, signal)).map(({ number }) => number) : numbers;
-    for (const number of gone) await this.#kube.delete(MachineStateChapter, { name: chapterObjectName(book, number) }, signal === undefined ? {} : { signal });
+    for (const number of gone)
+      await this.#kube.delete(
+        MachineStateChapter,
+        { name: chapterObjectName(book, number) },
+        signal === undefined ? {} : { signal },
+      );
     if (numbers !== "all") return;
     await this.#kube.delete(MachineStateBook, { name: bookObjectName(book) }, signal === undefined ? {} : { signal });
     this.#uids.delete(book);

@@ -27,7 +27,10 @@ export interface Subject {
 
 /** What is held of a chapter that is stored. */
 interface Kept {
-  readonly summary: Pick<Chapter, "number" | "chapter" | "state" | "startedAt" | "endedAt" | "outcome" | "reason" | "pool">;
+  readonly summary: Pick<
+    Chapter,
+    "number" | "chapter" | "state" | "startedAt" | "endedAt" | "outcome" | "reason" | "pool"
+  >;
   readonly through: Chapter["through"];
   readonly bytes: number;
 }
@@ -47,7 +50,9 @@ interface Shelf {
 }
 
 /** What happens to books themselves. */
-export type LibraryNews = { readonly is: "gone"; readonly book: string; readonly uid: string; readonly message: string } | { readonly is: "gap"; readonly book: string; readonly lines: number; readonly message: string };
+export type LibraryNews =
+  | { readonly is: "gone"; readonly book: string; readonly uid: string; readonly message: string }
+  | { readonly is: "gap"; readonly book: string; readonly lines: number; readonly message: string };
 
 export interface LibraryOptions {
   readonly store: BookStore;
@@ -66,9 +71,18 @@ export interface Settled {
   readonly againMs: number;
 }
 
-const kindOf = (book: string): BookKind => (book.includes("/") ? (book.slice(0, book.indexOf("/")) as BookKind) : "cluster");
-const subjectKinds: Readonly<Record<BookKind, string>> = { node: "Node", pool: "MachineConfigPool", build: "MachineOSBuild", cluster: "ClusterOperator" };
-const subjectOf = (book: string): Subject => ({ kind: subjectKinds[kindOf(book)], name: book.includes("/") ? book.slice(book.indexOf("/") + 1) : "machine-config" });
+const kindOf = (book: string): BookKind =>
+  book.includes("/") ? (book.slice(0, book.indexOf("/")) as BookKind) : "cluster";
+const subjectKinds: Readonly<Record<BookKind, string>> = {
+  node: "Node",
+  pool: "MachineConfigPool",
+  build: "MachineOSBuild",
+  cluster: "ClusterOperator",
+};
+const subjectOf = (book: string): Subject => ({
+  kind: subjectKinds[kindOf(book)],
+  name: book.includes("/") ? book.slice(book.indexOf("/") + 1) : "machine-config",
+});
 
 /**
  * The books of some kinds: takes lines, and stores what follows from them. What is written of a chapter, and when, its keeper
@@ -88,8 +102,10 @@ export class Library {
     for (const kind of options.kinds) {
       const indexes = new Map((await options.store.books(kind, signal)).map((index) => [index.book, index]));
       const chapters = new Map<string, Chapter[]>();
-      for (const chapter of await options.store.list({ kind }, signal)) chapters.set(chapter.book, [...(chapters.get(chapter.book) ?? []), chapter]);
-      for (const book of new Set([...indexes.keys(), ...chapters.keys()])) library.#shelve(book, indexes.get(book), chapters.get(book) ?? []);
+      for (const chapter of await options.store.list({ kind }, signal))
+        chapters.set(chapter.book, [...(chapters.get(chapter.book) ?? []), chapter]);
+      for (const book of new Set([...indexes.keys(), ...chapters.keys()]))
+        library.#shelve(book, indexes.get(book), chapters.get(book) ?? []);
     }
     return library;
   }
@@ -99,7 +115,8 @@ export class Library {
     const counters: Record<string, number> = { ...index?.counters };
     for (const { number, state, chapter, outcome } of chapters) {
       if (state !== "Closed" || number <= (index?.lastNumber ?? 0) - stillOpen(index, number)) continue;
-      for (const counter of ["chapters", `${chapter}/${outcome ?? "Unknown"}`]) counters[counter] = (counters[counter] ?? 0) + 1;
+      for (const counter of ["chapters", `${chapter}/${outcome ?? "Unknown"}`])
+        counters[counter] = (counters[counter] ?? 0) + 1;
     }
     const through = index?.through ?? [];
     const shelf: Shelf = {
@@ -170,19 +187,32 @@ export class Library {
       throw error;
     }
     if (shelf.index === undefined && shelf.chapters.size === 0) return { againMs: restMs };
-    const pruning = pruneBook([...shelf.chapters.values()].map(({ summary }) => summary), this.#options.retention()[kindOf(book)], clock.now(), shelf.goneAt);
+    const pruning = pruneBook(
+      [...shelf.chapters.values()].map(({ summary }) => summary),
+      this.#options.retention()[kindOf(book)],
+      clock.now(),
+      shelf.goneAt,
+    );
     if (pruning.prune === "book") return this.#farewell(book, shelf, signal);
     const dueInMs = this.#dueInMs(shelf);
     if (pruning.numbers.length > 0 && dueInMs === 0) {
       // The index remembers what was in them before they go.
-      for (const number of pruning.numbers) shelf.through = [...merged(shelf.through, shelf.chapters.get(number)?.through ?? [])];
+      for (const number of pruning.numbers)
+        shelf.through = [...merged(shelf.through, shelf.chapters.get(number)?.through ?? [])];
       shelf.prunedThrough = Math.max(shelf.prunedThrough, ...pruning.numbers);
       for (const number of pruning.numbers) shelf.chapters.delete(number);
       await this.#writeIndex(book, shelf, signal);
       await store.prune(book, pruning.numbers, signal);
     }
     const indexInMs = await this.#index(book, shelf, signal);
-    return { againMs: Math.min(restMs, indexInMs, pruning.numbers.length > 0 && dueInMs > 0 ? dueInMs : restMs, shelf.keeper.nextLook(clock.now()) ?? restMs) };
+    return {
+      againMs: Math.min(
+        restMs,
+        indexInMs,
+        pruning.numbers.length > 0 && dueInMs > 0 ? dueInMs : restMs,
+        shelf.keeper.nextLook(clock.now()) ?? restMs,
+      ),
+    };
   }
 
   /** In how many milliseconds the book's index may be written again; what is thrown away goes with it. */
@@ -239,7 +269,12 @@ export class Library {
   async #farewell(book: string, shelf: Shelf, signal: AbortSignal): Promise<Settled> {
     const { clock, store, tell } = this.#options;
     const { kind, name, uid } = shelf.subject;
-    tell({ is: "gone", book, uid: uid ?? "", message: `the ${kind} ${name} has been gone since ${shelf.goneAt ?? ""}; its book had ${shelf.keeper.counters["chapters"] ?? 0} chapters` });
+    tell({
+      is: "gone",
+      book,
+      uid: uid ?? "",
+      message: `the ${kind} ${name} has been gone since ${shelf.goneAt ?? ""}; its book had ${shelf.keeper.counters["chapters"] ?? 0} chapters`,
+    });
     shelf.farewellAt ??= clock.monotonic();
     const waitedMs = clock.monotonic() - shelf.farewellAt;
     if (waitedMs < farewellMs) return { againMs: farewellMs - waitedMs };
@@ -251,7 +286,11 @@ export class Library {
   async #reread(book: string, signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const indexes = await store.books(kindOf(book), signal);
-    this.#shelve(book, indexes.find((index) => index.book === book), await store.list({ book }, signal));
+    this.#shelve(
+      book,
+      indexes.find((index) => index.book === book),
+      await store.list({ book }, signal),
+    );
   }
 
   /** Up to where the lines of each writer are in books. */
@@ -267,8 +306,14 @@ export class Library {
   }
 
   /** Everything that is stored, for figures. */
-  *kept(): Iterable<{ readonly book: string; readonly kind: BookKind; readonly summary: Kept["summary"]; readonly bytes: number }> {
-    for (const [book, { chapters }] of this.#shelves) for (const { summary, bytes } of chapters.values()) yield { book, kind: kindOf(book), summary, bytes };
+  *kept(): Iterable<{
+    readonly book: string;
+    readonly kind: BookKind;
+    readonly summary: Kept["summary"];
+    readonly bytes: number;
+  }> {
+    for (const [book, { chapters }] of this.#shelves)
+      for (const { summary, bytes } of chapters.values()) yield { book, kind: kindOf(book), summary, bytes };
   }
 
   /** Chapters and index entries of one book, as they are stored. */
@@ -286,7 +331,16 @@ const stillOpen = (index: BookIndex | undefined, number: number): number => {
 function keptOf(chapter: Chapter): Kept {
   const { number, chapter: kind, state, startedAt, endedAt, outcome, reason, pool } = chapter;
   return {
-    summary: { number, chapter: kind, state, startedAt, ...(endedAt === undefined ? {} : { endedAt }), ...(outcome === undefined ? {} : { outcome }), ...(reason === undefined ? {} : { reason }), ...(pool === undefined ? {} : { pool }) },
+    summary: {
+      number,
+      chapter: kind,
+      state,
+      startedAt,
+      ...(endedAt === undefined ? {} : { endedAt }),
+      ...(outcome === undefined ? {} : { outcome }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(pool === undefined ? {} : { pool }),
+    },
     through: chapter.through,
     bytes: jsonBytes(chapter),
   };

@@ -1,6 +1,15 @@
 import type { Chapter } from "../api/machine-state-chapter.ts";
 import { jsonBytes } from "../core/journal.ts";
-import { type BookIndex, type BookStore, type ChapterFilter, type StoreChange, byPlace, countUp, isAskedFor, mayStore } from "./book-store.ts";
+import {
+  type BookIndex,
+  type BookStore,
+  type ChapterFilter,
+  type StoreChange,
+  byPlace,
+  countUp,
+  isAskedFor,
+  mayStore,
+} from "./book-store.ts";
 import { StoreListeners } from "./store-listeners.ts";
 
 const keyOf = (book: string, number: number) => `${book}#${number}`;
@@ -40,7 +49,11 @@ export class MemoryBookStore implements BookStore {
   }
 
   books(kind?: BookIndex["kind"]): Promise<readonly BookIndex[]> {
-    return Promise.resolve([...this.#indexes.values()].filter((index) => kind === undefined || index.kind === kind).sort((a, b) => (a.book < b.book ? -1 : 1)));
+    return Promise.resolve(
+      [...this.#indexes.values()]
+        .filter((index) => kind === undefined || index.kind === kind)
+        .sort((a, b) => (a.book < b.book ? -1 : 1)),
+    );
   }
 
   watch(filter: ChapterFilter, signal: AbortSignal): AsyncIterable<StoreChange> {
@@ -58,7 +71,9 @@ export class MemoryBookStore implements BookStore {
   }
 
   stats(): ReturnType<BookStore["stats"]> {
-    return Promise.resolve(countUp([...this.#chapters.values()].map((chapter) => ({ chapter, bytes: jsonBytes(chapter) }))));
+    return Promise.resolve(
+      countUp([...this.#chapters.values()].map((chapter) => ({ chapter, bytes: jsonBytes(chapter) }))),
+    );
   }
 }
 

@@ -3,7 +3,19 @@ import { type ConfigMap, type Lease, kubernetes } from "../api/kubernetes.ts";
 import { MachineConfiguration } from "../api/machine-configuration.ts";
 import { fieldManagers, namespace, objects } from "../api/names.ts";
 import type { Condition } from "../api/object.ts";
-import { type BootstrapFacts, type ChildState, type KeepingGap, type KeepingType, type Told, bootstrapComplete, healthTypes, keepingTypes, stateKeeping, switchedOff, withTransitions } from "../core/health.ts";
+import {
+  type BootstrapFacts,
+  type ChildState,
+  type KeepingGap,
+  type KeepingType,
+  type Told,
+  bootstrapComplete,
+  healthTypes,
+  keepingTypes,
+  stateKeeping,
+  switchedOff,
+  withTransitions,
+} from "../core/health.ts";
 import { lineKey } from "../core/order-lines.ts";
 import { metricsText } from "../core/metrics.ts";
 import { StateMeter } from "../core/state-metrics.ts";
@@ -33,7 +45,13 @@ export interface StateControllerOptions extends Ports {
   /** Makes a child in place of its own; for tests. */
   readonly plant?: (name: StateChild, own: () => Child) => Child;
   /** Where figures are shown; nowhere when absent. */
-  readonly metrics?: { readonly listen: Listen; readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles };
+  readonly metrics?: {
+    readonly listen: Listen;
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+    readonly tls: TlsFiles;
+  };
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
 }
 
@@ -85,17 +103,28 @@ export class StateController {
 
   constructor(options: StateControllerOptions) {
     this.#options = options;
-    this.#children = stateChildren.map((name) => ({ name, state: { is: "off" }, child: undefined, stop: undefined, aliveAt: Number.NEGATIVE_INFINITY, stuck: new Map() }));
+    this.#children = stateChildren.map((name) => ({
+      name,
+      state: { is: "off" },
+      child: undefined,
+      stop: undefined,
+      aliveAt: Number.NEGATIVE_INFINITY,
+      stuck: new Map(),
+    }));
   }
 
   /** How the children are now. */
   get children(): Readonly<Record<StateChild, ChildState>> {
-    return Object.fromEntries(this.#children.map((one) => [one.name, this.#stateOf(one)])) as Record<StateChild, ChildState>;
+    return Object.fromEntries(this.#children.map((one) => [one.name, this.#stateOf(one)])) as Record<
+      StateChild,
+      ChildState
+    >;
   }
 
   #stateOf({ state, stuck }: Supervised): ChildState {
     const [key, longest] = [...stuck].sort(([, a], [, b]) => a.since - b.since)[0] ?? [];
-    if (state.is !== "running" || longest === undefined || this.#options.clock.now() - longest.since < stuckMs) return state;
+    if (state.is !== "running" || longest === undefined || this.#options.clock.now() - longest.since < stuckMs)
+      return state;
     return { is: "down", since: longest.since, why: `${key ?? ""} cannot be written: ${longest.why}` };
   }
 
@@ -110,10 +139,16 @@ export class StateController {
     const { kube, clock, random, log, identity, lease } = this.#options;
     const showing = this.#show(signal);
     // Whoever held the lease before read what there was until then.
-    const before = await kube.get(kubernetes.Lease, { name: objects.state, namespace }, { signal }).catch((): Lease | undefined => undefined);
+    const before = await kube
+      .get(kubernetes.Lease, { name: objects.state, namespace }, { signal })
+      .catch((): Lease | undefined => undefined);
     const renewed = Date.parse(before?.spec?.renewTime ?? "");
     for (const child of this.#children) if (!Number.isNaN(renewed)) child.aliveAt = renewed;
-    await whileLeader({ kube, clock, random, log, name: objects.state, namespace, identity, ...lease }, signal, (term) => this.#lead(term, signal));
+    await whileLeader(
+      { kube, clock, random, log, name: objects.state, namespace, identity, ...lease },
+      signal,
+      (term) => this.#lead(term, signal),
+    );
     await showing;
   }
 
@@ -136,7 +171,14 @@ export class StateController {
   async #lead(term: AbortSignal, signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options;
     const kube = this.#options.kube.within(term);
-    const maps = new WatchCache<ConfigMap>({ kube, resource: kubernetes.ConfigMap, selection: { namespace, ...named(objects.stateConfig) }, clock, random, log });
+    const maps = new WatchCache<ConfigMap>({
+      kube,
+      resource: kubernetes.ConfigMap,
+      selection: { namespace, ...named(objects.stateConfig) },
+      clock,
+      random,
+      log,
+    });
     const settingsOf = new WatchCache({ kube, resource: MachineConfiguration, clock, random, log });
     const watching = [maps.run(term), settingsOf.run(term)];
     const settings = (): StateSettings => stateSettings(maps.get(`${namespace}/${objects.stateConfig}`)?.data);
@@ -153,12 +195,22 @@ export class StateController {
         const wanted = settings();
         if (problems !== wanted.problems.join("; ")) {
           problems = wanted.problems.join("; ");
-          if (problems !== "") log.warn({ configMap: objects.stateConfig, problems }, "settings that are not understood");
+          if (problems !== "")
+            log.warn({ configMap: objects.stateConfig, problems }, "settings that are not understood");
         }
         // On a cluster there is no folder to read: a process that runs here keeps books.
-        for (const one of this.#children) await this.#switch(one, wanted.mode !== "off" && wanted.children[one.name], { settings, writer, kube, term });
-        this.#keeping = wanted.mode === "off" ? switchedOff(keepingTypes) : [stateKeeping(this.children, this.#gaps, clock.now()), ...this.#bootstrapTold(settingsOf.get(objects.machineConfiguration))];
-        await writer.write(fieldManagers.state, this.#keeping, term).catch((error: unknown) => this.#notWritten(error, term));
+        for (const one of this.#children)
+          await this.#switch(one, wanted.mode !== "off" && wanted.children[one.name], { settings, writer, kube, term });
+        this.#keeping =
+          wanted.mode === "off"
+            ? switchedOff(keepingTypes)
+            : [
+                stateKeeping(this.children, this.#gaps, clock.now()),
+                ...this.#bootstrapTold(settingsOf.get(objects.machineConfiguration)),
+              ];
+        await writer
+          .write(fieldManagers.state, this.#keeping, term)
+          .catch((error: unknown) => this.#notWritten(error, term));
         await this.#next(term);
       }
     } finally {
@@ -171,14 +223,18 @@ export class StateController {
 
   /** Before anybody has looked for the bootstrap's journal nothing is said of it. */
   #bootstrapTold(before: MachineConfiguration | undefined): readonly Told<KeepingType>[] {
-    if (this.#children.find(({ name }) => name === "pools")?.state.is === "off") return switchedOff(["BootstrapComplete"]);
+    if (this.#children.find(({ name }) => name === "pools")?.state.is === "off")
+      return switchedOff(["BootstrapComplete"]);
     if (this.#hasBootstrapNews) return [bootstrapComplete(this.#bootstrap)];
     // What was said before stays until then.
-    return (before?.status?.conditions ?? []).flatMap(({ type, status, reason, message }) => (type === "BootstrapComplete" ? [{ type: "BootstrapComplete" as const, status, reason, message }] : []));
+    return (before?.status?.conditions ?? []).flatMap(({ type, status, reason, message }) =>
+      type === "BootstrapComplete" ? [{ type: "BootstrapComplete" as const, status, reason, message }] : [],
+    );
   }
 
   #notWritten(error: unknown, term: AbortSignal): void {
-    if (!term.aborted) this.#options.log[isConflict(error) ? "debug" : "warn"]({ error }, "conditions not written, trying again");
+    if (!term.aborted)
+      this.#options.log[isConflict(error) ? "debug" : "warn"]({ error }, "conditions not written, trying again");
   }
 
   /** An orderly stop: conditions that nobody keeps say so. */
@@ -202,7 +258,16 @@ export class StateController {
     this.#wake = () => undefined;
   }
 
-  async #switch(one: Supervised, isOn: boolean, given: { readonly settings: () => StateSettings; readonly writer: ConditionWriter; readonly kube: KubeClient; readonly term: AbortSignal }): Promise<void> {
+  async #switch(
+    one: Supervised,
+    isOn: boolean,
+    given: {
+      readonly settings: () => StateSettings;
+      readonly writer: ConditionWriter;
+      readonly kube: KubeClient;
+      readonly term: AbortSignal;
+    },
+  ): Promise<void> {
     if (isOn === (one.stop !== undefined)) return;
     const { log, clock } = this.#options;
     log.info({ child: one.name, on: isOn }, "switched");
@@ -222,11 +287,21 @@ export class StateController {
     await one.stop?.();
     if (one.name !== "health") return;
     this.#health = switchedOff(healthTypes);
-    await given.writer.write(fieldManagers.health, this.#health, given.term).catch((error: unknown) => this.#notWritten(error, given.term));
+    await given.writer
+      .write(fieldManagers.health, this.#health, given.term)
+      .catch((error: unknown) => this.#notWritten(error, given.term));
   }
 
   /** Runs a child, and another one of its kind when it has ended, for as long as it is switched on. */
-  async #keep(one: Supervised, { settings, writer, kube }: { readonly settings: () => StateSettings; readonly writer: ConditionWriter; readonly kube: KubeClient }, signal: AbortSignal): Promise<void> {
+  async #keep(
+    one: Supervised,
+    {
+      settings,
+      writer,
+      kube,
+    }: { readonly settings: () => StateSettings; readonly writer: ConditionWriter; readonly kube: KubeClient },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { clock, random, log, scribe, events, version } = this.#options;
     const own = this.#own(one.name);
     const make = () => this.#options.plant?.(one.name, own) ?? own();
@@ -260,7 +335,12 @@ export class StateController {
         },
         up: () => {
           if (signal.aborted) return;
-          if (downSince !== undefined) this.#gap({ of: one.name, message: `down from ${new Date(downSince).toISOString()} to ${new Date(clock.now()).toISOString()}`, at: clock.now() });
+          if (downSince !== undefined)
+            this.#gap({
+              of: one.name,
+              message: `down from ${new Date(downSince).toISOString()} to ${new Date(clock.now()).toISOString()}`,
+              at: clock.now(),
+            });
           downSince = undefined;
           one.state = { is: "running" };
           this.#wake();
@@ -277,7 +357,8 @@ export class StateController {
         await one.child.run(context, signal);
       } catch (error) {
         why = error instanceof Error ? error.message : String(error);
-        if (!signal.aborted) log.error({ child: one.name, error }, "a child of the state process has ended, starting it again");
+        if (!signal.aborted)
+          log.error({ child: one.name, error }, "a child of the state process has ended, starting it again");
       }
       one.child = undefined;
       if (signal.aborted) return;
@@ -329,7 +410,11 @@ export class StateController {
         return;
       case "stuck":
         if (news.why === undefined) one.stuck.delete(news.key);
-        else one.stuck.set(news.key, { since: one.stuck.get(news.key)?.since ?? this.#options.clock.now(), why: news.why });
+        else
+          one.stuck.set(news.key, {
+            since: one.stuck.get(news.key)?.since ?? this.#options.clock.now(),
+            why: news.why,
+          });
         return;
     }
   }
@@ -353,7 +438,11 @@ class ConditionWriter {
     if (before === undefined || told.length === 0) return;
     const conditions = withTransitions(told, (before.status?.conditions ?? []) as readonly Condition[], clock.now());
     if (conditions === undefined) return;
-    await kube.apply(MachineConfiguration, { metadata: { name }, status: { conditions: [...conditions] } }, { owner, subresource: "status", signal });
+    await kube.apply(
+      MachineConfiguration,
+      { metadata: { name }, status: { conditions: [...conditions] } },
+      { owner, subresource: "status", signal },
+    );
   }
 }
 

@@ -20,10 +20,14 @@ export class StoreListeners {
     };
     const listeners = this.#listeners;
     listeners.add(listener);
-    signal.addEventListener("abort", () => {
-      listeners.delete(listener);
-      wake();
-    }, { once: true });
+    signal.addEventListener(
+      "abort",
+      () => {
+        listeners.delete(listener);
+        wake();
+      },
+      { once: true },
+    );
     return (async function* () {
       for (;;) {
         yield* waiting.splice(0);

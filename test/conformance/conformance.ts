@@ -10,11 +10,14 @@ export type Outcomes = Readonly<Record<string, Readonly<Record<string, Outcome>>
 const rowsOf = (sections: readonly Section[]): readonly Row[] => sections.flatMap(({ rows }) => rows);
 
 /** Files that rows name, sorted. */
-export const filesOf = (sections: readonly Section[]): readonly string[] => [...new Set(rowsOf(sections).flatMap(({ shown }) => shown.map(({ file }) => file)))].toSorted();
+export const filesOf = (sections: readonly Section[]): readonly string[] =>
+  [...new Set(rowsOf(sections).flatMap(({ shown }) => shown.map(({ file }) => file)))].toSorted();
 
 /** Names that a row means by one title. */
 function namesOf({ title }: Shown, names: readonly string[]): readonly string[] {
-  return title.endsWith("*") ? names.filter((name) => name.startsWith(title.slice(0, -1))) : names.filter((name) => name === title);
+  return title.endsWith("*")
+    ? names.filter((name) => name.startsWith(title.slice(0, -1)))
+    : names.filter((name) => name === title);
 }
 
 /** What is wrong with the rows themselves: an id twice, a row without a test or a reason, a test that does not exist. */
@@ -28,7 +31,9 @@ export function problemsOf(sections: readonly Section[], known: KnownTests): rea
     if (skipped !== undefined && skipped.trim() === "") problems.push("is skipped without a reason");
     if (skipped !== undefined && shown.length > 0) problems.push("is skipped and has a test");
     if (skipped === undefined && shown.length === 0) problems.push("has no test and no reason");
-    for (const each of shown) if (namesOf(each, known.get(each.file) ?? []).length === 0) problems.push(`names a test that does not exist: ${each.file} > ${each.title}`);
+    for (const each of shown)
+      if (namesOf(each, known.get(each.file) ?? []).length === 0)
+        problems.push(`names a test that does not exist: ${each.file} > ${each.title}`);
     return problems.map((problem) => `row ${id}: ${problem}`);
   });
 }
@@ -46,12 +51,22 @@ export function unproven(sections: readonly Section[], known: KnownTests, outcom
 }
 
 /** Whether a row names this test. */
-export const isNamed = (sections: readonly Section[], file: string, name: string): boolean => rowsOf(sections).some(({ shown }) => shown.some((each) => each.file === file && namesOf(each, [name]).length > 0));
+export const isNamed = (sections: readonly Section[], file: string, name: string): boolean =>
+  rowsOf(sections).some(({ shown }) => shown.some((each) => each.file === file && namesOf(each, [name]).length > 0));
 
 /** Of all outcomes those of tests that rows name, in a fixed order. */
 export function recorded(sections: readonly Section[], outcomes: Outcomes): Outcomes {
   const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : a > b ? 1 : 0);
-  return Object.fromEntries(filesOf(sections).map((file) => [file, Object.fromEntries(Object.entries(outcomes[file] ?? {}).filter(([name]) => isNamed(sections, file, name)).toSorted(byName))]));
+  return Object.fromEntries(
+    filesOf(sections).map((file) => [
+      file,
+      Object.fromEntries(
+        Object.entries(outcomes[file] ?? {})
+          .filter(([name]) => isNamed(sections, file, name))
+          .toSorted(byName),
+      ),
+    ]),
+  );
 }
 
 type Result = Outcome | "left out";
@@ -71,23 +86,38 @@ const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ")
 
 /** The document: rows with their tests and results, and how many there are of each. Nothing in it changes from run to run. */
 export function documentOf(sections: readonly Section[], outcomes: Outcomes): string {
-  const counts = sections.map(({ id, title, rows }) => ({ id, title, of: results.map((result) => rows.filter((row) => resultOf(row, outcomes) === result).length) }));
+  const counts = sections.map(({ id, title, rows }) => ({
+    id,
+    title,
+    of: results.map((result) => rows.filter((row) => resultOf(row, outcomes) === result).length),
+  }));
   const total = results.map((_, index) => counts.reduce((sum, { of }) => sum + (of[index] ?? 0), 0));
   const parts = sections.map(({ id, title, rows }) => {
     const lines = rows.map((row) => {
-      const tests = row.skipped === undefined ? row.shown.map(({ file, title: name }) => `\`${file}\` ${cell(name)}`).join("<br>") : `*left out: ${cell(row.skipped)}*`;
+      const tests =
+        row.skipped === undefined
+          ? row.shown.map(({ file, title: name }) => `\`${file}\` ${cell(name)}`).join("<br>")
+          : `*left out: ${cell(row.skipped)}*`;
       return `| ${row.id} | ${cell(row.does)} | ${row.skipped === undefined ? row.as : ""} | ${tests} | ${resultOf(row, outcomes)} |`;
     });
     return `## ${id} ${title}\n\n| rule | what this suite does | as | shown by | result |\n| --- | --- | --- | --- | --- |\n${lines.join("\n")}`;
   });
   const rows = rowsOf(sections);
-  const removed = Object.entries(weaknesses).map(([weakness, text]) => `| ${weakness} | ${cell(text)} | ${rows.filter(({ as }) => as === `ours (${weakness})`).map(({ id }) => id).join("; ")} |`);
-  return [
-    "# What machines and control plane do, rule by rule",
-    "Each rule of the reference (openshift/machine-config-operator), in our words, with the tests that show what this suite does there. \"As reference\" is the same; \"ours\" is another thing on purpose, with the weakness of the reference that it removes, if it is one of those listed at the end. A test is named as vitest prints it; `*` stands for all that begin so.",
-    "Written by `make conformance`, which runs these tests, from `test/conformance/rows.ts` and `control-plane-rows.ts`. Sections without a letter are a machine's, `C` is the control plane's. `make check` fails when a rule has neither a test nor a reason, when a test does not exist, when one did not pass, or when this page is out of date.",
-    `| section | rules | ${results.join(" | ")} |\n| --- | --- | ${results.map(() => "---").join(" | ")} |\n${counts.map(({ id, title, of }) => `| ${id} ${title} | ${of.reduce((sum, each) => sum + each, 0)} | ${of.join(" | ")} |`).join("\n")}\n| all | ${total.reduce((sum, each) => sum + each, 0)} | ${total.join(" | ")} |`,
-    ...parts,
-    `## Weaknesses of the reference that are gone\n\n| | weakness | rules |\n| --- | --- | --- |\n${removed.join("\n")}`,
-  ].join("\n\n") + "\n";
+  const removed = Object.entries(weaknesses).map(
+    ([weakness, text]) =>
+      `| ${weakness} | ${cell(text)} | ${rows
+        .filter(({ as }) => as === `ours (${weakness})`)
+        .map(({ id }) => id)
+        .join("; ")} |`,
+  );
+  return (
+    [
+      "# What machines and control plane do, rule by rule",
+      'Each rule of the reference (openshift/machine-config-operator), in our words, with the tests that show what this suite does there. "As reference" is the same; "ours" is another thing on purpose, with the weakness of the reference that it removes, if it is one of those listed at the end. A test is named as vitest prints it; `*` stands for all that begin so.',
+      "Written by `make conformance`, which runs these tests, from `test/conformance/rows.ts` and `control-plane-rows.ts`. Sections without a letter are a machine's, `C` is the control plane's. `make check` fails when a rule has neither a test nor a reason, when a test does not exist, when one did not pass, or when this page is out of date.",
+      `| section | rules | ${results.join(" | ")} |\n| --- | --- | ${results.map(() => "---").join(" | ")} |\n${counts.map(({ id, title, of }) => `| ${id} ${title} | ${of.reduce((sum, each) => sum + each, 0)} | ${of.join(" | ")} |`).join("\n")}\n| all | ${total.reduce((sum, each) => sum + each, 0)} | ${total.join(" | ")} |`,
+      ...parts,
+      `## Weaknesses of the reference that are gone\n\n| | weakness | rules |\n| --- | --- | --- |\n${removed.join("\n")}`,
+    ].join("\n\n") + "\n"
+  );
 }

@@ -99,10 +99,31 @@ export const inFile =
     titles.map((title) => ({ file, title: [...groups, title].join(" > ") }));
 
 /** As the reference. */
-export const same = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({ id, does, as: "reference", shown: shown.flat() });
+export const same = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({
+  id,
+  does,
+  as: "reference",
+  shown: shown.flat(),
+});
 /** Another thing on purpose. */
-export const ours = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({ id, does, as: "ours", shown: shown.flat() });
+export const ours = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({
+  id,
+  does,
+  as: "ours",
+  shown: shown.flat(),
+});
 /** Ours, and the weakness of the reference that it removes. */
-export const better = (weakness: Weakness, id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({ id, does, as: `ours (${weakness})`, shown: shown.flat() });
+export const better = (weakness: Weakness, id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({
+  id,
+  does,
+  as: `ours (${weakness})`,
+  shown: shown.flat(),
+});
 /** Left out, for a reason. */
-export const skip = (id: string, does: string, reason: string): Row => ({ id, does, as: "ours", shown: [], skipped: reason });
+export const skip = (id: string, does: string, reason: string): Row => ({
+  id,
+  does,
+  as: "ours",
+  shown: [],
+  skipped: reason,
+});

@@ -12,23 +12,60 @@ import { MachineScene } from "../daemon/machine-scene.ts";
 
 const file = (path: string): Change => ({ kind: "file", path, op: "update" });
 const unit = (name: string): Change => ({ kind: "unit", name, op: "update", parts: ["contents"] });
-const actionsFor = (...changes: readonly Change[]) => consequencesOf(changes, defaultPolicies).actions.map(describeConsequence);
+const actionsFor = (...changes: readonly Change[]) =>
+  consequencesOf(changes, defaultPolicies).actions.map(describeConsequence);
 
 describe("without a word of the user", () => {
   test.for<{ title: string; change: Change; actions: string[] }>([
     { title: "the kubelet's pull secret", change: file("/var/lib/kubelet/config.json"), actions: ["nothing"] },
-    { title: "the key of image signatures", change: file("/etc/machine-config-daemon/no-reboot/containers-gpg.pub"), actions: ["reload crio.service"] },
+    {
+      title: "the key of image signatures",
+      change: file("/etc/machine-config-daemon/no-reboot/containers-gpg.pub"),
+      actions: ["reload crio.service"],
+    },
     { title: "the signature policy", change: file("/etc/containers/policy.json"), actions: ["reload crio.service"] },
-    { title: "signature stores of registries", change: file("/etc/containers/registries.d/a.yaml"), actions: ["reload crio.service"] },
+    {
+      title: "signature stores of registries",
+      change: file("/etc/containers/registries.d/a.yaml"),
+      actions: ["reload crio.service"],
+    },
     { title: "crio's policies", change: file("/etc/crio/policies/ns.json"), actions: ["reload crio.service"] },
     { title: "network states", change: file("/etc/nmstate/openshift/br-ex.yml"), actions: ["nothing"] },
-    { title: "the user's certificate authorities", change: file("/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt"), actions: ["restart coreos-update-ca-trust.service", "restart crio.service"] },
-    { title: "credential providers", change: file("/etc/kubernetes/credential-providers/ecr.yaml"), actions: ["restart kubelet.service"] },
-    { title: "their drop-in of the kubelet", change: file("/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf"), actions: ["systemctl daemon-reload", "restart kubelet.service"] },
-    { title: "the local registry's folder", change: file("/etc/iri-registry/x"), actions: ["restart iri-registry.service"] },
-    { title: "the local registry's loader", change: file("/usr/local/bin/load-registry-image.sh"), actions: ["restart iri-registry.service"] },
-    { title: "the local registry's authority", change: file("/etc/pki/ca-trust/source/anchors/iri-root-ca.crt"), actions: ["restart coreos-update-ca-trust.service"] },
-    { title: "the local registry's unit", change: unit("iri-registry.service"), actions: ["systemctl daemon-reload", "restart iri-registry.service"] },
+    {
+      title: "the user's certificate authorities",
+      change: file("/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt"),
+      actions: ["restart coreos-update-ca-trust.service", "restart crio.service"],
+    },
+    {
+      title: "credential providers",
+      change: file("/etc/kubernetes/credential-providers/ecr.yaml"),
+      actions: ["restart kubelet.service"],
+    },
+    {
+      title: "their drop-in of the kubelet",
+      change: file("/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf"),
+      actions: ["systemctl daemon-reload", "restart kubelet.service"],
+    },
+    {
+      title: "the local registry's folder",
+      change: file("/etc/iri-registry/x"),
+      actions: ["restart iri-registry.service"],
+    },
+    {
+      title: "the local registry's loader",
+      change: file("/usr/local/bin/load-registry-image.sh"),
+      actions: ["restart iri-registry.service"],
+    },
+    {
+      title: "the local registry's authority",
+      change: file("/etc/pki/ca-trust/source/anchors/iri-root-ca.crt"),
+      actions: ["restart coreos-update-ca-trust.service"],
+    },
+    {
+      title: "the local registry's unit",
+      change: unit("iri-registry.service"),
+      actions: ["systemctl daemon-reload", "restart iri-registry.service"],
+    },
     { title: "SSH keys", change: { kind: "sshKeys", user: "core", op: "update" }, actions: ["nothing"] },
     { title: "a password", change: { kind: "password", user: "core", op: "update" }, actions: ["nothing"] },
     { title: "the kubelet's authority", change: file("/etc/kubernetes/kubelet-ca.crt"), actions: ["reboot"] },
@@ -50,26 +87,61 @@ describe("without a word of the user", () => {
 
 describe("a drop-in that is a plain file", () => {
   test("counts as the file that it is, not as its unit", () => {
-    const policies = { ...defaultPolicies, units: [...defaultPolicies.units, { name: "a.service", actions: [{ type: "None" as const }] }] };
-    expect(consequencesOf([file("/etc/systemd/system/a.service.d/10.conf")], policies).actions.map(describeConsequence)).toEqual(["reboot"]);
+    const policies = {
+      ...defaultPolicies,
+      units: [...defaultPolicies.units, { name: "a.service", actions: [{ type: "None" as const }] }],
+    };
+    expect(
+      consequencesOf([file("/etc/systemd/system/a.service.d/10.conf")], policies).actions.map(describeConsequence),
+    ).toEqual(["reboot"]);
     expect(consequencesOf([unit("a.service")], policies).actions.map(describeConsequence)).toEqual(["nothing"]);
   });
 });
 
 describe("what users may not write as a policy", () => {
   const crio = { serviceName: "crio.service" };
-  const many = (count: number) => Array.from({ length: count }, (_, index) => ({ path: `/etc/${index}`, actions: [{ type: "None" }] }));
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ path: `/etc/${index}`, actions: [{ type: "None" }] }));
   test.for<{ title: string; policy: object }>([
-    { title: "Reboot beside something", policy: { files: [{ path: "/a", actions: [{ type: "Reboot" }, { type: "Drain" }] }] } },
-    { title: "None beside something", policy: { files: [{ path: "/a", actions: [{ type: "None" }, { type: "Reload", reload: crio }] }] } },
+    {
+      title: "Reboot beside something",
+      policy: { files: [{ path: "/a", actions: [{ type: "Reboot" }, { type: "Drain" }] }] },
+    },
+    {
+      title: "None beside something",
+      policy: { files: [{ path: "/a", actions: [{ type: "None" }, { type: "Reload", reload: crio }] }] },
+    },
     { title: "Special", policy: { files: [{ path: "/a", actions: [{ type: "Special" }] }] } },
-    { title: "a service without a suffix", policy: { files: [{ path: "/a", actions: [{ type: "Restart", restart: { serviceName: "crio" } }] }] } },
+    {
+      title: "a service without a suffix",
+      policy: { files: [{ path: "/a", actions: [{ type: "Restart", restart: { serviceName: "crio" } }] }] },
+    },
     { title: "a unit without a suffix", policy: { units: [{ name: "crio", actions: [{ type: "None" }] }] } },
     { title: "more than fifty entries", policy: { files: many(51) } },
-    { title: "more than ten actions", policy: { files: [{ path: "/a", actions: Array.from({ length: 11 }, (_, index) => ({ type: "Reload", reload: { serviceName: `a${index}.service` } })) }] } },
+    {
+      title: "more than ten actions",
+      policy: {
+        files: [
+          {
+            path: "/a",
+            actions: Array.from({ length: 11 }, (_, index) => ({
+              type: "Reload",
+              reload: { serviceName: `a${index}.service` },
+            })),
+          },
+        ],
+      },
+    },
   ])("$title", async ({ policy }) => {
     const scene = await MachineScene.make();
-    const write = (nodeDisruptionPolicy: object) => scene.act(() => scene.kube.patch(MachineConfiguration, { name: objects.machineConfiguration }, { type: "merge", body: { spec: { nodeDisruptionPolicy } } }));
+    const write = (nodeDisruptionPolicy: object) =>
+      scene.act(() =>
+        scene.kube.patch(
+          MachineConfiguration,
+          { name: objects.machineConfiguration },
+          { type: "merge", body: { spec: { nodeDisruptionPolicy } } },
+        ),
+      );
     await expect(write(policy)).rejects.toThrow();
     await expect(write({ files: many(50) })).resolves.toBeDefined();
   });
@@ -78,9 +150,25 @@ describe("what users may not write as a policy", () => {
 describe("the rules before policies, which this suite only compares with", () => {
   test.for<{ title: string; paths: string[]; action: string }>([
     { title: "nothing", paths: [], action: "none" },
-    { title: "quiet files", paths: ["/etc/kubernetes/kubelet-ca.crt", "/var/lib/kubelet/config.json", "/etc/nmstate/openshift/a"], action: "none" },
-    { title: "files that crio reads", paths: ["/etc/containers/registries.conf", "/etc/containers/policy.json", "/etc/containers/registries.d/a"], action: "reload crio" },
-    { title: "the user's authorities, before or after", paths: ["/etc/containers/policy.json", "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt", "/etc/containers/registries.conf"], action: "restart crio" },
+    {
+      title: "quiet files",
+      paths: ["/etc/kubernetes/kubelet-ca.crt", "/var/lib/kubelet/config.json", "/etc/nmstate/openshift/a"],
+      action: "none",
+    },
+    {
+      title: "files that crio reads",
+      paths: ["/etc/containers/registries.conf", "/etc/containers/policy.json", "/etc/containers/registries.d/a"],
+      action: "reload crio",
+    },
+    {
+      title: "the user's authorities, before or after",
+      paths: [
+        "/etc/containers/policy.json",
+        "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+        "/etc/containers/registries.conf",
+      ],
+      action: "restart crio",
+    },
     { title: "what lies deeper", paths: ["/etc/containers/registries.d/a/b"], action: "reboot" },
     { title: "anything else", paths: ["/etc/containers/policy.json", "/etc/motd"], action: "reboot" },
   ])("$title", ({ paths, action }) => {
@@ -90,7 +178,10 @@ describe("the rules before policies, which this suite only compares with", () =>
 });
 
 describe("what counts as different", () => {
-  const config = (spec: object): Pick<MachineConfig, "metadata" | "spec"> => ({ metadata: { name: "rendered" }, spec: { config: { ignition: { version: "3.5.0" } }, ...spec } });
+  const config = (spec: object): Pick<MachineConfig, "metadata" | "spec"> => ({
+    metadata: { name: "rendered" },
+    spec: { config: { ignition: { version: "3.5.0" } }, ...spec },
+  });
   const ignition = (parts: object) => config({ config: { ignition: { version: "3.5.0" }, ...parts } });
   const files = (...entries: readonly object[]) => ignition({ storage: { files: entries } });
   const a = { path: "/a", mode: 0o644, contents: { source: "data:,x" } };
@@ -98,27 +189,126 @@ describe("what counts as different", () => {
   const fields = ["os", "kernelArguments", "fips", "passwd", "files", "units", "kernelType", "extensions"] as const;
 
   test.for<{ title: string; from: object; to: object; reference: string[]; ours: string[] }>([
-    { title: "another image", from: config({ osImageURL: "a" }), to: config({ osImageURL: "b" }), reference: ["os"], ours: ["osImage"] },
-    { title: "other kernel arguments", from: config({ kernelArguments: ["a"] }), to: config({ kernelArguments: ["b"] }), reference: ["kernelArguments"], ours: ["kernelArguments"] },
-    { title: "kernel arguments in another order", from: config({ kernelArguments: ["a", "b"] }), to: config({ kernelArguments: ["b", "a"] }), reference: ["kernelArguments"], ours: [] },
-    { title: "no kernel arguments, and an empty list", from: config({}), to: config({ kernelArguments: [] }), reference: [], ours: [] },
+    {
+      title: "another image",
+      from: config({ osImageURL: "a" }),
+      to: config({ osImageURL: "b" }),
+      reference: ["os"],
+      ours: ["osImage"],
+    },
+    {
+      title: "other kernel arguments",
+      from: config({ kernelArguments: ["a"] }),
+      to: config({ kernelArguments: ["b"] }),
+      reference: ["kernelArguments"],
+      ours: ["kernelArguments"],
+    },
+    {
+      title: "kernel arguments in another order",
+      from: config({ kernelArguments: ["a", "b"] }),
+      to: config({ kernelArguments: ["b", "a"] }),
+      reference: ["kernelArguments"],
+      ours: [],
+    },
+    {
+      title: "no kernel arguments, and an empty list",
+      from: config({}),
+      to: config({ kernelArguments: [] }),
+      reference: [],
+      ours: [],
+    },
     { title: "FIPS mode", from: config({}), to: config({ fips: true }), reference: ["fips"], ours: ["fips"] },
-    { title: "a key", from: ignition({}), to: ignition({ passwd: { users: [{ name: "core", sshAuthorizedKeys: ["k"] }] } }), reference: ["passwd"], ours: ["sshKeys"] },
-    { title: "a password", from: ignition({}), to: ignition({ passwd: { users: [{ name: "core", passwordHash: "h" }] } }), reference: ["passwd"], ours: ["password"] },
+    {
+      title: "a key",
+      from: ignition({}),
+      to: ignition({ passwd: { users: [{ name: "core", sshAuthorizedKeys: ["k"] }] } }),
+      reference: ["passwd"],
+      ours: ["sshKeys"],
+    },
+    {
+      title: "a password",
+      from: ignition({}),
+      to: ignition({ passwd: { users: [{ name: "core", passwordHash: "h" }] } }),
+      reference: ["passwd"],
+      ours: ["password"],
+    },
     { title: "a file", from: files(a), to: files(a, b), reference: ["files"], ours: ["file"] },
     { title: "files in another order", from: files(a, b), to: files(b, a), reference: ["files"], ours: [] },
-    { title: "contents in another spelling", from: files(a), to: files({ ...a, overwrite: true, contents: { source: encodeDataUrl("x") } }), reference: ["files"], ours: [] },
-    { title: "a unit", from: ignition({}), to: ignition({ systemd: { units: [{ name: "a.service", contents: "[Service]\n" }] } }), reference: ["units"], ours: ["unit"] },
-    { title: "units in another order", from: ignition({ systemd: { units: [{ name: "a.service", enabled: true }, { name: "b.service", enabled: true }] } }), to: ignition({ systemd: { units: [{ name: "b.service", enabled: true }, { name: "a.service", enabled: true }] } }), reference: ["units"], ours: [] },
-    { title: "another kernel type", from: config({}), to: config({ kernelType: "realtime" }), reference: ["kernelType"], ours: ["kernelType"] },
-    { title: "the default kernel by name", from: config({}), to: config({ kernelType: "default" }), reference: [], ours: [] },
-    { title: "extensions", from: config({}), to: config({ extensions: ["usbguard"] }), reference: ["extensions"], ours: ["extensions"] },
-    { title: "extensions in another order", from: config({ extensions: ["usbguard", "ipsec"] }), to: config({ extensions: ["ipsec", "usbguard"] }), reference: ["extensions"], ours: [] },
+    {
+      title: "contents in another spelling",
+      from: files(a),
+      to: files({ ...a, overwrite: true, contents: { source: encodeDataUrl("x") } }),
+      reference: ["files"],
+      ours: [],
+    },
+    {
+      title: "a unit",
+      from: ignition({}),
+      to: ignition({ systemd: { units: [{ name: "a.service", contents: "[Service]\n" }] } }),
+      reference: ["units"],
+      ours: ["unit"],
+    },
+    {
+      title: "units in another order",
+      from: ignition({
+        systemd: {
+          units: [
+            { name: "a.service", enabled: true },
+            { name: "b.service", enabled: true },
+          ],
+        },
+      }),
+      to: ignition({
+        systemd: {
+          units: [
+            { name: "b.service", enabled: true },
+            { name: "a.service", enabled: true },
+          ],
+        },
+      }),
+      reference: ["units"],
+      ours: [],
+    },
+    {
+      title: "another kernel type",
+      from: config({}),
+      to: config({ kernelType: "realtime" }),
+      reference: ["kernelType"],
+      ours: ["kernelType"],
+    },
+    {
+      title: "the default kernel by name",
+      from: config({}),
+      to: config({ kernelType: "default" }),
+      reference: [],
+      ours: [],
+    },
+    {
+      title: "extensions",
+      from: config({}),
+      to: config({ extensions: ["usbguard"] }),
+      reference: ["extensions"],
+      ours: ["extensions"],
+    },
+    {
+      title: "extensions in another order",
+      from: config({ extensions: ["usbguard", "ipsec"] }),
+      to: config({ extensions: ["ipsec", "usbguard"] }),
+      reference: ["extensions"],
+      ours: [],
+    },
   ])("$title", ({ from, to, reference, ours }) => {
-    const [before, after] = [from, to] as [Pick<MachineConfig, "metadata" | "spec">, Pick<MachineConfig, "metadata" | "spec">];
+    const [before, after] = [from, to] as [
+      Pick<MachineConfig, "metadata" | "spec">,
+      Pick<MachineConfig, "metadata" | "spec">,
+    ];
     const classified = classifyAsReference(before, after);
-    const differs = classified.verdict === "classified" ? fields.filter((field) => classified.classification[field]) : [];
-    expect({ reference: differs, ours: diffConfigs(before, after).map(({ kind }) => kind) }).toEqual({ reference, ours });
+    const differs =
+      classified.verdict === "classified" ? fields.filter((field) => classified.classification[field]) : [];
+    expect({ reference: differs, ours: diffConfigs(before, after).map(({ kind }) => kind) }).toEqual({
+      reference,
+      ours,
+    });
   });
 });
 

@@ -40,7 +40,9 @@ export interface Json {
 }
 
 /** Users with the groups that every target gives them. */
-export const testUsers: Readonly<Record<Exclude<TestUser, "nobody">, { readonly name: string; readonly groups: readonly string[] }>> = {
+export const testUsers: Readonly<
+  Record<Exclude<TestUser, "nobody">, { readonly name: string; readonly groups: readonly string[] }>
+> = {
   admin: { name: "admin", groups: ["system:masters"] },
   alice: { name: "alice", groups: ["developers"] },
   bob: { name: "bob", groups: [] },
@@ -76,8 +78,19 @@ export class Api {
     return new Api(this.#target, user);
   }
 
-  async send(method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
-    const answer = await this.#target.request({ method, path, ...(body === undefined ? {} : { body }), headers, user: this.#user });
+  async send(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Reply> {
+    const answer = await this.#target.request({
+      method,
+      path,
+      ...(body === undefined ? {} : { body }),
+      headers,
+      user: this.#user,
+    });
     return new Reply(answer);
   }
 
@@ -98,7 +111,12 @@ export class Api {
   }
 
   patch(path: string, type: "merge" | "json" | "strategic" | "apply", body: unknown): Promise<Reply> {
-    const types = { merge: "application/merge-patch+json", json: "application/json-patch+json", strategic: "application/strategic-merge-patch+json", apply: "application/apply-patch+yaml" };
+    const types = {
+      merge: "application/merge-patch+json",
+      json: "application/json-patch+json",
+      strategic: "application/strategic-merge-patch+json",
+      apply: "application/apply-patch+yaml",
+    };
     return this.send("PATCH", path, body, { "content-type": types[type] });
   }
 
@@ -131,6 +149,7 @@ export class Reply {
 /** The value at a dotted path. */
 export function at(value: unknown, path: string): unknown {
   let found: unknown = value;
-  for (const step of path.split(".")) found = typeof found === "object" && found !== null ? (found as Json)[step] : undefined;
+  for (const step of path.split("."))
+    found = typeof found === "object" && found !== null ? (found as Json)[step] : undefined;
   return found;
 }

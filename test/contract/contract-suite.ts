@@ -14,7 +14,12 @@ export interface StartedTarget {
 }
 
 /** Runs every case and every difference against a server. */
-export function contractSuite(title: string, kind: ServerKind, start: () => Promise<StartedTarget>, options: { readonly skip?: boolean } = {}): void {
+export function contractSuite(
+  title: string,
+  kind: ServerKind,
+  start: () => Promise<StartedTarget>,
+  options: { readonly skip?: boolean } = {},
+): void {
   describe.skipIf(options.skip === true)(title, () => {
     let started: StartedTarget;
     let surroundings: Surroundings;
@@ -36,7 +41,11 @@ export function contractSuite(title: string, kind: ServerKind, start: () => Prom
     async function furnished(): Promise<{ api: Api; namespace: string }> {
       const api = new Api(started.target);
       const namespace = `case-${process.pid}-${count++}`;
-      const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+      const made = await api.post("/api/v1/namespaces", {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: namespace },
+      });
       expect(made.status, made.text).toBe(201);
       await eventually(async () => {
         expect((await api.get(core(namespace, "serviceaccounts", "default"))).status).toBe(200);
@@ -58,4 +67,3 @@ export function contractSuite(title: string, kind: ServerKind, start: () => Prom
     });
   });
 }
-

@@ -10,10 +10,17 @@ import { memoryScribe } from "../../src/ports/scribe.ts";
 /** The project's cluster controllers beside an embedded server, as kube-controller-manager runs beside the real one. Returns how they are stopped. */
 export function runControllersBeside(server: ApiServer, rootCa: string): () => Promise<void> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
-  const kube = createKubeClient({ transport: server.as({ name: "system:kube-controller-manager", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "cluster-controllers" });
+  const kube = createKubeClient({
+    transport: server.as({ name: "system:kube-controller-manager", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "cluster-controllers",
+  });
   const ending = new AbortController();
   const events = createEventRecorder({ ...ports, kube, component: "cluster-controllers" });
-  const running = certificateAuthority({ name: "test-ca", ...ports }).then((authority) => runClusterControllers({ ...ports, kube, events, rootCa, authority, nodeMonitorGraceSeconds: 1e6 }, ending.signal));
+  const running = certificateAuthority({ name: "test-ca", ...ports }).then((authority) =>
+    runClusterControllers({ ...ports, kube, events, rootCa, authority, nodeMonitorGraceSeconds: 1e6 }, ending.signal),
+  );
   return async () => {
     ending.abort();
     await running;

@@ -36,7 +36,13 @@ export async function startHookServer(): Promise<HookServer> {
         response.writeHead(answer.status).end(answer.body);
         return;
       }
-      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid: review.request["uid"], ...answer.response } }));
+      response.writeHead(200, { "content-type": "application/json" }).end(
+        JSON.stringify({
+          apiVersion: "admission.k8s.io/v1",
+          kind: "AdmissionReview",
+          response: { uid: review.request["uid"], ...answer.response },
+        }),
+      );
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -22,16 +22,31 @@ export function httpsTarget({ url, ca, identities }: HttpsTargetOptions): ApiTar
     }
     return agent;
   }
-  function open(method: string, path: string, user: TestUser, headers: Readonly<Record<string, string>>, body?: string | Uint8Array): Promise<IncomingMessage> {
+  function open(
+    method: string,
+    path: string,
+    user: TestUser,
+    headers: Readonly<Record<string, string>>,
+    body?: string | Uint8Array,
+  ): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      const call = httpsRequest(`${url}${path}`, { method, agent: agentOf(headers["authorization"] === undefined ? user : "nobody"), headers: { ...headers, ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }) } }, resolve);
+      const call = httpsRequest(
+        `${url}${path}`,
+        {
+          method,
+          agent: agentOf(headers["authorization"] === undefined ? user : "nobody"),
+          headers: { ...headers, ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }) },
+        },
+        resolve,
+      );
       call.on("error", reject);
       call.end(body);
     });
   }
   return {
     async request({ method, path, body, headers = {}, user = "admin" }) {
-      const raw = body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+      const raw =
+        body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
       const answer = await open(method, path, user, { "content-type": "application/json", ...headers }, raw);
       const chunks: Buffer[] = [];
       for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk);

@@ -22,20 +22,37 @@ export function inProcessTarget(options: Partial<ApiServerOptions> = {}): ApiTar
     bootstrap: { rootCertificates },
     ...options,
   });
-  const peerOf = (user: TestUser): Peer => (user === "nobody" ? {} : { certificate: { commonName: testUsers[user].name, organizations: testUsers[user].groups, sha256: "0".repeat(64) } });
+  const peerOf = (user: TestUser): Peer =>
+    user === "nobody"
+      ? {}
+      : {
+          certificate: {
+            commonName: testUsers[user].name,
+            organizations: testUsers[user].groups,
+            sha256: "0".repeat(64),
+          },
+        };
   return {
     server,
     async request({ method, path, body, headers = {}, user = "admin" }) {
-      const raw = body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+      const raw =
+        body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
       const response = await server.handle(
-        { method, target: path, headers: { "content-type": "application/json", ...headers }, ...(raw === undefined ? {} : { body: raw }) },
+        {
+          method,
+          target: path,
+          headers: { "content-type": "application/json", ...headers },
+          ...(raw === undefined ? {} : { body: raw }),
+        },
         headers["authorization"] === undefined ? peerOf(user) : {},
         new AbortController().signal,
       );
       let text = "";
       if (typeof response.body === "string") text = response.body;
       else if (response.body instanceof Uint8Array) text = new TextDecoder().decode(response.body);
-      else for await (const chunk of response.body) text += typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk);
+      else
+        for await (const chunk of response.body)
+          text += typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk);
       return { status: response.status, headers: response.headers, text };
     },
     async watch(path, user = "admin", headers = {}) {

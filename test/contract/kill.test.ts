@@ -17,7 +17,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** Lets a writer work until it has acknowledged `enough` writes, then kills it. */
 function killedWriter(file: string, enough: number): Promise<readonly Acknowledged[]> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "store-writer.ts"), file], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(
+      process.execPath,
+      ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "store-writer.ts"), file],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
     let text = "";
     let lines = 0;
     child.stdout.on("data", (chunk: Buffer) => {
@@ -49,10 +53,13 @@ describe("an SQLite store whose process was killed", () => {
       const touched = new Set(unsaid.verdict === "events" ? unsaid.events.map((event) => event.key.name) : []);
       const expected = new Map(acknowledged.map(({ name, value }) => [name, value]));
       for (const [name, value] of expected) {
-        if (!touched.has(name)) expect(store.get({ resource: "things", namespace: "", name })?.value ?? null).toBe(value);
+        if (!touched.has(name))
+          expect(store.get({ resource: "things", namespace: "", name })?.value ?? null).toBe(value);
       }
       const told = store.events(last, Number.MAX_SAFE_INTEGER);
-      expect(told.verdict === "events" ? told.events.map((event) => event.revision) : []).toEqual(Array.from({ length: store.revision() - last }, (_, index) => last + 1 + index));
+      expect(told.verdict === "events" ? told.events.map((event) => event.revision) : []).toEqual(
+        Array.from({ length: store.revision() - last }, (_, index) => last + 1 + index),
+      );
       last = store.revision();
       store.close();
     }

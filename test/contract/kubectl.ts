@@ -11,12 +11,23 @@ export interface KubectlResult {
 }
 
 /** Runs the real kubectl against a target, with a home of its own. `input` goes to its standard input. */
-export type Kubectl = (args: readonly string[], options?: { readonly input?: string; readonly user?: Exclude<TestUser, "nobody">; readonly env?: Readonly<Record<string, string>>; /** Called with all output so far. */ readonly onOutput?: (out: string) => void }) => Promise<KubectlResult>;
+export type Kubectl = (
+  args: readonly string[],
+  options?: {
+    readonly input?: string;
+    readonly user?: Exclude<TestUser, "nobody">;
+    readonly env?: Readonly<Record<string, string>>;
+    /** Called with all output so far. */ readonly onOutput?: (out: string) => void;
+  },
+) => Promise<KubectlResult>;
 
 export const kubectlPath = "/usr/bin/kubectl";
 
 /** What a kubectl needs of an API server: an address, whom to trust, who it is, and where its home may be. */
-export type KubectlTarget = Pick<TlsTarget, "folder" | "identity"> & { readonly running: Pick<TlsTarget["running"], "url">; readonly authority: Pick<TlsTarget["authority"], "certificate"> };
+export type KubectlTarget = Pick<TlsTarget, "folder" | "identity"> & {
+  readonly running: Pick<TlsTarget["running"], "url">;
+  readonly authority: Pick<TlsTarget["authority"], "certificate">;
+};
 
 export function kubectlFor(target: KubectlTarget, program = kubectlPath): Kubectl {
   const base64 = (text: string) => Buffer.from(text).toString("base64");
@@ -30,8 +41,15 @@ export function kubectlFor(target: KubectlTarget, program = kubectlPath): Kubect
       JSON.stringify({
         apiVersion: "v1",
         kind: "Config",
-        clusters: [{ name: "c", cluster: { server: target.running.url, "certificate-authority-data": base64(target.authority.certificate) } }],
-        users: [{ name: user, user: { "client-certificate-data": base64(certificate), "client-key-data": base64(key) } }],
+        clusters: [
+          {
+            name: "c",
+            cluster: { server: target.running.url, "certificate-authority-data": base64(target.authority.certificate) },
+          },
+        ],
+        users: [
+          { name: user, user: { "client-certificate-data": base64(certificate), "client-key-data": base64(key) } },
+        ],
         contexts: [{ name: "c", context: { cluster: "c", user } }],
         "current-context": "c",
       }),
@@ -41,7 +59,10 @@ export function kubectlFor(target: KubectlTarget, program = kubectlPath): Kubect
   return (args, { input, user = "admin", env = {}, onOutput } = {}) =>
     new Promise((resolve, reject) => {
       const file = kubeconfig(user);
-      const child = spawn(program, args, { env: { PATH: process.env["PATH"] ?? "", HOME: join(target.folder, `home-${user}`), KUBECONFIG: file, ...env }, stdio: ["pipe", "pipe", "pipe"] });
+      const child = spawn(program, args, {
+        env: { PATH: process.env["PATH"] ?? "", HOME: join(target.folder, `home-${user}`), KUBECONFIG: file, ...env },
+        stdio: ["pipe", "pipe", "pipe"],
+      });
       let out = "";
       let err = "";
       child.stdout.on("data", (chunk: Buffer) => {

@@ -4,14 +4,22 @@ import { type ContractCase, core, created, definitions, eventually, pod, served,
 import type { differences, ServerKind } from "./differences.ts";
 
 /** What each server does where they differ, by the name of the difference. */
-export const shownDifferences: Readonly<Record<(typeof differences)[number]["name"], Readonly<Record<ServerKind, ContractCase["run"]>>>> = {
+export const shownDifferences: Readonly<
+  Record<(typeof differences)[number]["name"], Readonly<Record<ServerKind, ContractCase["run"]>>>
+> = {
   "protobuf answers": {
     async embedded(api, namespace) {
       expect((await api.get(core(namespace, "configmaps"), { accept: protobuf })).status).toBe(406);
-      expect((await api.get(core(namespace, "configmaps"), { accept: `${protobuf},application/json` })).headers["content-type"]).toBe("application/json");
+      expect(
+        (await api.get(core(namespace, "configmaps"), { accept: `${protobuf},application/json` })).headers[
+          "content-type"
+        ],
+      ).toBe("application/json");
     },
     async kubernetes(api, namespace) {
-      expect((await api.get(core(namespace, "configmaps"), { accept: protobuf })).headers["content-type"]).toBe(protobuf);
+      expect((await api.get(core(namespace, "configmaps"), { accept: protobuf })).headers["content-type"]).toBe(
+        protobuf,
+      );
     },
   },
   "cost of rules": {
@@ -36,11 +44,19 @@ export const shownDifferences: Readonly<Record<(typeof differences)[number]["nam
   "texts of parsers": {
     async embedded(api, namespace) {
       const reply = await api.send("POST", core(namespace, "configmaps"), "{");
-      expect(reply.json).toMatchObject({ code: 400, reason: "BadRequest", message: expect.not.stringContaining("unexpected end of JSON input") });
+      expect(reply.json).toMatchObject({
+        code: 400,
+        reason: "BadRequest",
+        message: expect.not.stringContaining("unexpected end of JSON input"),
+      });
     },
     async kubernetes(api, namespace) {
       const reply = await api.send("POST", core(namespace, "configmaps"), "{");
-      expect(reply.json).toMatchObject({ code: 400, reason: "BadRequest", message: expect.stringContaining("unexpected end of JSON input") });
+      expect(reply.json).toMatchObject({
+        code: 400,
+        reason: "BadRequest",
+        message: expect.stringContaining("unexpected end of JSON input"),
+      });
     },
   },
   "what changed in a frozen pod": {
@@ -55,12 +71,16 @@ export const shownDifferences: Readonly<Record<(typeof differences)[number]["nam
     async embedded(api, namespace) {
       const group = `${namespace}.example.com`;
       const made = await created(api, definitions, widgets(group));
-      expect(made.at("status.conditions")).toContainEqual(expect.objectContaining({ type: "Established", status: "True" }));
+      expect(made.at("status.conditions")).toContainEqual(
+        expect.objectContaining({ type: "Established", status: "True" }),
+      );
       expect((await api.get(`/apis/${group}/v1/widgets`)).status).toBe(200);
     },
     async kubernetes(api, namespace) {
       const group = `${namespace}.example.com`;
-      expect((await created(api, definitions, widgets(group))).at("status.conditions") ?? []).not.toContainEqual(expect.objectContaining({ type: "Established", status: "True" }));
+      expect((await created(api, definitions, widgets(group))).at("status.conditions") ?? []).not.toContainEqual(
+        expect.objectContaining({ type: "Established", status: "True" }),
+      );
       await served(api, widgets(group));
     },
   },
@@ -82,8 +102,25 @@ const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic
 function costly(namespace: string): Json {
   const definition = widgets(`${namespace}.example.com`);
   const list = { type: "array", items: { type: "string" } };
-  const spec = { type: "object", properties: { one: list, other: list }, "x-kubernetes-validations": [{ rule: "self.one.all(a, self.other.all(b, a != b))" }] };
-  return { ...definition, spec: { ...definition.spec, versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object", properties: { spec } } } }] } };
+  const spec = {
+    type: "object",
+    properties: { one: list, other: list },
+    "x-kubernetes-validations": [{ rule: "self.one.all(a, self.other.all(b, a != b))" }],
+  };
+  return {
+    ...definition,
+    spec: {
+      ...definition.spec,
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", properties: { spec } } },
+        },
+      ],
+    },
+  };
 }
 
 const asking = (namespace: string) => ({
@@ -91,20 +128,34 @@ const asking = (namespace: string) => ({
   kind: "ValidatingAdmissionPolicy",
   metadata: { name: namespace },
   spec: {
-    matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }] },
-    validations: [{ expression: "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()" }],
+    matchConstraints: {
+      resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }],
+    },
+    validations: [
+      { expression: "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()" },
+    ],
   },
 });
 
 /** What is said to who renames the container of a pod. */
 async function frozen(api: Api, namespace: string): Promise<unknown> {
   await created(api, core(namespace, "pods"), pod("p", { schedulerName: "nobody" }));
-  return (await api.patch(core(namespace, "pods", "p"), "json", [{ op: "replace", path: "/spec/containers/0/name", value: "other" }])).at("message");
+  return (
+    await api.patch(core(namespace, "pods", "p"), "json", [
+      { op: "replace", path: "/spec/containers/0/name", value: "other" },
+    ])
+  ).at("message");
 }
 
 async function bindViewer(api: Api, namespace: string): Promise<void> {
   const group = "rbac.authorization.k8s.io";
-  await created(api, `/apis/${group}/v1/namespaces/${namespace}/rolebindings`, { apiVersion: `${group}/v1`, kind: "RoleBinding", metadata: { name: "view" }, roleRef: { apiGroup: group, kind: "ClusterRole", name: "view" }, subjects: [{ kind: "User", name: "alice", apiGroup: group }] });
+  await created(api, `/apis/${group}/v1/namespaces/${namespace}/rolebindings`, {
+    apiVersion: `${group}/v1`,
+    kind: "RoleBinding",
+    metadata: { name: "view" },
+    roleRef: { apiGroup: group, kind: "ClusterRole", name: "view" },
+    subjects: [{ kind: "User", name: "alice", apiGroup: group }],
+  });
 }
 
 const protobuf = "application/vnd.kubernetes.protobuf";

@@ -7,7 +7,16 @@ for (let number = 0; ; number++) {
   const key = { resource: "things", namespace: "", name: `thing-${number % 50}` };
   const before = store.get(key);
   const value = JSON.stringify({ number, filling: "x".repeat(500) });
-  const outcome = before === undefined ? store.create(key, value) : number % 7 === 0 ? store.delete(key, before.revision, before.value) : store.update(key, before.revision, value);
+  const outcome =
+    before === undefined
+      ? store.create(key, value)
+      : number % 7 === 0
+        ? store.delete(key, before.revision, before.value)
+        : store.update(key, before.revision, value);
   // Straight to the pipe: what was said must not sit in a buffer of the process that dies.
-  if (outcome.outcome === "written") writeSync(1, `${JSON.stringify({ revision: outcome.revision, name: key.name, value: store.get(key)?.value ?? null })}\n`);
+  if (outcome.outcome === "written")
+    writeSync(
+      1,
+      `${JSON.stringify({ revision: outcome.revision, name: key.name, value: store.get(key)?.value ?? null })}\n`,
+    );
 }

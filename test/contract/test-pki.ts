@@ -1,6 +1,17 @@
 import "reflect-metadata";
 import { webcrypto } from "node:crypto";
-import { BasicConstraintsExtension, ExtendedKeyUsage, ExtendedKeyUsageExtension, KeyUsageFlags, KeyUsagesExtension, PemConverter, Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension, X509CertificateGenerator, type X509Certificate } from "@peculiar/x509";
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  Pkcs10CertificateRequestGenerator,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+  type X509Certificate,
+} from "@peculiar/x509";
 
 export interface Identity {
   readonly certificate: string;
@@ -31,12 +42,20 @@ export async function testAuthority(): Promise<TestAuthority> {
     notAfter: until,
     signingAlgorithm: algorithm,
     keys,
-    extensions: [new BasicConstraintsExtension(true, 1, true), new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.digitalSignature, true)],
+    extensions: [
+      new BasicConstraintsExtension(true, 1, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.digitalSignature, true),
+    ],
   });
-  const keyPem = async (key: webcrypto.CryptoKey) => PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
+  const keyPem = async (key: webcrypto.CryptoKey) =>
+    PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
   const pem = (certificate: X509Certificate) => `${certificate.toString("pem")}\n`;
 
-  async function issue(subject: string, usage: string, extensions: SubjectAlternativeNameExtension[] = []): Promise<Identity> {
+  async function issue(
+    subject: string,
+    usage: string,
+    extensions: SubjectAlternativeNameExtension[] = [],
+  ): Promise<Identity> {
     const own = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     serial += 1;
     const certificate = await X509CertificateGenerator.create({
@@ -55,17 +74,33 @@ export async function testAuthority(): Promise<TestAuthority> {
 
   return {
     certificate: pem(root),
-    server: (address) => issue("CN=apiserver", ExtendedKeyUsage.serverAuth, [new SubjectAlternativeNameExtension([{ type: "ip", value: address }])]),
-    client: (commonName, organizations) => issue([`CN=${commonName}`, ...organizations.map((one) => `O=${one}`)].join(", "), ExtendedKeyUsage.clientAuth),
-    signingKey: async () => keyPem((await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"])).privateKey),
+    server: (address) =>
+      issue("CN=apiserver", ExtendedKeyUsage.serverAuth, [
+        new SubjectAlternativeNameExtension([{ type: "ip", value: address }]),
+      ]),
+    client: (commonName, organizations) =>
+      issue([`CN=${commonName}`, ...organizations.map((one) => `O=${one}`)].join(", "), ExtendedKeyUsage.clientAuth),
+    signingKey: async () =>
+      keyPem((await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"])).privateKey),
   };
 }
 
 /** A request for a certificate as `spec.request` of a CertificateSigningRequest wants it. */
-export async function signingRequest(subject: string, more: { readonly names?: readonly { readonly type: "dns" | "ip" | "email" | "url"; readonly value: string }[]; readonly curve?: "P-256" | "P-384" | "P-521" } = {}): Promise<string> {
+export async function signingRequest(
+  subject: string,
+  more: {
+    readonly names?: readonly { readonly type: "dns" | "ip" | "email" | "url"; readonly value: string }[];
+    readonly curve?: "P-256" | "P-384" | "P-521";
+  } = {},
+): Promise<string> {
   const own = { ...algorithm, namedCurve: more.curve ?? "P-256" };
   const keys = await webcrypto.subtle.generateKey(own, true, ["sign", "verify"]);
   const extensions = more.names === undefined ? [] : [new SubjectAlternativeNameExtension([...more.names])];
-  const request = await Pkcs10CertificateRequestGenerator.create({ name: subject, keys, signingAlgorithm: own, extensions });
+  const request = await Pkcs10CertificateRequestGenerator.create({
+    name: subject,
+    keys,
+    signingAlgorithm: own,
+    extensions,
+  });
   return Buffer.from(request.toString("pem")).toString("base64");
 }

@@ -21,7 +21,8 @@ export async function tlsTarget(options: Partial<ServeOptions> = {}): Promise<Tl
   const folder = mkdtempSync(join(tmpdir(), "mco-apiserver-"));
   const authority = await testAuthority();
   const identities = new Map<TestUser, Identity>();
-  for (const [user, { name, groups }] of Object.entries(testUsers)) identities.set(user as TestUser, await authority.client(name, groups));
+  for (const [user, { name, groups }] of Object.entries(testUsers))
+    identities.set(user as TestUser, await authority.client(name, groups));
   const controller = new AbortController();
   const running = await serveApiServer({
     file: join(folder, "store.db"),

@@ -5,7 +5,10 @@ import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
 import { type Node, type Pod, kubernetes } from "../../src/api/kubernetes.ts";
 import { type KubeObject, type Resource, conditionOf, keyOf } from "../../src/api/object.ts";
-import { type ClusterControllersOptions, runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
+import {
+  type ClusterControllersOptions,
+  runClusterControllers,
+} from "../../src/cluster/controllers/run-cluster-controllers.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, type Selection, createKubeClient } from "../../src/kube/kube-client.ts";
 import { WatchCache } from "../../src/kube/watch-cache.ts";
@@ -58,9 +61,17 @@ export interface TestCluster {
   /** A client that speaks as somebody else. */
   as(user: UserInfo): KubeClient;
   /** Resolves with the first state of an object that `holds`; fails with the last one seen after 10 s of real time. */
-  until<T extends KubeObject>(resource: Resource<T>, key: { name: string; namespace?: string }, holds: (object: T | undefined) => boolean): Promise<T | undefined>;
+  until<T extends KubeObject>(
+    resource: Resource<T>,
+    key: { name: string; namespace?: string },
+    holds: (object: T | undefined) => boolean,
+  ): Promise<T | undefined>;
   /** As `until`, for all objects of a kind. */
-  untilAll<T extends KubeObject>(resource: Resource<T>, selection: Selection, holds: (objects: readonly T[]) => boolean): Promise<readonly T[]>;
+  untilAll<T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection,
+    holds: (objects: readonly T[]) => boolean,
+  ): Promise<readonly T[]>;
   /** Lets time run fast, five seconds in ten milliseconds, until `work` has settled; `eachStep` is what goes on meanwhile. */
   whileTimeFlies<T>(work: Promise<T>, eachStep?: () => Promise<void>): Promise<T>;
   /** Every pod that was ever made, by uid. */
@@ -74,16 +85,27 @@ export interface TestCluster {
   close(): Promise<void>;
 }
 
-export async function testCluster(options: { readonly nodes?: readonly Partial<Node>[]; readonly between?: (next: HttpHandler) => HttpHandler; readonly controllers?: Partial<ClusterControllersOptions> } = {}): Promise<TestCluster> {
+export async function testCluster(
+  options: {
+    readonly nodes?: readonly Partial<Node>[];
+    readonly between?: (next: HttpHandler) => HttpHandler;
+    readonly controllers?: Partial<ClusterControllersOptions>;
+  } = {},
+): Promise<TestCluster> {
   const clock = skippableClock();
   const ports = { clock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
-  const server = createApiServer({ store: memoryStore(), ...ports, tokenKeys: sharedSecretKeys(systemRandom.bytes(32)) });
+  const server = createApiServer({
+    store: memoryStore(),
+    ...ports,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
+  });
   const transport = server.as({ name: "admin", groups: ["system:masters"] });
   const kube = createKubeClient({ transport, clock, random: systemRandom, userAgent: "test" });
   const ending = new AbortController();
   const { signal } = ending;
 
-  for (const [index, node] of (options.nodes ?? []).entries()) await addNode(kube, clock, { ...node, metadata: { name: `node-${index}`, ...node.metadata } });
+  for (const [index, node] of (options.nodes ?? []).entries())
+    await addNode(kube, clock, { ...node, metadata: { name: `node-${index}`, ...node.metadata } });
 
   // The kubelets of all nodes.
   const podsMade = new Set<string>();
@@ -92,7 +114,8 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
     kube,
     clock,
     signal,
-    as: (user: UserInfo) => createKubeClient({ transport: server.as(user), clock, random: systemRandom, userAgent: "test" }),
+    as: (user: UserInfo) =>
+      createKubeClient({ transport: server.as(user), clock, random: systemRandom, userAgent: "test" }),
     podsMade,
     neverReady: (_: Pod): boolean => false,
     exitOf: (_: Pod): number | undefined => undefined,
@@ -101,7 +124,10 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
     const { spec, metadata, status } = pod;
     if ((spec?.nodeName ?? "") === "") return;
     if (metadata.deletionTimestamp !== undefined) {
-      await kube.delete(kubernetes.Pod, metadata, { gracePeriodSeconds: 0, ...(metadata.uid === undefined ? {} : { uid: metadata.uid }) });
+      await kube.delete(kubernetes.Pod, metadata, {
+        gracePeriodSeconds: 0,
+        ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
+      });
       return;
     }
     const at = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
@@ -109,8 +135,16 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
     const ready = exit === undefined && !cluster.neverReady(pod);
     const phase = exit === undefined ? "Running" : exit === 0 ? "Succeeded" : "Failed";
     if (status?.phase === phase || status?.phase === "Succeeded" || status?.phase === "Failed") return;
-    const conditions = [...(status?.conditions ?? []).filter(({ type }) => type !== "Ready"), { type: "Ready", status: ready ? "True" : "False", lastTransitionTime: at }];
-    await kube.patch(kubernetes.Pod, metadata, { type: "merge", body: { metadata: { uid: metadata.uid }, status: { phase, startTime: at, conditions } } }, { subresource: "status" });
+    const conditions = [
+      ...(status?.conditions ?? []).filter(({ type }) => type !== "Ready"),
+      { type: "Ready", status: ready ? "True" : "False", lastTransitionTime: at },
+    ];
+    await kube.patch(
+      kubernetes.Pod,
+      metadata,
+      { type: "merge", body: { metadata: { uid: metadata.uid }, status: { phase, startTime: at, conditions } } },
+      { subresource: "status" },
+    );
   };
   pods.onChange(({ after }) => {
     if (after === undefined) return;
@@ -123,17 +157,45 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
   let controllers: Promise<void>;
   const start = () => {
     life = new AbortController();
-    const controllerKube = createKubeClient({ transport: options.between?.(transport) ?? transport, clock, random: systemRandom, userAgent: "controllers" });
+    const controllerKube = createKubeClient({
+      transport: options.between?.(transport) ?? transport,
+      clock,
+      random: systemRandom,
+      userAgent: "controllers",
+    });
     const events = createEventRecorder({ ...ports, kube: controllerKube, component: "cluster-controllers" });
-    controllers = runClusterControllers({ ...ports, kube: controllerKube, events, rootCa: "the root", nodeMonitorGraceSeconds: 1e6, ...options.controllers }, life.signal);
+    controllers = runClusterControllers(
+      {
+        ...ports,
+        kube: controllerKube,
+        events,
+        rootCa: "the root",
+        nodeMonitorGraceSeconds: 1e6,
+        ...options.controllers,
+      },
+      life.signal,
+    );
   };
   start();
 
-  async function untilAll<T extends KubeObject>(resource: Resource<T>, selection: Selection, holds: (objects: readonly T[]) => boolean): Promise<readonly T[]> {
+  async function untilAll<T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection,
+    holds: (objects: readonly T[]) => boolean,
+  ): Promise<readonly T[]> {
     const watching = new AbortController();
-    const cache = new WatchCache<T>({ kube, resource, selection, clock: systemClock, random: systemRandom, log: silentLogger });
+    const cache = new WatchCache<T>({
+      kube,
+      resource,
+      selection,
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+    });
     let fail: (error: Error) => void = () => undefined;
-    const cancel = systemClock.after(10_000, () => fail(new Error(`not so after 10 s: ${JSON.stringify(cache.list(), undefined, 1)}`)));
+    const cancel = systemClock.after(10_000, () =>
+      fail(new Error(`not so after 10 s: ${JSON.stringify(cache.list(), undefined, 1)}`)),
+    );
     try {
       return await new Promise((resolve, reject) => {
         fail = reject;
@@ -154,9 +216,16 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
 
   return Object.assign(cluster, {
     untilAll,
-    async until<T extends KubeObject>(resource: Resource<T>, key: { name: string; namespace?: string }, holds: (object: T | undefined) => boolean): Promise<T | undefined> {
+    async until<T extends KubeObject>(
+      resource: Resource<T>,
+      key: { name: string; namespace?: string },
+      holds: (object: T | undefined) => boolean,
+    ): Promise<T | undefined> {
       const find = (objects: readonly T[]) => objects.find((object) => keyOf(object) === keyOf({ metadata: key }));
-      const selection = { fieldSelector: `metadata.name=${key.name}`, ...(key.namespace === undefined ? {} : { namespace: key.namespace }) };
+      const selection = {
+        fieldSelector: `metadata.name=${key.name}`,
+        ...(key.namespace === undefined ? {} : { namespace: key.namespace }),
+      };
       return find(await untilAll(resource, selection, (objects) => holds(find(objects))));
     },
     async whileTimeFlies<T>(work: Promise<T>, eachStep?: () => Promise<void>): Promise<T> {
@@ -190,18 +259,35 @@ export async function testCluster(options: { readonly nodes?: readonly Partial<N
 }
 
 /** A node that is ready, labelled by its name. */
-export async function addNode(kube: KubeClient, clock: Clock, node: Partial<Node> & { metadata: { name: string } }): Promise<void> {
+export async function addNode(
+  kube: KubeClient,
+  clock: Clock,
+  node: Partial<Node> & { metadata: { name: string } },
+): Promise<void> {
   const { name } = node.metadata;
-  const made: Node = { apiVersion: "v1", kind: "Node", ...node, metadata: { ...node.metadata, labels: { "kubernetes.io/hostname": name, ...node.metadata.labels } } };
+  const made: Node = {
+    apiVersion: "v1",
+    kind: "Node",
+    ...node,
+    metadata: { ...node.metadata, labels: { "kubernetes.io/hostname": name, ...node.metadata.labels } },
+  };
   await kube.create(kubernetes.Node, made);
   const at = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
-  const status = { allocatable: { pods: "110" }, conditions: [{ type: "Ready", status: "True", lastTransitionTime: at, lastHeartbeatTime: at }], ...node.status };
+  const status = {
+    allocatable: { pods: "110" },
+    conditions: [{ type: "Ready", status: "True", lastTransitionTime: at, lastHeartbeatTime: at }],
+    ...node.status,
+  };
   await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status } }, { subresource: "status" });
 }
 
-export const podIsReady = (pod: Pod): boolean => conditionOf(pod.status?.conditions, "Ready")?.status === "True" && pod.metadata.deletionTimestamp === undefined;
+export const podIsReady = (pod: Pod): boolean =>
+  conditionOf(pod.status?.conditions, "Ready")?.status === "True" && pod.metadata.deletionTimestamp === undefined;
 
-export const template = (app: string, more: object = {}, labels: Record<string, string> = {}) => ({ metadata: { labels: { app, ...labels } }, spec: { containers: [{ name: "main", image: "mco.local/pause:1", ...more }] } });
+export const template = (app: string, more: object = {}, labels: Record<string, string> = {}) => ({
+  metadata: { labels: { app, ...labels } },
+  spec: { containers: [{ name: "main", image: "mco.local/pause:1", ...more }] },
+});
 
 /** A cluster that ends with the test that starts it. */
 export async function startCluster(...given: Parameters<typeof testCluster>): Promise<TestCluster> {

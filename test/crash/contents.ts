@@ -9,8 +9,26 @@ const hidden = (text: string) => `# ${canary}-${text}\n`;
 
 export interface Content {
   /** Path → text, or text with mode and owner. `undefined` contents: an empty file. */
-  readonly files?: Readonly<Record<string, string | { readonly text: string; readonly mode?: number; readonly uid?: number; readonly gid?: number; readonly user?: string }>>;
-  readonly units?: readonly { readonly name: string; readonly contents?: string; readonly enabled?: boolean; readonly mask?: boolean; readonly dropins?: Readonly<Record<string, string>> }[];
+  readonly files?: Readonly<
+    Record<
+      string,
+      | string
+      | {
+          readonly text: string;
+          readonly mode?: number;
+          readonly uid?: number;
+          readonly gid?: number;
+          readonly user?: string;
+        }
+    >
+  >;
+  readonly units?: readonly {
+    readonly name: string;
+    readonly contents?: string;
+    readonly enabled?: boolean;
+    readonly mask?: boolean;
+    readonly dropins?: Readonly<Record<string, string>>;
+  }[];
   readonly keys?: readonly string[];
   readonly passwords?: Readonly<Record<string, string>>;
   readonly kernelArguments?: readonly string[];
@@ -20,31 +38,64 @@ export interface Content {
 }
 
 const crio = "/usr/lib/systemd/system/crio.service";
-const vendorUnit = (description: string) => `[Unit]\nDescription=${description}\n[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n`;
-const accounts = { "/etc/passwd": "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\n", "/etc/group": "root:x:0:\ncore:x:1000:\n", "/etc/shadow": "root:*::0:99999:7:::\ncore:!::0:99999:7:::\n" };
+const vendorUnit = (description: string) =>
+  `[Unit]\nDescription=${description}\n[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n`;
+const accounts = {
+  "/etc/passwd": "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\n",
+  "/etc/group": "root:x:0:\ncore:x:1000:\n",
+  "/etc/shadow": "root:*::0:99999:7:::\ncore:!::0:99999:7:::\n",
+};
 
 /** Two operating systems, of which the second ships another default, one file more and one fewer. */
 export const firstImage = `os.example.com/one@sha256:${"1".repeat(64)}`;
 export const secondImage = `os.example.com/two@sha256:${"2".repeat(64)}`;
-export const images: Readonly<Record<string, { readonly etc: Readonly<Record<string, string>>; readonly usr: Readonly<Record<string, string>> }>> = {
+export const images: Readonly<
+  Record<string, { readonly etc: Readonly<Record<string, string>>; readonly usr: Readonly<Record<string, string>> }>
+> = {
   [firstImage]: {
-    etc: { ...accounts, "/etc/chrony.conf": "pool one\n", "/etc/vendor.conf": "1\n", "/etc/only-one.conf": "1\n", "/etc/containers/registries.conf": "" },
+    etc: {
+      ...accounts,
+      "/etc/chrony.conf": "pool one\n",
+      "/etc/vendor.conf": "1\n",
+      "/etc/only-one.conf": "1\n",
+      "/etc/containers/registries.conf": "",
+    },
     usr: { [crio]: vendorUnit("containers"), "/usr/lib/systemd/system/vendor.service": vendorUnit("vendor") },
   },
   [secondImage]: {
-    etc: { ...accounts, "/etc/chrony.conf": "pool two\n", "/etc/vendor.conf": "2\n", "/etc/only-two.conf": "2\n", "/etc/containers/registries.conf": "" },
+    etc: {
+      ...accounts,
+      "/etc/chrony.conf": "pool two\n",
+      "/etc/vendor.conf": "2\n",
+      "/etc/only-two.conf": "2\n",
+      "/etc/containers/registries.conf": "",
+    },
     usr: { [crio]: vendorUnit("containers"), "/usr/lib/systemd/system/vendor.service": vendorUnit("vendor") },
   },
 };
 
 /** A unit with an [Install] section; `version` makes texts differ. */
-export const unitText = (version: string, wantedBy = "multi-user.target") => `[Service]\nExecStart=/bin/${version}\n[Install]\nWantedBy=${wantedBy}\n`;
+export const unitText = (version: string, wantedBy = "multi-user.target") =>
+  `[Service]\nExecStart=/bin/${version}\n[Install]\nWantedBy=${wantedBy}\n`;
 
 /** A rendered configuration with this content. Contents of files carry the {@link canary}. */
 export function machineConfigOf(name: string, content: Content): MachineConfig {
-  const { files = {}, units = [], keys = [], passwords = {}, kernelArguments = [], osImage, extensions, kernelType } = content;
+  const {
+    files = {},
+    units = [],
+    keys = [],
+    passwords = {},
+    kernelArguments = [],
+    osImage,
+    extensions,
+    kernelType,
+  } = content;
   const hash = passwords["core"];
-  const core = { name: "core", ...(keys.length === 0 ? {} : { sshAuthorizedKeys: keys.map((key) => `ssh-ed25519 AAAA${canary}${key} ${key}`) }), ...(hash === undefined ? {} : { passwordHash: `$6$${canary}$${hash}` }) };
+  const core = {
+    name: "core",
+    ...(keys.length === 0 ? {} : { sshAuthorizedKeys: keys.map((key) => `ssh-ed25519 AAAA${canary}${key} ${key}`) }),
+    ...(hash === undefined ? {} : { passwordHash: `$6$${canary}$${hash}` }),
+  };
   return {
     apiVersion: "machineconfiguration.openshift.io/v1",
     kind: "MachineConfig",
@@ -71,7 +122,14 @@ export function machineConfigOf(name: string, content: Content): MachineConfig {
             };
           }),
         },
-        systemd: { units: units.map(({ dropins, ...unit }) => ({ ...unit, ...(dropins === undefined ? {} : { dropins: Object.entries(dropins).map(([dropin, contents]) => ({ name: dropin, contents })) }) })) },
+        systemd: {
+          units: units.map(({ dropins, ...unit }) => ({
+            ...unit,
+            ...(dropins === undefined
+              ? {}
+              : { dropins: Object.entries(dropins).map(([dropin, contents]) => ({ name: dropin, contents })) }),
+          })),
+        },
         ...(Object.keys(core).length === 1 ? {} : { passwd: { users: [core] } }),
       },
     },

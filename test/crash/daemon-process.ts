@@ -17,13 +17,29 @@ process.stdin.once("close", () => process.exit(0)).resume();
 
 const log = jsonLogger({ component: "daemon", node: nodeName, level: "info", pretty: false });
 const ports = { clock: systemClock, random: systemRandom, log };
-const transport = httpsTransport({ connection: { server }, clock: systemClock, files: systemFiles, processes: systemProcesses, environment: {} });
-const kube = createKubeClient({ transport: transport.exchange, clock: systemClock, random: systemRandom, userAgent: "daemon" });
+const transport = httpsTransport({
+  connection: { server },
+  clock: systemClock,
+  files: systemFiles,
+  processes: systemProcesses,
+  environment: {},
+});
+const kube = createKubeClient({
+  transport: transport.exchange,
+  clock: systemClock,
+  random: systemRandom,
+  userAgent: "daemon",
+});
 const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: nodeName });
 const host = directoryHost({
   directory,
   images: { treeOf: async (image) => treePath(images, image), fetch: async () => undefined },
-  requestReboot: async (because, signal) => void (await askMachine(join(directory, "control.sock"), "reboot", because, signal)),
+  requestReboot: async (because, signal) =>
+    void (await askMachine(join(directory, "control.sock"), "reboot", because, signal)),
 });
 const { scribe, past } = await nodeScribe({ ...ports, host, nodeName, kube }, ending.signal);
-await runControllers([daemonController({ host, nodeName, past })], { ...ports, scribe, kube, events, coalesceMs: 5 }, ending.signal);
+await runControllers(
+  [daemonController({ host, nodeName, past })],
+  { ...ports, scribe, kube, events, coalesceMs: 5 },
+  ending.signal,
+);

@@ -2,4 +2,8 @@ import { testEffects } from "./run-effects.ts";
 import { scenarios } from "./scenarios.ts";
 import { inMemory } from "./subjects.ts";
 
-testEffects("crash at every effect, even scenarios", scenarios.filter((_, index) => index % 2 === 0), () => inMemory);
+testEffects(
+  "crash at every effect, even scenarios",
+  scenarios.filter((_, index) => index % 2 === 0),
+  () => inMemory,
+);

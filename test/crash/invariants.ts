@@ -18,7 +18,8 @@ import type { Rig, Scenario } from "./rig.ts";
 /** What holds whatever kills the daemon and whenever. */
 export const invariants = {
   whole: "with no ledger open, the machine holds exactly the configuration that it was last proven to have",
-  named: "with a ledger open, it names a target that the machine was given, and nothing has changed but what the old one and its targets name",
+  named:
+    "with a ledger open, it names a target that the machine was given, and nothing has changed but what the old one and its targets name",
   ledgerFirst: "nothing of a configuration is touched before the ledger is open",
   drainFirst: "a ledger that owes a drain or a reboot is opened only once the node is drained for its target",
   reboots: "a reboot is owed, announced and drained for, and happens once for each settled change",
@@ -30,7 +31,8 @@ export const invariants = {
   converges: "once nothing goes wrong any more, the machine is on the newest target and says so",
   patient: "what fails is tried again with growing pauses",
   quiet: "a settled machine is left alone",
-  books: "a line that is on the disk is in the journal, once and in its order, no number is given twice, and the last update has its end",
+  books:
+    "a line that is on the disk is in the journal, once and in its order, no number is given twice, and the last update has its end",
   residue: "what comes and goes again leaves the disk byte for byte as it was",
 } as const;
 
@@ -42,7 +44,10 @@ export interface Violation {
 }
 
 /** The daemon's own files, of which configurations say nothing. */
-const isOwn = (path: string) => path.startsWith("/etc/machine-config-daemon/") || path.startsWith(`${hostPaths.stateFolder}/`) || path.startsWith("/run/");
+const isOwn = (path: string) =>
+  path.startsWith("/etc/machine-config-daemon/") ||
+  path.startsWith(`${hostPaths.stateFolder}/`) ||
+  path.startsWith("/run/");
 const isEnablementLink = (path: string) => path.startsWith(`${unitFolder}/`) && /\.(wants|requires)\/[^/]+$/.test(path);
 const annotation = (node: Node, key: string) => node.metadata.annotations?.[key] ?? "";
 
@@ -63,7 +68,20 @@ interface Documents {
 }
 
 /** What a keeper sees of the machine that it watches, and of what happens to it. */
-export interface Watched extends Pick<Rig, "subject" | "node" | "nodeName" | "configs" | "everDesired" | "policies" | "effects" | "never" | "story" | "reboots" | "handReboots"> {
+export interface Watched extends Pick<
+  Rig,
+  | "subject"
+  | "node"
+  | "nodeName"
+  | "configs"
+  | "everDesired"
+  | "policies"
+  | "effects"
+  | "never"
+  | "story"
+  | "reboots"
+  | "handReboots"
+> {
   readonly scenario: Partial<Scenario>;
   phase(type: string): string | undefined;
 }
@@ -86,13 +104,19 @@ export class Keeper {
   /** @param past of a machine that was given something before. */
   async begin(past: Past | undefined): Promise<void> {
     this.#base = past?.tree ?? (await this.#rig.subject.tree());
-    this.#baseArguments = past?.kernelArguments ?? (await this.#rig.subject.host.os.status(this.#rig.never)).booted.kernelArguments;
+    this.#baseArguments =
+      past?.kernelArguments ?? (await this.#rig.subject.host.os.status(this.#rig.never)).booted.kernelArguments;
     for (const path of past?.handMade ?? []) this.#handMade.add(path);
     for (const target of past?.inFlight ?? []) this.#inFlight.add(target);
   }
 
   get past(): Past {
-    return { tree: this.#base, kernelArguments: this.#baseArguments, handMade: new Set(this.#handMade), inFlight: new Set(this.#inFlight) };
+    return {
+      tree: this.#base,
+      kernelArguments: this.#baseArguments,
+      handMade: new Set(this.#handMade),
+      inFlight: new Set(this.#inFlight),
+    };
   }
 
   violated(invariant: Invariant, what: string): void {
@@ -122,7 +146,10 @@ export class Keeper {
       const text = await ledger.read(name, this.#rig.never);
       return text === undefined ? undefined : (JSON.parse(text) as T);
     };
-    return { ledger: await read<Ledger>("ledger.json"), previous: previousIn(await ledger.read("previous.json", this.#rig.never)) };
+    return {
+      ledger: await read<Ledger>("ledger.json"),
+      previous: previousIn(await ledger.read("previous.json", this.#rig.never)),
+    };
   }
 
   /** Before the daemon does something to its machine. */
@@ -130,8 +157,19 @@ export class Keeper {
     const verb = effect.split(" ", 1)[0] ?? "";
     const [first] = args;
     if (verb === "ledger.write" && first === "ledger.json") return this.#opening(JSON.parse(String(args[1])) as Ledger);
-    if (verb.startsWith("ledger.") || verb.startsWith("books.") || verb === "os.discardStaged" || verb === "os.prefetch") return;
-    const paths = verb === "files.write" ? (first as readonly { path: string }[]).map(({ path }) => path) : verb.startsWith("files.") ? [String(first)] : [];
+    if (
+      verb.startsWith("ledger.") ||
+      verb.startsWith("books.") ||
+      verb === "os.discardStaged" ||
+      verb === "os.prefetch"
+    )
+      return;
+    const paths =
+      verb === "files.write"
+        ? (first as readonly { path: string }[]).map(({ path }) => path)
+        : verb.startsWith("files.")
+          ? [String(first)]
+          : [];
     if (paths.length > 0 && paths.every(isOwn)) return;
     this.#look("ledgerFirst");
     const { ledger, previous } = await this.#documents();
@@ -146,9 +184,20 @@ export class Keeper {
     const inService = previous !== undefined && scenario.onlyControlPlane !== true;
     if (!inService) return;
     const target = this.#rig.configs.get(ledger.target);
-    const asked = open === undefined && target !== undefined ? consequencesOf(compareNodeConfigs(nodeConfig(previous), nodeConfig(target)), this.#rig.policies, this.#registries(previous, target)).actions : [];
+    const asked =
+      open === undefined && target !== undefined
+        ? consequencesOf(
+            compareNodeConfigs(nodeConfig(previous), nodeConfig(target)),
+            this.#rig.policies,
+            this.#registries(previous, target),
+          ).actions
+        : [];
     if (!needsDrain([...ledger.owes, ...asked])) return;
-    if (!isDrainedFor(node, ledger.target)) this.violated("drainFirst", `the ledger for ${ledger.target} opens with ${JSON.stringify(ledger.owes)} while ${drainOf(node)}`);
+    if (!isDrainedFor(node, ledger.target))
+      this.violated(
+        "drainFirst",
+        `the ledger for ${ledger.target} opens with ${JSON.stringify(ledger.owes)} while ${drainOf(node)}`,
+      );
   }
 
   #registries(from: MachineConfig, to: MachineConfig) {
@@ -163,9 +212,20 @@ export class Keeper {
     this.#look("reboots");
     const { node, scenario, subject, never } = this.#rig;
     const { bootId } = await subject.host.os.status(never);
-    if (ledger?.owes.some(({ kind }) => kind === "reboot") !== true || ledger.bootId !== bootId) this.violated("reboots", `it reboots and no ledger of this boot owes it: ${JSON.stringify(ledger)}`);
-    if (annotation(node, annotations.postConfigAction) !== "Rebooting" || annotation(node, annotations.state) === nodeStates.done) this.violated("reboots", "it reboots and has not said so");
-    if (previous !== undefined && scenario.onlyControlPlane !== true && ledger !== undefined && !isDrainedFor(node, ledger.target)) this.violated("reboots", `it reboots to ${ledger.target} while ${drainOf(node)}`);
+    if (ledger?.owes.some(({ kind }) => kind === "reboot") !== true || ledger.bootId !== bootId)
+      this.violated("reboots", `it reboots and no ledger of this boot owes it: ${JSON.stringify(ledger)}`);
+    if (
+      annotation(node, annotations.postConfigAction) !== "Rebooting" ||
+      annotation(node, annotations.state) === nodeStates.done
+    )
+      this.violated("reboots", "it reboots and has not said so");
+    if (
+      previous !== undefined &&
+      scenario.onlyControlPlane !== true &&
+      ledger !== undefined &&
+      !isDrainedFor(node, ledger.target)
+    )
+      this.violated("reboots", `it reboots to ${ledger.target} while ${drainOf(node)}`);
   }
 
   /** After something was done to the machine, by whomever. */
@@ -177,22 +237,43 @@ export class Keeper {
       this.#inFlight.clear();
       this.#look("whole");
       const difference = await this.#differenceFrom(tree, nodeConfig(previous));
-      if (difference !== undefined) this.violated("whole", `no ledger is open, the machine has ${previous?.metadata.name ?? "joined"}, and ${difference}`);
+      if (difference !== undefined)
+        this.violated(
+          "whole",
+          `no ledger is open, the machine has ${previous?.metadata.name ?? "joined"}, and ${difference}`,
+        );
       await this.#checkReadings(tree);
       return;
     }
     this.#look("named");
     this.#inFlight.add(ledger.target);
-    if (!this.#rig.everDesired.has(ledger.target)) this.violated("named", `the ledger names ${ledger.target}, which the machine was never given`);
-    const allowed = [emptyNodeConfig, nodeConfig(previous), ...[...this.#inFlight].map((name) => nodeConfig(this.#rig.configs.get(name)))];
+    if (!this.#rig.everDesired.has(ledger.target))
+      this.violated("named", `the ledger names ${ledger.target}, which the machine was never given`);
+    const allowed = [
+      emptyNodeConfig,
+      nodeConfig(previous),
+      ...[...this.#inFlight].map((name) => nodeConfig(this.#rig.configs.get(name))),
+    ];
     for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
       // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may be none.
       if (/\/\.mco-[0-9a-f]{16}$/.test(path)) continue;
-      if (isOwn(path) || path.endsWith("/") || isEnablementLink(path) || path.startsWith("shadow:") || path === "/etc/shadow" || this.#handMade.has(path)) continue;
+      if (
+        isOwn(path) ||
+        path.endsWith("/") ||
+        isEnablementLink(path) ||
+        path.startsWith("shadow:") ||
+        path === "/etc/shadow" ||
+        this.#handMade.has(path)
+      )
+        continue;
       const has = tree.get(path);
       const shipped = Object.values(images).map(({ etc }) => (path in etc ? `644 0:0 ${etc[path]}` : undefined));
       if ([this.#base.get(path), ...shipped].includes(has)) continue;
-      if (!allowed.some((config) => isAsWanted(has, config.entries.get(path)))) this.violated("named", `${path} is ${has ?? "absent"}, which neither ${previous?.metadata.name ?? "nothing"} nor ${[...this.#inFlight].join(" nor ")} says`);
+      if (!allowed.some((config) => isAsWanted(has, config.entries.get(path))))
+        this.violated(
+          "named",
+          `${path} is ${has ?? "absent"}, which neither ${previous?.metadata.name ?? "nothing"} nor ${[...this.#inFlight].join(" nor ")} says`,
+        );
     }
   }
 
@@ -203,7 +284,11 @@ export class Keeper {
       const { read } = await this.#rig.subject.service(service);
       const there = readingsOf(tree, service);
       for (const path of new Set([...Object.keys(read), ...Object.keys(there)])) {
-        if (!this.#handMade.has(path) && read[path] !== there[path]) this.violated("debts", `nothing is owed, and ${service} has read ${read[path] === undefined ? "no" : "another"} ${path}`);
+        if (!this.#handMade.has(path) && read[path] !== there[path])
+          this.violated(
+            "debts",
+            `nothing is owed, and ${service} has read ${read[path] === undefined ? "no" : "another"} ${path}`,
+          );
       }
     }
   }
@@ -214,12 +299,23 @@ export class Keeper {
     const { booted } = await subject.host.os.status(never);
     const base = this.#baseOn(booted.image);
     for (const path of new Set([...tree.keys(), ...base.keys(), ...config.entries.keys()])) {
-      if (isOwn(path) || path.endsWith("/") || isEnablementLink(path) || path.startsWith("shadow:") || path === "/etc/shadow" || this.#handMade.has(path)) continue;
+      if (
+        isOwn(path) ||
+        path.endsWith("/") ||
+        isEnablementLink(path) ||
+        path.startsWith("shadow:") ||
+        path === "/etc/shadow" ||
+        this.#handMade.has(path)
+      )
+        continue;
       const [has, wanted] = [tree.get(path), config.entries.get(path)];
-      if (wanted === undefined ? has !== base.get(path) : !isAsWanted(has, wanted)) return `${path} is ${has ?? "absent"}`;
+      if (wanted === undefined ? has !== base.get(path) : !isAsWanted(has, wanted))
+        return `${path} is ${has ?? "absent"}`;
     }
     const links = this.#linksOf(tree, config);
-    for (const path of new Set([...tree.keys(), ...links])) if (isEnablementLink(path) && tree.has(path) !== links.has(path)) return `${path} is ${tree.has(path) ? "there" : "absent"}`;
+    for (const path of new Set([...tree.keys(), ...links]))
+      if (isEnablementLink(path) && tree.has(path) !== links.has(path))
+        return `${path} is ${tree.has(path) ? "there" : "absent"}`;
     for (const user of ["core", "root"]) {
       const has = await subject.host.users.passwordHash(user, never);
       if (has !== config.passwords.get(user)) return `the password of ${user} is another`;
@@ -227,17 +323,22 @@ export class Keeper {
     if (config.osImage !== "" && booted.image !== config.osImage) return `the OS is ${booted.image}`;
     if (booted.kernelType !== config.kernelType) return `the kernel is of type ${booted.kernelType}`;
     const packages = packagesOf(config.extensions);
-    if ([...booted.packages].sort().join(" ") !== [...packages].sort().join(" ")) return `the packages are ${booted.packages.join(" ")}`;
+    if ([...booted.packages].sort().join(" ") !== [...packages].sort().join(" "))
+      return `the packages are ${booted.packages.join(" ")}`;
     const args = [...this.#baseArguments, ...config.kernelArguments].sort().join(" ");
-    if ([...booted.kernelArguments].sort().join(" ") !== args) return `the kernel was started with ${booted.kernelArguments.join(" ")}`;
+    if ([...booted.kernelArguments].sort().join(" ") !== args)
+      return `the kernel was started with ${booted.kernelArguments.join(" ")}`;
     return undefined;
   }
 
   /** The machine's own files under another OS: defaults that nobody changed are the other one's. */
   #baseOn(image: string): ReadonlyMap<string, string> {
     const base = new Map(this.#base);
-    for (const { etc } of Object.values(images)) for (const [path, text] of Object.entries(etc)) if (base.get(path) === `644 0:0 ${text}`) base.delete(path);
-    for (const [name, { etc }] of Object.entries(images)) if (name === image) for (const [path, text] of Object.entries(etc)) if (!base.has(path)) base.set(path, `644 0:0 ${text}`);
+    for (const { etc } of Object.values(images))
+      for (const [path, text] of Object.entries(etc)) if (base.get(path) === `644 0:0 ${text}`) base.delete(path);
+    for (const [name, { etc }] of Object.entries(images))
+      if (name === image)
+        for (const [path, text] of Object.entries(etc)) if (!base.has(path)) base.set(path, `644 0:0 ${text}`);
     return base;
   }
 
@@ -262,29 +363,59 @@ export class Keeper {
     this.#look("own");
     const name = this.#rig.nodeName;
     const path = target.replace(/\?.*/, "");
-    const mine = path === `/api/v1/nodes/${name}` || path.startsWith(`/apis/machineconfiguration.openshift.io/v1/machineconfignodes/${name}`) || path === `/apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/${journalOfNode(name)}` || /^\/api\/v1\/namespaces\/[^/]+\/events/.test(path);
+    const mine =
+      path === `/api/v1/nodes/${name}` ||
+      path.startsWith(`/apis/machineconfiguration.openshift.io/v1/machineconfignodes/${name}`) ||
+      path === `/apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/${journalOfNode(name)}` ||
+      /^\/api\/v1\/namespaces\/[^/]+\/events/.test(path);
     if (!mine) this.violated("own", `${method} ${path}`);
     this.#checkSecret(`${method} ${path}`, body);
     if (!path.startsWith("/api/v1/nodes/")) return;
     const { metadata, ...rest } = JSON.parse(body) as { metadata?: { annotations?: Record<string, string | null> } };
-    if (Object.keys(rest).length > 0) this.violated("cordon", `the daemon writes ${Object.keys(rest).join(", ")} of its Node`);
+    if (Object.keys(rest).length > 0)
+      this.violated("cordon", `the daemon writes ${Object.keys(rest).join(", ")} of its Node`);
     const claimed = metadata?.annotations?.[annotations.currentConfig];
     if (typeof claimed !== "string") return;
     this.#look("claims");
     const { ledger, previous } = await this.#documents();
     const config = this.#rig.configs.get(claimed);
-    const difference = config === undefined ? "there is no such configuration" : await this.#differenceFrom(await this.#rig.subject.tree(), nodeConfig(config));
-    if (ledger !== undefined || previous?.metadata.name !== claimed || difference !== undefined) this.violated("claims", `it claims ${claimed}: ${difference ?? (ledger === undefined ? `its documents name ${previous?.metadata.name ?? "none"}` : "its ledger is open")}`);
+    const difference =
+      config === undefined
+        ? "there is no such configuration"
+        : await this.#differenceFrom(await this.#rig.subject.tree(), nodeConfig(config));
+    if (ledger !== undefined || previous?.metadata.name !== claimed || difference !== undefined)
+      this.violated(
+        "claims",
+        `it claims ${claimed}: ${difference ?? (ledger === undefined ? `its documents name ${previous?.metadata.name ?? "none"}` : "its ledger is open")}`,
+      );
   }
 
   #checkSecret(where: string, text: string): void {
     this.#look("secrets");
-    if (text.includes(canary) || text.includes(encodeURIComponent(canary)) || encodings.some((encoded) => text.includes(encoded))) this.violated("secrets", `${where} tells a secret: ${text.slice(Math.max(0, text.indexOf(canary) - 60), text.indexOf(canary) + 40)}`);
+    if (
+      text.includes(canary) ||
+      text.includes(encodeURIComponent(canary)) ||
+      encodings.some((encoded) => text.includes(encoded))
+    )
+      this.violated(
+        "secrets",
+        `${where} tells a secret: ${text.slice(Math.max(0, text.indexOf(canary) - 60), text.indexOf(canary) + 40)}`,
+      );
   }
 
   /** What daemons wrote for people and for us. */
   said(where: string, lines: readonly unknown[]): void {
-    for (const line of lines) this.#checkSecret(where, JSON.stringify(line, (_key, value: unknown) => (value instanceof Error ? Object.fromEntries(["message", ...Object.keys(value), "cause"].map((key) => [key, Reflect.get(value, key) as unknown])) : value)) ?? "");
+    for (const line of lines)
+      this.#checkSecret(
+        where,
+        JSON.stringify(line, (_key, value: unknown) =>
+          value instanceof Error
+            ? Object.fromEntries(
+                ["message", ...Object.keys(value), "cause"].map((key) => [key, Reflect.get(value, key) as unknown]),
+              )
+            : value,
+        ) ?? "",
+      );
   }
 
   /** The story of the machine as it lies on its disk, and what of it has come to the API server. */
@@ -297,51 +428,95 @@ export class Keeper {
     const disk = all.filter((line) => line.level === "boundary" && line.book === book);
     const name = ({ writer, boot, seq }: JournalLine) => `${writer.component} ${boot.slice(0, 8)} ${seq}`;
     const [onDisk, inJournal] = [disk.map(name), journal.map(name)];
-    if (new Set(inJournal).size < inJournal.length) this.violated("books", `the journal has a line twice: ${inJournal.join(", ")}`);
+    if (new Set(inJournal).size < inJournal.length)
+      this.violated("books", `the journal has a line twice: ${inJournal.join(", ")}`);
     // The ring forgets old lines, and so does whoever reads the disk back: what both can have must be the same.
     const boots = new Set([...all.map(({ boot }) => boot), (await subject.host.os.status(never)).bootId]);
     const comparable = journal.filter(({ boot }) => boots.has(boot)).map(name);
     const expected = journal.length < ringLimits.lines ? onDisk : onDisk.slice(-comparable.length);
-    if (expected.join() !== comparable.join()) this.violated("books", `the disk holds ${expected.join(", ")}, the journal ${comparable.join(", ")}`);
+    if (expected.join() !== comparable.join())
+      this.violated("books", `the disk holds ${expected.join(", ")}, the journal ${comparable.join(", ")}`);
     for (const [index, line] of journal.entries()) {
       const said = disk.find((other) => name(other) === name(line));
-      if (said !== undefined && (said.path !== line.path || said.mark !== line.mark)) this.violated("books", `${name(line)} is ${said.path} ${said.mark} on the disk and ${line.path} ${line.mark} in the journal`);
+      if (said !== undefined && (said.path !== line.path || said.mark !== line.mark))
+        this.violated(
+          "books",
+          `${name(line)} is ${said.path} ${said.mark} on the disk and ${line.path} ${line.mark} in the journal`,
+        );
       const before = journal[index - 1];
-      if (before !== undefined && before.boot === line.boot && before.writer.component === line.writer.component && line.seq !== before.seq + 1) this.violated("books", `${name(line)} follows ${name(before)}`);
+      if (
+        before !== undefined &&
+        before.boot === line.boot &&
+        before.writer.component === line.writer.component &&
+        line.seq !== before.seq + 1
+      )
+        this.violated("books", `${name(line)} follows ${name(before)}`);
     }
     const last = settled ? foldBook(book, journal, { now }).findLast(({ chapter }) => chapter === "Update") : undefined;
     // One that was taken back before anything was done is superseded by what the machine has.
-    const isWell = last?.outcome === "Succeeded" || (last?.outcome === "Superseded" && last.run !== annotation(this.#rig.node, annotations.currentConfig));
-    if (last !== undefined && (last.state !== "Closed" || !isWell)) this.violated("books", `the last update, to ${last.run}, is ${last.state} and ${last.outcome}: ${journal.map(({ path, mark, reason }) => `${path} ${mark} ${reason}`).join(", ")}`);
+    const isWell =
+      last?.outcome === "Succeeded" ||
+      (last?.outcome === "Superseded" && last.run !== annotation(this.#rig.node, annotations.currentConfig));
+    if (last !== undefined && (last.state !== "Closed" || !isWell))
+      this.violated(
+        "books",
+        `the last update, to ${last.run}, is ${last.state} and ${last.outcome}: ${journal.map(({ path, mark, reason }) => `${path} ${mark} ${reason}`).join(", ")}`,
+      );
   }
 
   /** The end of a run: everything has settled, or did not in time. */
-  async end(settled: boolean, expected: { readonly reboots: number; readonly disturbances: Readonly<Record<string, number>>; readonly faults: number; readonly cuts: number } | undefined): Promise<void> {
+  async end(
+    settled: boolean,
+    expected:
+      | {
+          readonly reboots: number;
+          readonly disturbances: Readonly<Record<string, number>>;
+          readonly faults: number;
+          readonly cuts: number;
+        }
+      | undefined,
+  ): Promise<void> {
     const { node, scenario, subject } = this.#rig;
     for (const invariant of ["converges", "quiet", "patient"] as const) this.#look(invariant);
     const { ledger } = await this.#documents();
     const has = (key: string) => annotation(node, key);
     const story = `${this.#rig.story}, ledger ${ledger?.target ?? "closed"}`;
     if (!settled) this.violated("converges", `it does not settle: ${story}`);
-    else if (has(annotations.reason) !== "" || (this.#rig.phase("Updated") ?? "True") !== "True") this.violated("converges", `it settled, and says ${story}, Updated ${this.#rig.phase("Updated")}`);
+    else if (has(annotations.reason) !== "" || (this.#rig.phase("Updated") ?? "True") !== "True")
+      this.violated("converges", `it settled, and says ${story}, Updated ${this.#rig.phase("Updated")}`);
     await this.after();
     this.#look("cordon");
     const cordoned = node.spec?.unschedulable === true;
-    if (settled && cordoned !== (scenario.cordonedBySomebody === true)) this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
+    if (settled && cordoned !== (scenario.cordonedBySomebody === true))
+      this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
     if (expected !== undefined) {
       const reboots = this.#rig.reboots - expected.reboots;
       // What a reboot by hand pays without faults may be left to one of the daemon's own with them.
-      if (reboots > expected.cuts + this.#rig.handReboots) this.violated("reboots", `${reboots} more reboots than without faults, with ${expected.cuts} power cuts`);
+      if (reboots > expected.cuts + this.#rig.handReboots)
+        this.violated("reboots", `${reboots} more reboots than without faults, with ${expected.cuts} power cuts`);
       for (const [service, before] of Object.entries(expected.disturbances)) {
         const { restarts, reloads } = await subject.service(service);
-        if (restarts + reloads > before + expected.faults) this.violated("debts", `${service} was disturbed ${restarts + reloads} times, ${before} without faults, with ${expected.faults} faults`);
+        if (restarts + reloads > before + expected.faults)
+          this.violated(
+            "debts",
+            `${service} was disturbed ${restarts + reloads} times, ${before} without faults, with ${expected.faults} faults`,
+          );
       }
     }
     if (scenario.leavesNothing === true && settled) {
       this.#look("residue");
       const tree = await subject.tree();
       for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
-        if (!isOwn(path) && path !== "/etc/machine-config-daemon/" && path !== `${hostPaths.stateFolder}/` && tree.get(path) !== this.#base.get(path)) this.violated("residue", `${path} is ${tree.get(path) ?? "absent"}, and was ${this.#base.get(path) ?? "absent"}`);
+        if (
+          !isOwn(path) &&
+          path !== "/etc/machine-config-daemon/" &&
+          path !== `${hostPaths.stateFolder}/` &&
+          tree.get(path) !== this.#base.get(path)
+        )
+          this.violated(
+            "residue",
+            `${path} is ${tree.get(path) ?? "absent"}, and was ${this.#base.get(path) ?? "absent"}`,
+          );
       }
     }
   }
@@ -357,8 +532,12 @@ function previousIn(text: string | undefined): MachineConfig | undefined {
 
 const encodings = [canary, `# ${canary}`, `${canary}-`].map((text) => btoa(text).replace(/=*$/, "").slice(0, -1));
 
-const isDrainedFor = (node: Node, target: string) => annotation(node, annotations.desiredDrain) === `drain-${target}` && annotation(node, annotations.lastAppliedDrain) === `drain-${target}` && node.spec?.unschedulable === true;
-const drainOf = (node: Node) => `its drain is ${annotation(node, annotations.desiredDrain)}, done ${annotation(node, annotations.lastAppliedDrain)}, ${node.spec?.unschedulable === true ? "cordoned" : "in service"}`;
+const isDrainedFor = (node: Node, target: string) =>
+  annotation(node, annotations.desiredDrain) === `drain-${target}` &&
+  annotation(node, annotations.lastAppliedDrain) === `drain-${target}` &&
+  node.spec?.unschedulable === true;
+const drainOf = (node: Node) =>
+  `its drain is ${annotation(node, annotations.desiredDrain)}, done ${annotation(node, annotations.lastAppliedDrain)}, ${node.spec?.unschedulable === true ? "cordoned" : "in service"}`;
 
 const ids: Readonly<Record<string, number>> = { root: 0, core: 1000 };
 const idOf = (owner: { readonly id?: number; readonly name?: string }) => owner.id ?? ids[owner.name ?? "root"] ?? 0;
@@ -369,10 +548,15 @@ function isAsWanted(has: string | undefined, wanted: WantedEntry | undefined): b
     case undefined:
       return has === undefined;
     case "absent":
-      return has === undefined || (wanted.origin.kind === "unit" && wanted.origin.part === "mask" && has !== "→ /dev/null");
+      return (
+        has === undefined || (wanted.origin.kind === "unit" && wanted.origin.part === "mask" && has !== "→ /dev/null")
+      );
     case "link":
       return has === `→ ${wanted.target}`;
     case "file":
-      return has === `${wanted.mode.toString(8)} ${idOf(wanted.user)}:${idOf(wanted.group)} ${new TextDecoder().decode(wanted.contents)}`;
+      return (
+        has ===
+        `${wanted.mode.toString(8)} ${idOf(wanted.user)}:${idOf(wanted.group)} ${new TextDecoder().decode(wanted.contents)}`
+      );
   }
 }

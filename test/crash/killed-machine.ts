@@ -3,7 +3,15 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
-import { MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal, type Node, kubernetes, names } from "../../src/api/index.ts";
+import {
+  MachineConfig,
+  MachineConfigNode,
+  MachineConfiguration,
+  MachineStateJournal,
+  type Node,
+  kubernetes,
+  names,
+} from "../../src/api/index.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
 import type { JournalLine } from "../../src/api/journal-line.ts";
 import { journalOfNode } from "../../src/core/journal.ts";
@@ -36,7 +44,18 @@ function dyingDisk(calls: number): Disk {
       await work(...args);
     };
   const { create, append, symlink, mkdir: makeFolder, chmod, chown, sync, rename, unlink, rmdir } = systemDisk;
-  return { create: dying(create), append: dying(append), symlink: dying(symlink), mkdir: dying(makeFolder), chmod: dying(chmod), chown: dying(chown), sync: dying(sync), rename: dying(rename), unlink: dying(unlink), rmdir: dying(rmdir) };
+  return {
+    create: dying(create),
+    append: dying(append),
+    symlink: dying(symlink),
+    mkdir: dying(makeFolder),
+    chmod: dying(chmod),
+    chown: dying(chown),
+    sync: dying(sync),
+    rename: dying(rename),
+    unlink: dying(unlink),
+    rmdir: dying(rmdir),
+  };
 }
 
 /** A machine in a folder with a daemon that is a real process, and who kills it. */
@@ -44,7 +63,12 @@ export class KilledMachine implements Watched {
   readonly scenario = { services: ["crio.service", "app.service"] };
   readonly policies = mergePolicies({
     files: [{ path: "/etc/quiet", actions: [{ type: "None" }] }],
-    units: [{ name: "app.service", actions: [{ type: "DaemonReload" }, { type: "Restart", restart: { serviceName: "app.service" } }] }],
+    units: [
+      {
+        name: "app.service",
+        actions: [{ type: "DaemonReload" }, { type: "Restart", restart: { serviceName: "app.service" } }],
+      },
+    ],
   });
   readonly nodeName = "worker-0";
   readonly effects: string[] = [];
@@ -108,29 +132,73 @@ export class KilledMachine implements Watched {
       format: "esm",
       platform: "node",
       target: "node24",
-      banner: { js: 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);' },
+      banner: {
+        js: 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);',
+      },
       logLevel: "silent",
     });
-    const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger });
+    const server = createApiServer({
+      store: memoryStore(),
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+    });
     this.#ending.signal.addEventListener("abort", () => server.close(), { once: true });
     const transport = this.#noticing(server.as(administrator));
-    const { port } = await httpListen({ host: "127.0.0.1", port: 0 }, (request, _client, signal) => this.#checking(transport, request, signal), this.#ending.signal);
+    const { port } = await httpListen(
+      { host: "127.0.0.1", port: 0 },
+      (request, _client, signal) => this.#checking(transport, request, signal),
+      this.#ending.signal,
+    );
     this.#url = `http://127.0.0.1:${port}`;
     this.#kube = createKubeClient({ transport, clock: systemClock, random: systemRandom, userAgent: "kills" });
-    for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal]) await this.#kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "kills" });
-    await this.#kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: {} } as MachineConfiguration);
-    await this.#kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: this.policies } } } }, { subresource: "status" });
-    await this.#kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: this.nodeName, labels: { [labels.workerRole]: "" } }, spec: {} });
-    await this.#kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: "MachineConfigNode", metadata: { name: this.nodeName }, spec: { node: { name: this.nodeName }, pool: { name: "worker" }, configVersion: { desired: names.notYetSet } } } as MachineConfigNode);
-    await this.#kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name: journalOfNode(this.nodeName) }, spec: { lines: [], last: [] } });
-    await serveControl(join(this.#directory, "control.sock"), async (verb) => {
-      if (verb !== "reboot") throw new Error(`nobody knows how to ${verb}`);
-      this.#rebooting ??= this.#reboot().catch((error: unknown) => {
-        this.#failure = error;
-        this.#notify();
-      });
-      return {};
-    }, this.#ending.signal);
+    for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal])
+      await this.#kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "kills" });
+    await this.#kube.create(MachineConfiguration, {
+      apiVersion: MachineConfiguration.apiVersion,
+      kind: "MachineConfiguration",
+      metadata: { name: "cluster" },
+      spec: {},
+    } as MachineConfiguration);
+    await this.#kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      {
+        type: "merge",
+        body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: this.policies } } },
+      },
+      { subresource: "status" },
+    );
+    await this.#kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: this.nodeName, labels: { [labels.workerRole]: "" } },
+      spec: {},
+    });
+    await this.#kube.create(MachineConfigNode, {
+      apiVersion: MachineConfigNode.apiVersion,
+      kind: "MachineConfigNode",
+      metadata: { name: this.nodeName },
+      spec: { node: { name: this.nodeName }, pool: { name: "worker" }, configVersion: { desired: names.notYetSet } },
+    } as MachineConfigNode);
+    await this.#kube.create(MachineStateJournal, {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: "MachineStateJournal",
+      metadata: { name: journalOfNode(this.nodeName) },
+      spec: { lines: [], last: [] },
+    });
+    await serveControl(
+      join(this.#directory, "control.sock"),
+      async (verb) => {
+        if (verb !== "reboot") throw new Error(`nobody knows how to ${verb}`);
+        this.#rebooting ??= this.#reboot().catch((error: unknown) => {
+          this.#failure = error;
+          this.#notify();
+        });
+        return {};
+      },
+      this.#ending.signal,
+    );
     await this.keeper.begin(undefined);
     this.#startDaemon();
   }
@@ -149,7 +217,18 @@ export class KilledMachine implements Watched {
   /** Resolves once `holds`; looks whenever the Node was written or the machine has come up. */
   async until(what: string, holds: () => boolean): Promise<void> {
     const deadline = systemClock.deadline(patienceMs);
-    const late = new Promise<never>((_resolve, reject) => deadline.signal.addEventListener("abort", () => reject(new Error(`${what} takes longer than ${patienceMs} ms: ${this.story}; the daemon said: ${this.#errors.slice(-2000)}`)), { once: true }));
+    const late = new Promise<never>((_resolve, reject) =>
+      deadline.signal.addEventListener(
+        "abort",
+        () =>
+          reject(
+            new Error(
+              `${what} takes longer than ${patienceMs} ms: ${this.story}; the daemon said: ${this.#errors.slice(-2000)}`,
+            ),
+          ),
+        { once: true },
+      ),
+    );
     try {
       for (;;) {
         if (this.#failure !== undefined) throw this.#failure;
@@ -163,8 +242,17 @@ export class KilledMachine implements Watched {
   }
 
   /** What a daemon sends must be its own to say. */
-  async #checking(transport: HttpHandler, request: Parameters<HttpHandler>[0], signal: AbortSignal): ReturnType<HttpHandler> {
-    if (request.method !== "GET") await this.keeper.sending(request.method, request.target, typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body));
+  async #checking(
+    transport: HttpHandler,
+    request: Parameters<HttpHandler>[0],
+    signal: AbortSignal,
+  ): ReturnType<HttpHandler> {
+    if (request.method !== "GET")
+      await this.keeper.sending(
+        request.method,
+        request.target,
+        typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body),
+      );
     return transport(request, signal);
   }
 
@@ -175,7 +263,9 @@ export class KilledMachine implements Watched {
       const object = JSON.parse(response.body) as { readonly kind?: string };
       if (object.kind === "Node") {
         this.node = object as Node;
-        this.#draining = this.#draining.then(() => this.#drain()).catch((error: unknown) => void (this.#failure = error));
+        this.#draining = this.#draining
+          .then(() => this.#drain())
+          .catch((error: unknown) => void (this.#failure = error));
         this.#notify();
       } else if (object.kind === "MachineStateJournal") {
         this.#journal = (object as MachineStateJournal).spec.lines;
@@ -188,13 +278,26 @@ export class KilledMachine implements Watched {
   async #drain(): Promise<void> {
     const step = drainStep(this.node);
     const write = (body: object) => this.#kube.patch(kubernetes.Node, { name: this.nodeName }, { type: "merge", body });
-    if (step.do === "cordon") await write({ metadata: { annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: null } }, spec: { unschedulable: true } });
-    else if (step.do === "evict") await write({ metadata: { annotations: { [annotations.lastAppliedDrain]: step.request } } });
-    else if (step.do === "uncordon") await write({ metadata: { annotations: { [annotations.cordonedFor]: null, [annotations.lastAppliedDrain]: step.request } }, ...(step.lift ? { spec: { unschedulable: null } } : {}) });
+    if (step.do === "cordon")
+      await write({
+        metadata: { annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: null } },
+        spec: { unschedulable: true },
+      });
+    else if (step.do === "evict")
+      await write({ metadata: { annotations: { [annotations.lastAppliedDrain]: step.request } } });
+    else if (step.do === "uncordon")
+      await write({
+        metadata: { annotations: { [annotations.cordonedFor]: null, [annotations.lastAppliedDrain]: step.request } },
+        ...(step.lift ? { spec: { unschedulable: null } } : {}),
+      });
   }
 
   #startDaemon(): void {
-    const child = spawn(process.execPath, [this.#program, this.#url, this.#directory, this.nodeName, join(this.#machines.folder, "images")], { stdio: ["pipe", "ignore", "pipe"] });
+    const child = spawn(
+      process.execPath,
+      [this.#program, this.#url, this.#directory, this.nodeName, join(this.#machines.folder, "images")],
+      { stdio: ["pipe", "ignore", "pipe"] },
+    );
     child.stderr.on("data", (chunk: Buffer) => {
       this.#errors = (this.#errors + chunk.toString()).slice(-100_000);
     });
@@ -226,8 +329,15 @@ export class KilledMachine implements Watched {
     if (this.#random.next() < 0.4) {
       this.counts.cutReboots += 1;
       const calls = Math.floor(this.#random.next() * 250);
-      const dying = directoryMachine({ directory: this.#directory, images: this.#machines.trees, disk: dyingDisk(calls) });
-      const survived = await dying.boot({ orderly: true }).then(() => true, () => false);
+      const dying = directoryMachine({
+        directory: this.#directory,
+        images: this.#machines.trees,
+        disk: dyingDisk(calls),
+      });
+      const survived = await dying.boot({ orderly: true }).then(
+        () => true,
+        () => false,
+      );
       await (survived ? this.#boot("orderly") : this.#boot("powerCut"));
     } else await this.#boot("orderly");
     this.#rebooting = undefined;
@@ -239,7 +349,11 @@ export class KilledMachine implements Watched {
     const config = machineConfigOf(`rendered-${this.counts.targets}`, content);
     this.configs.set(config.metadata.name, await this.#kube.create(MachineConfig, config));
     this.everDesired.add(config.metadata.name);
-    await this.#kube.patch(kubernetes.Node, { name: this.nodeName }, { type: "merge", body: { metadata: { annotations: { [annotations.desiredConfig]: config.metadata.name } } } });
+    await this.#kube.patch(
+      kubernetes.Node,
+      { name: this.nodeName },
+      { type: "merge", body: { metadata: { annotations: { [annotations.desiredConfig]: config.metadata.name } } } },
+    );
     return config.metadata.name;
   }
 
@@ -263,15 +377,33 @@ export class KilledMachine implements Watched {
    */
   async converged(target: string): Promise<void> {
     const has = (key: string) => this.node.metadata.annotations?.[key] ?? "";
-    const wentBack = () => has(annotations.state) === nodeStates.degraded && has(annotations.reason).startsWith(`${target} is refused: after `);
-    await this.until(`the way to ${target}`, () => wentBack() || (this.#rebooting === undefined && has(annotations.state) === nodeStates.done && has(annotations.currentConfig) === target && !has(annotations.desiredDrain).startsWith("drain-") && this.node.spec?.unschedulable !== true));
+    const wentBack = () =>
+      has(annotations.state) === nodeStates.degraded &&
+      has(annotations.reason).startsWith(`${target} is refused: after `);
+    await this.until(
+      `the way to ${target}`,
+      () =>
+        wentBack() ||
+        (this.#rebooting === undefined &&
+          has(annotations.state) === nodeStates.done &&
+          has(annotations.currentConfig) === target &&
+          !has(annotations.desiredDrain).startsWith("drain-") &&
+          this.node.spec?.unschedulable !== true),
+    );
     if (wentBack()) this.counts.wentBack += 1;
   }
 
   /** Once the journal tells of the end of the way to `target`: what is there must be what the machine wrote down, whoever was killed when. */
   async told(target: string): Promise<void> {
-    const isEnd = ({ path, run, chapter }: JournalLine) => (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");
-    await this.until(`the story of ${target}`, () => this.#journal.at(-1) !== undefined && this.#journal.some(isEnd) && (this.#journal.at(-1)?.chapter !== "Update" || this.#journal.at(-1)?.path === "Updated"));
+    const isEnd = ({ path, run, chapter }: JournalLine) =>
+      (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");
+    await this.until(
+      `the story of ${target}`,
+      () =>
+        this.#journal.at(-1) !== undefined &&
+        this.#journal.some(isEnd) &&
+        (this.#journal.at(-1)?.chapter !== "Update" || this.#journal.at(-1)?.path === "Updated"),
+    );
     const wentBack = this.node.metadata.annotations?.[annotations.state] === nodeStates.degraded;
     await this.keeper.books(this.#journal, !wentBack, systemClock.now());
   }
@@ -284,4 +416,3 @@ export class KilledMachine implements Watched {
     await this.#machines.close();
   }
 }
-

@@ -7,7 +7,8 @@ import { inMemory } from "./subjects.ts";
 
 const runs = Number(process.env["PAIRS"] ?? 150);
 /** The same choice in every run of the tests; another each time where many are asked for, which a failure then names. */
-const seed = process.env["SEED"] !== undefined ? Number(process.env["SEED"]) : process.env["PAIRS"] === undefined ? 1 : undefined;
+const seed =
+  process.env["SEED"] !== undefined ? Number(process.env["SEED"]) : process.env["PAIRS"] === undefined ? 1 : undefined;
 const total = newTally();
 const rehearsed = new Map<number, Promise<Rehearsal>>();
 
@@ -20,23 +21,31 @@ function rehearsal(index: number): Promise<Rehearsal> {
   return known;
 }
 
-test("two or three faults in one life, wherever they fall, leave the machine on its target", { timeout: 600_000 }, async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.nat(scenarios.length - 1), fc.array(fc.tuple(fc.nat(1_000_000), fc.nat(1_000_000)), { minLength: 2, maxLength: 3 }), async (index, picks) => {
-      const { scenario, start, expectation, rig } = await rehearsal(index);
-      // What is done after the first fault is longer than the run without one: later faults may fall beyond its end.
-      const faults = picks.map(([place, kind]): Fault => {
-        const at = place % (rig.effects.length + 10);
-        const kinds = kindsOf(rig.effects[at] ?? "files");
-        return { at, kind: kinds[kind % kinds.length] ?? "before" };
-      });
-      const ended = await Rig.run({ scenario, subject: inMemory, start, faults }, expectation);
-      count(total, ended);
-      expect(ended.keeper.violations, ended.description).toEqual([]);
-    }),
-    { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
-  );
-});
+test(
+  "two or three faults in one life, wherever they fall, leave the machine on its target",
+  { timeout: 600_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(scenarios.length - 1),
+        fc.array(fc.tuple(fc.nat(1_000_000), fc.nat(1_000_000)), { minLength: 2, maxLength: 3 }),
+        async (index, picks) => {
+          const { scenario, start, expectation, rig } = await rehearsal(index);
+          // What is done after the first fault is longer than the run without one: later faults may fall beyond its end.
+          const faults = picks.map(([place, kind]): Fault => {
+            const at = place % (rig.effects.length + 10);
+            const kinds = kindsOf(rig.effects[at] ?? "files");
+            return { at, kind: kinds[kind % kinds.length] ?? "before" };
+          });
+          const ended = await Rig.run({ scenario, subject: inMemory, start, faults }, expectation);
+          count(total, ended);
+          expect(ended.keeper.violations, ended.description).toEqual([]);
+        },
+      ),
+      { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
+    );
+  },
+);
 
 afterAll(() => {
   total.scenarios = rehearsed.size;

@@ -12,7 +12,16 @@ workOnFilesAtOnce();
 const wanted = process.env["STATES"] === undefined ? undefined : Number(process.env["STATES"]);
 /** A machine that waits for people after a power cut cannot show that it goes on by itself. */
 const able = scenarios.filter(({ drifts }) => drifts !== true);
-const telling = ["joins with files", "a changed file drains", "many files of all kinds", "everything comes and goes", "keys and a password", "a unit is rewritten", "all at once", "another target comes while the first"];
+const telling = [
+  "joins with files",
+  "a changed file drains",
+  "many files of all kinds",
+  "everything comes and goes",
+  "keys and a password",
+  "a unit is rewritten",
+  "all at once",
+  "another target comes while the first",
+];
 const named = (part: string): Scenario => {
   const found = scenarios.find(({ title }) => title.includes(part));
   if (found === undefined) throw new Error(`bug: no scenario speaks of ${part}`);
@@ -29,19 +38,38 @@ describe("a machine in a folder whose power goes between any two changes of its 
   });
   afterAll(() => {
     const { operations, exhausted, sampled, states, found } = tally;
-    process.stdout.write(`power cuts: ${list.length} scenarios, ${operations} changes of the disk and flushes, ${states} different states (all there can be at ${exhausted} points, a choice at ${sampled}), ${found.length} violations\n`);
+    process.stdout.write(
+      `power cuts: ${list.length} scenarios, ${operations} changes of the disk and flushes, ${states} different states (all there can be at ${exhausted} points, a choice at ${sampled}), ${found.length} violations\n`,
+    );
   });
 });
 
 describe("a forgotten flush is found", () => {
-  const isOfLedger = (path: string) => path.includes("machine-config-daemon/") || path.endsWith("/machine-config-daemon");
+  const isOfLedger = (path: string) =>
+    path.includes("machine-config-daemon/") || path.endsWith("/machine-config-daemon");
   // What is flushed has a temporary name if it is a file.
   const isFile = (path: string) => (path.split("/").at(-1) ?? "").startsWith(".mco-");
   test.for([
-    { bug: "files are renamed before their contents are flushed", scenario: "many files of all kinds", forgets: (path: string) => isFile(path) && path.includes("/etc/") },
-    { bug: "folders are never flushed", scenario: "a changed file drains", forgets: (path: string) => !isFile(path) && !isOfLedger(path) },
-    { bug: "the ledger's contents are not flushed", scenario: "a changed file drains", forgets: (path: string) => isFile(path) && isOfLedger(path) },
-    { bug: "the ledger's folder is not flushed", scenario: "a changed file drains", forgets: (path: string) => !isFile(path) && isOfLedger(path) },
+    {
+      bug: "files are renamed before their contents are flushed",
+      scenario: "many files of all kinds",
+      forgets: (path: string) => isFile(path) && path.includes("/etc/"),
+    },
+    {
+      bug: "folders are never flushed",
+      scenario: "a changed file drains",
+      forgets: (path: string) => !isFile(path) && !isOfLedger(path),
+    },
+    {
+      bug: "the ledger's contents are not flushed",
+      scenario: "a changed file drains",
+      forgets: (path: string) => isFile(path) && isOfLedger(path),
+    },
+    {
+      bug: "the ledger's folder is not flushed",
+      scenario: "a changed file drains",
+      forgets: (path: string) => !isFile(path) && isOfLedger(path),
+    },
   ])("$bug", { timeout: 240_000 }, async ({ scenario, forgets }) => {
     const tally = newCutTally();
     await cutEverywhere({ scenario: named(scenario), perPoint: 12, atMost: 400, forgets, until: "any" }, tally);

@@ -43,19 +43,33 @@ interface Moment {
  * Plays a scenario on a machine in a folder, with a record of everything that changes its disk; then starts machines from the states
  * that a power cut could have left between any two of these changes, and lets their daemons go on.
  */
-export async function cutEverywhere({ scenario, perPoint, atMost, forgets, until }: CutOptions, tally: CutTally): Promise<void> {
+export async function cutEverywhere(
+  { scenario, perPoint, atMost, forgets, until }: CutOptions,
+  tally: CutTally,
+): Promise<void> {
   let directory = "";
   let playing: Rig | undefined;
   const moments: Moment[] = [];
   const record = (operation: DiskOperation) => {
     if (playing === undefined || (operation.do === "sync" && forgets?.(operation.path) === true)) return;
-    moments.push({ operation, annotations: playing.node.metadata.annotations ?? {}, status: playing.status, cordoned: playing.node.spec?.unschedulable === true, past: playing.keeper.past, byHand: playing.byHand });
+    moments.push({
+      operation,
+      annotations: playing.node.metadata.annotations ?? {},
+      status: playing.status,
+      cordoned: playing.node.spec?.unschedulable === true,
+      past: playing.keeper.past,
+      byHand: playing.byHand,
+    });
   };
   const machines = await directorySubjects();
   try {
     const make = machines.make;
     let start: Start | undefined;
-    if (scenario.start !== undefined) await Rig.run({ scenario, subject: make, closely: false, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
+    if (scenario.start !== undefined)
+      await Rig.run(
+        { scenario, subject: make, closely: false, atEnd: async (rig) => void (start = await rig.startState()) },
+        "start",
+      );
     const disk: Disk = recordingDisk(fastDisk, () => directory, record);
     let model: DiskModel | undefined;
     const recorded: MakeSubject = async (given) => {
@@ -74,7 +88,8 @@ export async function cutEverywhere({ scenario, perPoint, atMost, forgets, until
         playing = begun;
       },
     });
-    if (rig.keeper.violations.length > 0) throw new Error(`${scenario.title} fails without a power cut: ${JSON.stringify(rig.keeper.violations[0])}`);
+    if (rig.keeper.violations.length > 0)
+      throw new Error(`${scenario.title} fails without a power cut: ${JSON.stringify(rig.keeper.violations[0])}`);
     if (model === undefined) throw new Error("bug: nothing was recorded");
     tally.operations += moments.length;
 
@@ -100,9 +115,19 @@ export async function cutEverywhere({ scenario, perPoint, atMost, forgets, until
           layDown(state, directory);
           return machines.at(directory, onReboot);
         };
-        const first = await firstBreach({ scenario, subject, start: { subject, annotations, status, past, cordoned, afterPowerCut: true }, closely: false, quietMs: 60_000, books: "kept", ...(until === undefined ? {} : { until }) });
+        const first = await firstBreach({
+          scenario,
+          subject,
+          start: { subject, annotations, status, past, cordoned, afterPowerCut: true },
+          closely: false,
+          quietMs: 60_000,
+          books: "kept",
+          ...(until === undefined ? {} : { until }),
+        });
         if (first !== undefined) {
-          tally.found.push(`${scenario.title}; power cut after change ${index} of the disk (${operation.do} ${operation.path}): ${first}`);
+          tally.found.push(
+            `${scenario.title}; power cut after change ${index} of the disk (${operation.do} ${operation.path}): ${first}`,
+          );
           if (until !== undefined) return;
         }
       }

@@ -52,26 +52,42 @@ export type DiskOperation =
 /** Does everything at once and for real but flushes, and tells of every call once it was done. */
 export function recordingDisk(real: Disk, directory: () => string, record: (operation: DiskOperation) => void): Disk {
   // By the way that has no links in it, so that one thing has one path.
-  const at = async (path: string) => relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
+  const at = async (path: string) =>
+    relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
   return {
-    create: async (path, contents) => real.create(path, contents).then(async () => record({ do: "create", path: await at(path), contents: contents.slice() })),
-    append: async (path, contents) => real.append(path, contents).then(async () => record({ do: "append", path: await at(path), contents: contents.slice() })),
-    symlink: async (target, path) => real.symlink(target, path).then(async () => record({ do: "symlink", path: await at(path), target })),
+    create: async (path, contents) =>
+      real
+        .create(path, contents)
+        .then(async () => record({ do: "create", path: await at(path), contents: contents.slice() })),
+    append: async (path, contents) =>
+      real
+        .append(path, contents)
+        .then(async () => record({ do: "append", path: await at(path), contents: contents.slice() })),
+    symlink: async (target, path) =>
+      real.symlink(target, path).then(async () => record({ do: "symlink", path: await at(path), target })),
     mkdir: async (path) => real.mkdir(path).then(async () => record({ do: "mkdir", path: await at(path) })),
-    chmod: async (path, mode) => real.chmod(path, mode).then(async () => record({ do: "chmod", path: await at(path), mode })),
-    chown: async (path, uid, gid) => real.chown(path, uid, gid).then(async () => record({ do: "chown", path: await at(path), uid, gid })),
+    chmod: async (path, mode) =>
+      real.chmod(path, mode).then(async () => record({ do: "chmod", path: await at(path), mode })),
+    chown: async (path, uid, gid) =>
+      real.chown(path, uid, gid).then(async () => record({ do: "chown", path: await at(path), uid, gid })),
     async sync(path) {
       await fs.lstat(path);
       record({ do: "sync", path: await at(path) });
     },
-    rename: async (from, to) => real.rename(from, to).then(async () => record({ do: "rename", path: await at(from), to: await at(to) })),
+    rename: async (from, to) =>
+      real.rename(from, to).then(async () => record({ do: "rename", path: await at(from), to: await at(to) })),
     unlink: async (path) => real.unlink(path).then(async () => record({ do: "unlink", path: await at(path) })),
     rmdir: async (path) => real.rmdir(path).then(async () => record({ do: "rmdir", path: await at(path) })),
   };
 }
 
 /** A disk as a power cut may leave it: everything below the machine's folder by path. */
-export type DiskState = ReadonlyMap<string, { readonly kind: "file"; readonly contents: Uint8Array; readonly attributes: Attributes } | { readonly kind: "link"; readonly target: string } | { readonly kind: "folder"; readonly attributes: Attributes }>;
+export type DiskState = ReadonlyMap<
+  string,
+  | { readonly kind: "file"; readonly contents: Uint8Array; readonly attributes: Attributes }
+  | { readonly kind: "link"; readonly target: string }
+  | { readonly kind: "folder"; readonly attributes: Attributes }
+>;
 
 /** One thing that may have turned out in several ways. */
 type Choose = (ways: number) => number;
@@ -93,9 +109,25 @@ export class DiskModel {
       const stat = await fs.lstat(path);
       const attributes = { mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid };
       if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(path) };
-      if (stat.isFile()) return { kind: "file", contents: await fs.readFile(path), flushedBytes: stat.size, attributes, flushed: attributes };
-      const entries = await Promise.all((await fs.readdir(path)).map(async (name) => [name, await read(join(path, name))] as const));
-      return { kind: "folder", attributes, flushed: attributes, now: new Map(entries), durable: new Map(entries), pending: [] };
+      if (stat.isFile())
+        return {
+          kind: "file",
+          contents: await fs.readFile(path),
+          flushedBytes: stat.size,
+          attributes,
+          flushed: attributes,
+        };
+      const entries = await Promise.all(
+        (await fs.readdir(path)).map(async (name) => [name, await read(join(path, name))] as const),
+      );
+      return {
+        kind: "folder",
+        attributes,
+        flushed: attributes,
+        now: new Map(entries),
+        durable: new Map(entries),
+        pending: [],
+      };
     };
     const root = await read(directory);
     if (root.kind !== "folder") throw new Error(`${directory} is no folder`);
@@ -135,7 +167,13 @@ export class DiskModel {
     const { path } = operation;
     switch (operation.do) {
       case "create":
-        return this.#change(path, { kind: "file", contents: operation.contents, flushedBytes: 0, attributes: { mode: 0o600, ...own }, flushed: undefined });
+        return this.#change(path, {
+          kind: "file",
+          contents: operation.contents,
+          flushedBytes: 0,
+          attributes: { mode: 0o600, ...own },
+          flushed: undefined,
+        });
       case "append": {
         const entry = this.#entry(path);
         if (entry.kind !== "file") throw new Error(`bug: ${path} is no file`);
@@ -146,12 +184,23 @@ export class DiskModel {
         return this.#change(path, { kind: "link", target: operation.target });
       case "mkdir": {
         const attributes = { mode: 0o700, ...own };
-        return this.#change(path, { kind: "folder", attributes, flushed: attributes, now: new Map(), durable: new Map(), pending: [] });
+        return this.#change(path, {
+          kind: "folder",
+          attributes,
+          flushed: attributes,
+          now: new Map(),
+          durable: new Map(),
+          pending: [],
+        });
       }
       case "chmod":
       case "chown": {
         const entry = this.#entry(path);
-        if (entry.kind !== "link") entry.attributes = operation.do === "chmod" ? { ...entry.attributes, mode: operation.mode } : { ...entry.attributes, uid: operation.uid, gid: operation.gid };
+        if (entry.kind !== "link")
+          entry.attributes =
+            operation.do === "chmod"
+              ? { ...entry.attributes, mode: operation.mode }
+              : { ...entry.attributes, uid: operation.uid, gid: operation.gid };
         return;
       }
       case "sync": {
@@ -188,14 +237,23 @@ export class DiskModel {
   /** One state; `choose` is asked for everything that is uncertain, always in the same order for the same answers. */
   state(choose: Choose): DiskState {
     const found = new Map<string, DiskState extends ReadonlyMap<string, infer Value> ? Value : never>();
-    const attributesOf = ({ attributes, flushed }: { attributes: Attributes; flushed: Attributes }) => (sameAttributes(attributes, flushed) || choose(2) === 0 ? flushed : attributes);
+    const attributesOf = ({ attributes, flushed }: { attributes: Attributes; flushed: Attributes }) =>
+      sameAttributes(attributes, flushed) || choose(2) === 0 ? flushed : attributes;
     const visit = (path: string, entry: Entry): void => {
       if (entry.kind === "link") found.set(path, entry);
       else if (entry.kind === "file") {
         const { contents, flushedBytes: certain } = entry;
         const ways = certain === contents.length ? ["whole"] : ["nothing", "whole", "half"];
         const way = ways.length === 1 ? "whole" : ways[choose(ways.length)];
-        found.set(path, { kind: "file", contents: way === "whole" ? contents : contents.slice(0, way === "half" ? (certain + contents.length) >> 1 : certain), attributes: attributesOf({ attributes: entry.attributes, flushed: entry.flushed ?? { ...entry.attributes, mode: 0o600 } }) });
+        found.set(path, {
+          kind: "file",
+          contents:
+            way === "whole" ? contents : contents.slice(0, way === "half" ? (certain + contents.length) >> 1 : certain),
+          attributes: attributesOf({
+            attributes: entry.attributes,
+            flushed: entry.flushed ?? { ...entry.attributes, mode: 0o600 },
+          }),
+        });
       } else {
         if (path !== "") found.set(path, { kind: "folder", attributes: attributesOf(entry) });
         const names = new Map(entry.durable);
@@ -242,7 +300,9 @@ export class DiskModel {
       return this.state((count) => ((index++ === one) === lost ? 0 : Math.min(1, count - 1)));
     };
     const some = Array.from({ length: Math.max(0, limit - 2) }, (_, index) =>
-      index % 3 === 2 ? this.state((count) => Math.floor(random.next() * count)) : allBut(Math.floor(random.next() * questions), index % 3 === 0),
+      index % 3 === 2
+        ? this.state((count) => Math.floor(random.next() * count))
+        : allBut(Math.floor(random.next() * questions), index % 3 === 0),
     );
     const [lost] = states;
     return { states: [...(lost === undefined ? [] : [lost]), kept, ...some].slice(0, Math.max(2, limit)), all: false };
@@ -275,9 +335,11 @@ export function layDown(state: DiskState, directory: string): void {
     else {
       if (entry.kind === "folder") mkdirSync(at);
       else writeFileSync(at, entry.contents);
-      if (mayChown && (entry.attributes.uid !== 0 || entry.attributes.gid !== 0)) chownSync(at, entry.attributes.uid, entry.attributes.gid);
+      if (mayChown && (entry.attributes.uid !== 0 || entry.attributes.gid !== 0))
+        chownSync(at, entry.attributes.uid, entry.attributes.gid);
     }
   }
   // Modes last: a folder that nobody may write into must still get its contents.
-  for (const [path, entry] of [...state].reverse()) if (entry.kind !== "link") chmodSync(join(directory, path), entry.attributes.mode);
+  for (const [path, entry] of [...state].reverse())
+    if (entry.kind !== "link") chmodSync(join(directory, path), entry.attributes.mode);
 }

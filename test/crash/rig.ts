@@ -109,7 +109,21 @@ export interface Expectation {
 }
 
 /** Verbs that only look. Every other one is an effect, so that a new verb counts without anybody's help. */
-const looking = new Set(["files.read", "files.vendor", "files.freeBytes", "units.state", "os.status", "os.installed", "os.finaliseFailure", "os.labels", "users.lookup", "users.group", "users.passwordHash", "ledger.read", "books.read"]);
+const looking = new Set([
+  "files.read",
+  "files.vendor",
+  "files.freeBytes",
+  "units.state",
+  "os.status",
+  "os.installed",
+  "os.finaliseFailure",
+  "os.labels",
+  "users.lookup",
+  "users.group",
+  "users.passwordHash",
+  "ledger.read",
+  "books.read",
+]);
 
 const never = new Promise<never>(() => undefined);
 /** What is thrown through the machinery when the daemon has died: its own code never sees it. */
@@ -212,7 +226,12 @@ export class Rig {
 
   /** What it takes to begin here once more. */
   async startState(): Promise<Start> {
-    return { subject: await this.subject.copier([...this.#documents]), annotations: this.node.metadata.annotations ?? {}, status: this.#status, past: this.keeper.past };
+    return {
+      subject: await this.subject.copier([...this.#documents]),
+      annotations: this.node.metadata.annotations ?? {},
+      status: this.#status,
+      past: this.keeper.past,
+    };
   }
 
   get status(): MachineConfigNode["status"] {
@@ -235,7 +254,14 @@ export class Rig {
 
   get isSettled(): boolean {
     const drain = this.has(annotations.desiredDrain);
-    return this.#power === "on" && this.#life?.alive === true && this.has(annotations.state) === nodeStates.done && this.has(annotations.currentConfig) === this.has(annotations.desiredConfig) && !drain.startsWith("drain-") && (drain === "" || drain === this.has(annotations.lastAppliedDrain));
+    return (
+      this.#power === "on" &&
+      this.#life?.alive === true &&
+      this.has(annotations.state) === nodeStates.done &&
+      this.has(annotations.currentConfig) === this.has(annotations.desiredConfig) &&
+      !drain.startsWith("drain-") &&
+      (drain === "" || drain === this.has(annotations.lastAppliedDrain))
+    );
   }
 
   // What happens to the machine.
@@ -247,8 +273,15 @@ export class Rig {
     await this.annotate({ [annotations.desiredConfig]: full });
   }
 
-  async annotate(changes: Readonly<Record<string, string | null>>, spec?: { readonly unschedulable: boolean }): Promise<void> {
-    await this.kube.patch(kubernetes.Node, { name: this.nodeName }, { type: "merge", body: { metadata: { annotations: changes }, ...(spec === undefined ? {} : { spec }) } });
+  async annotate(
+    changes: Readonly<Record<string, string | null>>,
+    spec?: { readonly unschedulable: boolean },
+  ): Promise<void> {
+    await this.kube.patch(
+      kubernetes.Node,
+      { name: this.nodeName },
+      { type: "merge", body: { metadata: { annotations: changes }, ...(spec === undefined ? {} : { spec }) } },
+    );
   }
 
   /** A person changes a file of the machine; `undefined` deletes it. */
@@ -256,7 +289,11 @@ export class Rig {
     const { files } = this.subject.host;
     this.byHand = true;
     if (text === undefined) await files.remove(path, this.never);
-    else await files.write([{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o640, uid: 7, gid: 8 } }], this.never);
+    else
+      await files.write(
+        [{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o640, uid: 7, gid: 8 } }],
+        this.never,
+      );
     await this.keeper.handMade(path);
     this.byHand = false;
   }
@@ -265,7 +302,10 @@ export class Rig {
   async restore(path: string): Promise<void> {
     const entry = nodeConfig(this.configs.get(this.has(annotations.currentConfig))).entries.get(path);
     if (entry?.kind !== "file") throw new Error(`bug in a scenario: ${path} is not managed`);
-    await this.subject.host.files.write([{ path, entry: { kind: "file", contents: entry.contents, mode: entry.mode, uid: 0, gid: 0 } }], this.never);
+    await this.subject.host.files.write(
+      [{ path, entry: { kind: "file", contents: entry.contents, mode: entry.mode, uid: 0, gid: 0 } }],
+      this.never,
+    );
   }
 
   /** A person reboots the machine. */
@@ -319,16 +359,22 @@ export class Rig {
     let settled = true;
     for (const { what, when, happens } of this.#options.start?.afterPowerCut === true ? [] : scenario.happenings) {
       // A machine that joins waits for its first target.
-      const ready = () => this.#isOver || this.has(annotations.desiredConfig) === "" || (when?.(this) ?? false) || this.isSettled;
+      const ready = () =>
+        this.#isOver || this.has(annotations.desiredConfig) === "" || (when?.(this) ?? false) || this.isSettled;
       if ((await kernel.run({ until: ready, maxMs: patienceMs, maxEvents: 200_000 })) !== "done") {
         this.keeper.violated("converges", `it does not settle before this: ${what}: ${this.story}`);
       }
       await this.#act(happens(this));
       if (this.#isOver) return;
       // What was asked for takes a moment to be noticed.
-      await kernel.run({ until: () => this.#isOver || (when?.(this) ?? false) || !this.isSettled, maxMs: this.subject.host.driver === "memory" ? 10_000 : 310_000 });
+      await kernel.run({
+        until: () => this.#isOver || (when?.(this) ?? false) || !this.isSettled,
+        maxMs: this.subject.host.driver === "memory" ? 10_000 : 310_000,
+      });
     }
-    settled = (await kernel.run({ until: () => this.#isOver || this.isSettled, maxMs: patienceMs, maxEvents: 200_000 })) === "done";
+    settled =
+      (await kernel.run({ until: () => this.#isOver || this.isSettled, maxMs: patienceMs, maxEvents: 200_000 })) ===
+      "done";
     if (this.#isOver) return;
     if (settled) {
       // Events are still on their way, and words that could not be said, which may meet faults too, are said again at the next full look.
@@ -339,23 +385,42 @@ export class Rig {
       settled = this.isSettled;
       const before = this.effects.length;
       await this.#pass(this.#options.quietMs ?? 11 * 60_000);
-      if (this.effects.length > before) this.keeper.violated("quiet", `it goes on after it has settled: ${this.effects.slice(before, before + 5).join(", ")}`);
+      if (this.effects.length > before)
+        this.keeper.violated(
+          "quiet",
+          `it goes on after it has settled: ${this.effects.slice(before, before + 5).join(", ")}`,
+        );
       settled &&= this.isSettled;
     }
     this.keeper.said("a log line", this.#logged);
-    this.keeper.said("a story line", this.#scribes.flatMap(({ lines }) => lines));
+    this.keeper.said(
+      "a story line",
+      this.#scribes.flatMap(({ lines }) => lines),
+    );
     if (this.#options.books !== undefined) {
       const journal = await this.#act(this.kube.get(MachineStateJournal, { name: journalOfNode(this.nodeName) }));
       await this.#act(this.keeper.books(journal?.spec.lines ?? [], settled, kernel.clock.now()));
     }
-    await this.#act(this.keeper.end(settled, typeof expected !== "object" ? undefined : { ...expected, faults: this.faultsMet, cuts: this.cuts }));
-    for (const failure of this.failures) this.keeper.violated("converges", `the daemon ended: ${failure instanceof Error ? (failure.stack ?? failure.message) : String(failure)}`);
+    await this.#act(
+      this.keeper.end(
+        settled,
+        typeof expected !== "object" ? undefined : { ...expected, faults: this.faultsMet, cuts: this.cuts },
+      ),
+    );
+    for (const failure of this.failures)
+      this.keeper.violated(
+        "converges",
+        `the daemon ended: ${failure instanceof Error ? (failure.stack ?? failure.message) : String(failure)}`,
+      );
   }
 
   async #reach(name: string): Promise<void> {
     if (this.#options.start === undefined) await this.#act(this.target(name));
     else this.everDesired.add(fullName(this.scenario, name));
-    if ((await this.kernel.run({ until: () => this.isSettled, maxMs: patienceMs })) !== "done") throw new Error(`bug in a scenario: ${this.scenario.title} does not reach its start: ${JSON.stringify(this.node.metadata.annotations)}`);
+    if ((await this.kernel.run({ until: () => this.isSettled, maxMs: patienceMs })) !== "done")
+      throw new Error(
+        `bug in a scenario: ${this.scenario.title} does not reach its start: ${JSON.stringify(this.node.metadata.annotations)}`,
+      );
     await this.#pass(5000);
   }
 
@@ -389,14 +454,41 @@ export class Rig {
     this.configs = configs;
     this.nodeName = `node-${serial}`;
     this.#transport = this.#noticing(server.as(administrator));
-    this.kube = createKubeClient({ transport: this.#transport, clock: this.kernel.clock, random: this.kernel.random, userAgent: "crash" });
+    this.kube = createKubeClient({
+      transport: this.#transport,
+      clock: this.kernel.clock,
+      random: this.kernel.random,
+      userAgent: "crash",
+    });
     this.subject = await (start?.subject ?? subject)({ random: this.kernel.random, onReboot: this.#onReboot });
     const role = scenario.onlyControlPlane === true ? labels.controlPlaneRole : labels.workerRole;
     const topology = scenario.onlyControlPlane === true ? { [annotations.controlPlaneTopology]: "SingleReplica" } : {};
-    await this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: this.nodeName, labels: { [role]: "" }, annotations: { ...topology, ...start?.annotations } }, spec: start?.cordoned === true ? { unschedulable: true } : {} });
-    await this.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: "MachineConfigNode", metadata: { name: this.nodeName }, spec: { node: { name: this.nodeName }, pool: { name: "worker" }, configVersion: { desired: notYetSet } } } as MachineConfigNode);
-    if (this.#options.books !== undefined) await this.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name: journalOfNode(this.nodeName) }, spec: { lines: [], last: [] } });
-    if (start?.status !== undefined) await this.kube.patch(MachineConfigNode, { name: this.nodeName }, { type: "merge", body: { status: start.status } }, { subresource: "status" });
+    await this.kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: this.nodeName, labels: { [role]: "" }, annotations: { ...topology, ...start?.annotations } },
+      spec: start?.cordoned === true ? { unschedulable: true } : {},
+    });
+    await this.kube.create(MachineConfigNode, {
+      apiVersion: MachineConfigNode.apiVersion,
+      kind: "MachineConfigNode",
+      metadata: { name: this.nodeName },
+      spec: { node: { name: this.nodeName }, pool: { name: "worker" }, configVersion: { desired: notYetSet } },
+    } as MachineConfigNode);
+    if (this.#options.books !== undefined)
+      await this.kube.create(MachineStateJournal, {
+        apiVersion: MachineStateJournal.apiVersion,
+        kind: "MachineStateJournal",
+        metadata: { name: journalOfNode(this.nodeName) },
+        spec: { lines: [], last: [] },
+      });
+    if (start?.status !== undefined)
+      await this.kube.patch(
+        MachineConfigNode,
+        { name: this.nodeName },
+        { type: "merge", body: { status: start.status } },
+        { subresource: "status" },
+      );
     await this.keeper.begin(start?.past);
     if (start?.afterPowerCut === true) {
       for (const name of this.configs.keys()) this.everDesired.add(name);
@@ -434,10 +526,25 @@ export class Rig {
 
   async #drain(): Promise<void> {
     const step = drainStep(this.node);
-    const write = (body: object) => this.kube.patch(kubernetes.Node, { name: this.nodeName }, { type: "merge", body }, { owner: fieldManagers.drain });
-    if (step.do === "cordon") await write({ metadata: { annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: null } }, spec: { unschedulable: true } });
-    else if (step.do === "evict") await write({ metadata: { annotations: { [annotations.lastAppliedDrain]: step.request } } });
-    else if (step.do === "uncordon") await write({ metadata: { annotations: { [annotations.cordonedFor]: null, [annotations.lastAppliedDrain]: step.request } }, ...(step.lift ? { spec: { unschedulable: null } } : {}) });
+    const write = (body: object) =>
+      this.kube.patch(
+        kubernetes.Node,
+        { name: this.nodeName },
+        { type: "merge", body },
+        { owner: fieldManagers.drain },
+      );
+    if (step.do === "cordon")
+      await write({
+        metadata: { annotations: { [annotations.cordonedFor]: step.request, [annotations.lastAppliedDrain]: null } },
+        spec: { unschedulable: true },
+      });
+    else if (step.do === "evict")
+      await write({ metadata: { annotations: { [annotations.lastAppliedDrain]: step.request } } });
+    else if (step.do === "uncordon")
+      await write({
+        metadata: { annotations: { [annotations.cordonedFor]: null, [annotations.lastAppliedDrain]: step.request } },
+        ...(step.lift ? { spec: { unschedulable: null } } : {}),
+      });
     this.#planDrain();
   }
 
@@ -445,7 +552,11 @@ export class Rig {
     if (this.#power === "off") return;
     this.#power = "off";
     this.#life?.kill();
-    this.kernel.schedule(10_000, "comes up", () => void this.#boot(orderly).catch((error: unknown) => this.failures.push(error)));
+    this.kernel.schedule(
+      10_000,
+      "comes up",
+      () => void this.#boot(orderly).catch((error: unknown) => this.failures.push(error)),
+    );
   }
 
   async #boot(orderly: boolean): Promise<void> {
@@ -483,14 +594,27 @@ export class Rig {
     const ports = { ...life.ports, log: this.#logger() };
     const faulty = this.#faultyTransport(life);
     const transport = plant?.transport?.(faulty, this) ?? faulty;
-    const kube = createKubeClient({ transport, clock: ports.clock, random: ports.random, userAgent: "daemon", requestTimeoutMs: 10_000 });
+    const kube = createKubeClient({
+      transport,
+      clock: ports.clock,
+      random: ports.random,
+      userAgent: "daemon",
+      requestTimeoutMs: 10_000,
+    });
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: this.nodeName });
     const counted = this.#faultyHost(life);
     const host = plant?.host?.(counted, this) ?? counted;
     void (async () => {
-      const { scribe, past, stop } = this.#options.books === undefined ? this.#scribeInMemory() : await this.#scribeOnDisk({ ...ports, host, kube }, life);
+      const { scribe, past, stop } =
+        this.#options.books === undefined
+          ? this.#scribeInMemory()
+          : await this.#scribeOnDisk({ ...ports, host, kube }, life);
       life.signal.addEventListener("abort", stop, { once: true });
-      await runControllers([daemonController({ host, nodeName: this.nodeName, past })], { ...ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+      await runControllers(
+        [daemonController({ host, nodeName: this.nodeName, past })],
+        { ...ports, scribe, kube, events, coalesceMs: 50 },
+        life.signal,
+      );
     })().catch((error: unknown) => {
       if (life.alive) this.failures.push(error);
     });
@@ -518,7 +642,13 @@ export class Rig {
   /**
    * One effect: done, unless a fault says otherwise. `work(true)` is done wholly, `work(false)` was refused.
    */
-  async #effect<T>(life: Life, name: string, faultyKinds: readonly string[], work: () => Promise<T>, refuse: (kind: FaultKind) => T | Promise<T>): Promise<T> {
+  async #effect<T>(
+    life: Life,
+    name: string,
+    faultyKinds: readonly string[],
+    work: () => Promise<T>,
+    refuse: (kind: FaultKind) => T | Promise<T>,
+  ): Promise<T> {
     if (!life.alive) throw dead;
     const fault = this.#count(name, faultyKinds);
     if (fault === "before") this.#die(life);
@@ -538,7 +668,10 @@ export class Rig {
     const before = this.#times.at(-hasteLimit.effects);
     if (before !== undefined && this.kernel.now - before < hasteLimit.ms && !this.#isHasty) {
       this.#isHasty = true;
-      this.keeper.violated("patient", `${hasteLimit.effects} effects in ${Math.round(this.kernel.now - before)} ms: ${this.story}`);
+      this.keeper.violated(
+        "patient",
+        `${hasteLimit.effects} effects in ${Math.round(this.kernel.now - before)} ms: ${this.story}`,
+      );
     }
     // A fault that this kind of effect does not know falls where the next of its own kind would: nowhere.
     if (fault === undefined || !kinds.includes(fault)) return undefined;
@@ -553,7 +686,11 @@ export class Rig {
 
   #faultyHost(life: Life): Host {
     const { host } = this.subject;
-    const failed = (effect: string, kind: FaultKind) => new McoError("MCO_HOST_COMMAND_FAILED", { effect, problem: kind === "replyLost" ? "no answer" : "it did not work" });
+    const failed = (effect: string, kind: FaultKind) =>
+      new McoError("MCO_HOST_COMMAND_FAILED", {
+        effect,
+        problem: kind === "replyLost" ? "no answer" : "it did not work",
+      });
 
     const write = async (writes: readonly HostWrite[], signal: AbortSignal): Promise<void> => {
       await this.keeper.before("files.write", [writes]);
@@ -561,7 +698,8 @@ export class Rig {
       for (const [index, { path }] of writes.entries()) {
         const fault = this.#count(`files.write ${path}`, hostFaults);
         if (fault === undefined) continue;
-        const done = fault === "before" || fault === "refused" ? index : fault === "replyLost" ? writes.length : index + 1;
+        const done =
+          fault === "before" || fault === "refused" ? index : fault === "replyLost" ? writes.length : index + 1;
         await host.files.write(writes.slice(0, done), signal);
         await this.#lookClosely();
         if (fault === "before" || fault === "after") this.#die(life);
@@ -574,38 +712,44 @@ export class Rig {
       await this.#takeTime(life);
     };
 
-    const verb = (group: string, name: string, bound: (...args: unknown[]) => unknown) => (...args: unknown[]) => {
-      const effect = `${group}.${name}`;
-      if (!life.alive) return never;
-      // Virtual time cannot wait for what a real disk tells of itself: drift is found by the next full look.
-      if (effect === "files.watch") return host.driver === "memory" ? bound(...args) : () => undefined;
-      return this.#whileAlive(life, () =>
-        this.#working(async () => {
-          if (looking.has(effect) || (effect === "books.append" && this.#options.books !== "counted")) return bound(...args);
-          if (effect === "files.write") return write(args[0] as readonly HostWrite[], args[1] as AbortSignal);
-          const full = typeof args[0] === "string" && group !== "os" ? `${effect} ${args[0]}` : effect;
-          if (effect === "ledger.write") this.#documents.add(String(args[0]));
-          await this.keeper.before(full, args);
-          return this.#effect(
-            life,
-            full,
-            hostFaults,
-            async () => {
-              const result = await bound(...args);
-              await this.#lookClosely();
-              await this.#takeTime(life);
-              return result;
-            },
-            (kind) => Promise.reject(failed(full, kind)),
-          );
-        }),
-      );
-    };
+    const verb =
+      (group: string, name: string, bound: (...args: unknown[]) => unknown) =>
+      (...args: unknown[]) => {
+        const effect = `${group}.${name}`;
+        if (!life.alive) return never;
+        // Virtual time cannot wait for what a real disk tells of itself: drift is found by the next full look.
+        if (effect === "files.watch") return host.driver === "memory" ? bound(...args) : () => undefined;
+        return this.#whileAlive(life, () =>
+          this.#working(async () => {
+            if (looking.has(effect) || (effect === "books.append" && this.#options.books !== "counted"))
+              return bound(...args);
+            if (effect === "files.write") return write(args[0] as readonly HostWrite[], args[1] as AbortSignal);
+            const full = typeof args[0] === "string" && group !== "os" ? `${effect} ${args[0]}` : effect;
+            if (effect === "ledger.write") this.#documents.add(String(args[0]));
+            await this.keeper.before(full, args);
+            return this.#effect(
+              life,
+              full,
+              hostFaults,
+              async () => {
+                const result = await bound(...args);
+                await this.#lookClosely();
+                await this.#takeTime(life);
+                return result;
+              },
+              (kind) => Promise.reject(failed(full, kind)),
+            );
+          }),
+        );
+      };
     return new Proxy(host, {
       get(target, group: keyof Host) {
         const part = target[group];
         if (typeof part === "string") return part;
-        return new Proxy(part, { get: (object, name) => verb(group, String(name), (Reflect.get(object, name) as (...args: unknown[]) => unknown).bind(object)) });
+        return new Proxy(part, {
+          get: (object, name) =>
+            verb(group, String(name), (Reflect.get(object, name) as (...args: unknown[]) => unknown).bind(object)),
+        });
       },
     });
   }
@@ -634,15 +778,32 @@ export class Rig {
     return (request, signal) =>
       this.#whileAlive(life, async () => {
         if (request.method === "GET") return answer(request, signal);
-        await this.#working(() => this.keeper.sending(request.method, request.target, typeof request.body === "string" ? request.body : ""));
-        if (request.target.includes("/machinestatejournals/") && this.#options.books !== "counted") return answer(request, signal);
+        await this.#working(() =>
+          this.keeper.sending(request.method, request.target, typeof request.body === "string" ? request.body : ""),
+        );
+        if (request.target.includes("/machinestatejournals/") && this.#options.books !== "counted")
+          return answer(request, signal);
         const what = `${request.method} ${/\/(nodes|machineconfignodes|machinestatejournals|events)\b/.exec(request.target)?.[1] ?? request.target}`;
-        return this.#effect(life, what, apiFaults, () => answer(request, signal), (kind) => {
-          if (kind === "replyLost") throw new Error("the connection was cut before the answer came");
-          const code = kind === "conflict" ? 409 : 500;
-          const status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: "planned", reason: code === 409 ? "Conflict" : "InternalError", code };
-          return { status: code, headers: { "content-type": "application/json" }, body: JSON.stringify(status) };
-        });
+        return this.#effect(
+          life,
+          what,
+          apiFaults,
+          () => answer(request, signal),
+          (kind) => {
+            if (kind === "replyLost") throw new Error("the connection was cut before the answer came");
+            const code = kind === "conflict" ? 409 : 500;
+            const status = {
+              kind: "Status",
+              apiVersion: "v1",
+              metadata: {},
+              status: "Failure",
+              message: "planned",
+              reason: code === 409 ? "Conflict" : "InternalError",
+              code,
+            };
+            return { status: code, headers: { "content-type": "application/json" }, body: JSON.stringify(status) };
+          },
+        );
       });
   }
 }

@@ -24,8 +24,16 @@ afterAll(async () => {
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
 
-const policy = { "/etc/containers/policy.json": '{"default":[{"type":"insecureAcceptAnything"}]}', "/etc/shadow": "root:!:1:0:99999:7:::\ncore:!:1:0:99999:7:::\n" };
-const systems = Object.fromEntries(Object.entries(images).map(([name, { etc, usr }]) => [name, { etc: { ...etc, ...policy }, usr: { ...usr, "/usr/lib/os-release": "ID=rhcos\n" } }]));
+const policy = {
+  "/etc/containers/policy.json": '{"default":[{"type":"insecureAcceptAnything"}]}',
+  "/etc/shadow": "root:!:1:0:99999:7:::\ncore:!:1:0:99999:7:::\n",
+};
+const systems = Object.fromEntries(
+  Object.entries(images).map(([name, { etc, usr }]) => [
+    name,
+    { etc: { ...etc, ...policy }, usr: { ...usr, "/usr/lib/os-release": "ID=rhcos\n" } },
+  ]),
+);
 
 /** A machine whose rpm-ostree, systemctl and the rest are played by the fake that keeps to their documents. */
 const onFakeSystem =
@@ -35,9 +43,25 @@ const onFakeSystem =
     const root = join(folder, "root");
     if (copied === undefined) await mkdir(folder);
     else await copyTree(fastDisk, copied.folder, folder);
-    const system = await fakeSystem({ root, images: systems, image: firstImage, extensions: [], ...(copied === undefined ? {} : { like: copied.like }) });
-    const driver = await rpmOstreeHost({ root, processes: system.processes, clock: systemClock, random, architecture: "x64", disk: fastDisk });
-    const host: Host = { ...driver, os: { ...driver.os, reboot: async (because, until) => (await driver.os.reboot(because, until), onReboot()) } };
+    const system = await fakeSystem({
+      root,
+      images: systems,
+      image: firstImage,
+      extensions: [],
+      ...(copied === undefined ? {} : { like: copied.like }),
+    });
+    const driver = await rpmOstreeHost({
+      root,
+      processes: system.processes,
+      clock: systemClock,
+      random,
+      architecture: "x64",
+      disk: fastDisk,
+    });
+    const host: Host = {
+      ...driver,
+      os: { ...driver.os, reboot: async (because, until) => (await driver.os.reboot(because, until), onReboot()) },
+    };
     if (copied === undefined) {
       system.os.booted = { ...system.os.booted, kernelArguments: [...system.os.booted.kernelArguments, "root=x"] };
       await host.units.enable("crio.service", signal);
@@ -52,7 +76,11 @@ const onFakeSystem =
           for (const name of await readdir(join(root, path))) {
             const here = await driver.files.read(`${path}/${name}`, signal);
             if (here?.kind === "link") found.set(`${path}/${name}`, `→ ${here.target}`);
-            else if (here?.kind === "file") found.set(`${path}/${name}`, `${here.mode.toString(8)} ${here.uid}:${here.gid} ${new TextDecoder().decode(here.contents)}`);
+            else if (here?.kind === "file")
+              found.set(
+                `${path}/${name}`,
+                `${here.mode.toString(8)} ${here.uid}:${here.gid} ${new TextDecoder().decode(here.contents)}`,
+              );
             else if (here?.kind === "folder") {
               found.set(`${path}/${name}/`, `${here.mode.toString(8)} ${here.uid}:${here.gid}`);
               await walk(`${path}/${name}`);
@@ -62,7 +90,12 @@ const onFakeSystem =
         await walk("/etc");
         await walk("/var");
         // Configurations name homes by the link that leads there; the day on which a password changed tells that it did.
-        return new Map([...found].map(([path, entry]) => [path.replace(/^\/var\/home\//, "/home/"), path === "/etc/shadow" ? entry.replaceAll(`:${passwordDay}:`, ":1:") : entry]));
+        return new Map(
+          [...found].map(([path, entry]) => [
+            path.replace(/^\/var\/home\//, "/home/"),
+            path === "/etc/shadow" ? entry.replaceAll(`:${passwordDay}:`, ":1:") : entry,
+          ]),
+        );
       },
       service: async (name) => ({ read: system.seenBy(name), ...system.countsOf(name) }),
       async copier() {

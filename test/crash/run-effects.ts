@@ -1,5 +1,15 @@
 import { afterAll, expect, test } from "vitest";
-import { type Expectation, type Fault, type Plant, Rig, type RigOptions, type Scenario, type Start, apiFaults, hostFaults } from "./rig.ts";
+import {
+  type Expectation,
+  type Fault,
+  type Plant,
+  Rig,
+  type RigOptions,
+  type Scenario,
+  type Start,
+  apiFaults,
+  hostFaults,
+} from "./rig.ts";
 import type { MakeSubject } from "./subjects.ts";
 
 /** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
@@ -16,7 +26,12 @@ export function faultsAt(at: number, effect: string): readonly Fault["kind"][] {
   const kinds = kindsOf(effect);
   if (all) return kinds;
   const seldom = kinds.filter((kind) => others.has(kind));
-  return kinds.filter((kind) => kind === "before" || kind === done[at % done.length] || (seldom.includes(kind) && seldom.indexOf(kind) === at % (3 * seldom.length)));
+  return kinds.filter(
+    (kind) =>
+      kind === "before" ||
+      kind === done[at % done.length] ||
+      (seldom.includes(kind) && seldom.indexOf(kind) === at % (3 * seldom.length)),
+  );
 }
 
 export interface Tally {
@@ -33,7 +48,8 @@ export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, fault
 
 export function count(tally: Tally, rig: Rig): void {
   tally.runs += 1;
-  for (const [invariant, looks] of Object.entries(rig.keeper.looks)) tally.looks[invariant] = (tally.looks[invariant] ?? 0) + looks;
+  for (const [invariant, looks] of Object.entries(rig.keeper.looks))
+    tally.looks[invariant] = (tally.looks[invariant] ?? 0) + looks;
   tally.faults += rig.faultsMet;
   const [first] = rig.keeper.violations;
   if (first !== undefined) tally.found.push(`${rig.description}: ${first.invariant}: ${first.what}`);
@@ -47,11 +63,24 @@ export interface Rehearsal {
 }
 
 /** One run without faults: its effects, and what later runs are compared with. */
-export async function rehearse(scenario: Scenario, subject: MakeSubject, plant?: Plant, books?: RigOptions["books"]): Promise<Rehearsal> {
+export async function rehearse(
+  scenario: Scenario,
+  subject: MakeSubject,
+  plant?: Plant,
+  books?: RigOptions["books"],
+): Promise<Rehearsal> {
   let start: Start | undefined;
-  if (scenario.start !== undefined) await Rig.run({ scenario, subject, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
+  if (scenario.start !== undefined)
+    await Rig.run({ scenario, subject, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
   let expectation: Expectation = { reboots: 0, disturbances: {} };
-  const rig = await Rig.run({ scenario, subject, start, plant, books: books ?? "kept", atEnd: async (ended) => void (expectation = await ended.expectation()) });
+  const rig = await Rig.run({
+    scenario,
+    subject,
+    start,
+    plant,
+    books: books ?? "kept",
+    atEnd: async (ended) => void (expectation = await ended.expectation()),
+  });
   return { scenario, start, expectation, rig };
 }
 
@@ -65,7 +94,14 @@ export async function everyFault(scenario: Scenario, subject: MakeSubject, tally
   tally.effects += rig.effects.length;
   count(tally, rig);
   for (const [at, effect] of rig.effects.entries()) {
-    for (const kind of faultsAt(at, effect)) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], ...(at % keptEvery === 0 ? { books: "kept" } : {}) }, expectation));
+    for (const kind of faultsAt(at, effect))
+      count(
+        tally,
+        await Rig.run(
+          { scenario, subject, start, faults: [{ at, kind }], ...(at % keptEvery === 0 ? { books: "kept" } : {}) },
+          expectation,
+        ),
+      );
   }
 }
 
@@ -77,7 +113,8 @@ export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject
   for (const [at, effect] of rig.effects.entries()) {
     if (!/^books\.|machinestatejournals/.test(effect)) continue;
     tally.effects += 1;
-    for (const kind of kindsOf(effect)) count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation));
+    for (const kind of kindsOf(effect))
+      count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation));
   }
 }
 

@@ -21,7 +21,9 @@ export interface Subject {
   /** Files, links and passwords of the machine but not of /usr and /run: path → `mode uid:gid text` or `→ target`; folders, where the driver knows them, end in `/`. */
   tree(): Promise<ReadonlyMap<string, string>>;
   /** What a service last read, and how often it was started and reloaded. */
-  service(name: string): Promise<{ readonly read: Readonly<Record<string, string>>; readonly restarts: number; readonly reloads: number }>;
+  service(
+    name: string,
+  ): Promise<{ readonly read: Readonly<Record<string, string>>; readonly restarts: number; readonly reloads: number }>;
   /** Where the machine lies, if it lies in a folder. */
   readonly directory?: string;
   /** Makes machines that are as this one is now, documents of the daemon (by name) included. */
@@ -58,13 +60,18 @@ function memorySubject(host: MemoryHost): Subject {
             return { path, entry: entryOf(text), ...(folder?.kind === "folder" ? { folder } : {}) };
           }),
       );
-      const kept = await Promise.all(documents.map(async (name) => [name, await host.ledger.read(name, signal)] as const));
-      const root = await Promise.all(["core", "root"].map(async (user) => [user, await host.users.passwordHash(user, signal)] as const));
+      const kept = await Promise.all(
+        documents.map(async (name) => [name, await host.ledger.read(name, signal)] as const),
+      );
+      const root = await Promise.all(
+        ["core", "root"].map(async (user) => [user, await host.users.passwordHash(user, signal)] as const),
+      );
       return async ({ random, onReboot }) => {
         const copy = memoryHost({ images, image: firstImage, kernelArguments, random, onReboot });
         await copy.os.stage(booted, undefined, signal);
         await copy.boot({ orderly: true });
-        for (const path of copy.snapshot().keys()) if (!tree.some(([other]) => other === path)) await copy.files.remove(path, signal);
+        for (const path of copy.snapshot().keys())
+          if (!tree.some(([other]) => other === path)) await copy.files.remove(path, signal);
         await copy.files.write(writes, signal);
         for (const [user, hash] of root) if (hash !== undefined) await copy.users.setPasswordHash(user, hash, signal);
         for (const [name, text] of kept) if (text !== undefined) await copy.ledger.write(name, text, signal);
@@ -80,7 +87,13 @@ function memorySubject(host: MemoryHost): Subject {
 function entryOf(text: string): PlainFile | Link {
   const [, mode = "", uid = "", gid = "", contents = ""] = /^(\d+) (\d+):(\d+) ([\s\S]*)$/.exec(text) ?? [];
   if (text.startsWith("→ ")) return { kind: "link", target: text.slice(2) };
-  return { kind: "file", contents: new TextEncoder().encode(contents), mode: Number.parseInt(mode, 8), uid: Number(uid), gid: Number(gid) };
+  return {
+    kind: "file",
+    contents: new TextEncoder().encode(contents),
+    mode: Number.parseInt(mode, 8),
+    uid: Number(uid),
+    gid: Number(gid),
+  };
 }
 
 /** The system's disk without its flushes, which only a power cut could tell from the real one. */
@@ -97,7 +110,10 @@ export const treePath = (folder: string, image: string): string => join(folder, 
 export async function imageTreesIn(folder: string) {
   const treeAt = (image: string) => treePath(folder, image);
   for (const [image, { etc, usr }] of Object.entries(images)) {
-    for (const [path, contents] of [...Object.entries(etc).map(([name, text]) => [`/usr${name}`, text] as const), ...Object.entries(usr)]) {
+    for (const [path, contents] of [
+      ...Object.entries(etc).map(([name, text]) => [`/usr${name}`, text] as const),
+      ...Object.entries(usr),
+    ]) {
       await mkdir(dirname(join(treeAt(image), path)), { recursive: true });
       await writeFile(join(treeAt(image), path), contents);
     }
@@ -124,7 +140,12 @@ function entryAt(path: string): HostEntry {
 }
 
 /** A machine in a folder that holds one already. */
-export function directorySubject(options: { readonly directory: string; readonly trees: ImageFolder; readonly onReboot: () => void; readonly disk?: Disk }): Pick<Subject, "host" | "machine" | "tree" | "service"> {
+export function directorySubject(options: {
+  readonly directory: string;
+  readonly trees: ImageFolder;
+  readonly onReboot: () => void;
+  readonly disk?: Disk;
+}): Pick<Subject, "host" | "machine" | "tree" | "service"> {
   const { directory, trees, onReboot, disk = fastDisk } = options;
   const given = { directory, images: trees, disk, requestReboot: async () => onReboot() };
   const host = directoryHost(given);
@@ -138,7 +159,11 @@ export function directorySubject(options: { readonly directory: string; readonly
           const name = `${path}/${entry}`;
           const here = isRoot ? entryAt(join(real, entry)) : await host.files.read(name, signal);
           if (here?.kind === "link") found.set(name, `→ ${here.target}`);
-          else if (here?.kind === "file") found.set(name, `${here.mode.toString(8)} ${here.uid}:${here.gid} ${new TextDecoder().decode(here.contents)}`);
+          else if (here?.kind === "file")
+            found.set(
+              name,
+              `${here.mode.toString(8)} ${here.uid}:${here.gid} ${new TextDecoder().decode(here.contents)}`,
+            );
           else if (here?.kind === "folder") {
             found.set(`${name}/`, `${here.mode.toString(8)} ${here.uid}:${here.gid}`);
             await walk(name, join(real, entry));
@@ -147,11 +172,17 @@ export function directorySubject(options: { readonly directory: string; readonly
       };
       await walk("/etc", join(directory, "rootfs", "etc"));
       // By the names that people use, which are links into /var.
-      for (const name of readdirSync(join(directory, "sysroot", "var"))) await walk(name === "home" ? "/home" : name === "roothome" ? "/root" : `/var/${name}`, join(directory, "sysroot", "var", name));
+      for (const name of readdirSync(join(directory, "sysroot", "var")))
+        await walk(
+          name === "home" ? "/home" : name === "roothome" ? "/root" : `/var/${name}`,
+          join(directory, "sysroot", "var", name),
+        );
       return found;
     },
     async service(name) {
-      const { services } = JSON.parse(readFileSync(join(directory, "units.json"), "utf8")) as { services: Record<string, Awaited<ReturnType<Subject["service"]>>> };
+      const { services } = JSON.parse(readFileSync(join(directory, "units.json"), "utf8")) as {
+        services: Record<string, Awaited<ReturnType<Subject["service"]>>>;
+      };
       return services[name] ?? { read: {}, restarts: 0, reloads: 0 };
     },
   };
@@ -170,7 +201,11 @@ export interface DirectorySubjects {
 }
 
 /** With owners and modes. */
-const copyMachine = async (from: string, to: string): Promise<void> => layDown((await DiskModel.of(from)).state(() => 0), to);
+const copyMachine = async (from: string, to: string): Promise<void> =>
+  layDown(
+    (await DiskModel.of(from)).state(() => 0),
+    to,
+  );
 
 /** Machines in folders below one temporary folder, each in its own; `close` removes what is left of them. */
 export async function directorySubjects(): Promise<DirectorySubjects> {
@@ -179,7 +214,12 @@ export async function directorySubjects(): Promise<DirectorySubjects> {
   const template = join(folder, "template");
   await mkdir(template);
   const first = directorySubject({ directory: template, trees, onReboot: () => undefined });
-  await directoryMachine({ directory: template, images: trees, disk: fastDisk }).provision({ image: firstImage, kernelArguments, packages: [], kernelType: "default" });
+  await directoryMachine({ directory: template, images: trees, disk: fastDisk }).provision({
+    image: firstImage,
+    kernelArguments,
+    packages: [],
+    kernelType: "default",
+  });
   await first.host.units.enable("crio.service", signal);
   await first.machine.boot({ orderly: true });
   let serial = 0;
@@ -193,18 +233,23 @@ export async function directorySubjects(): Promise<DirectorySubjects> {
     },
     close: async () => rmSync(directory, { recursive: true, force: true }),
   });
-  const copyOf = (from: string): MakeSubject => async ({ onReboot }) => {
-    const directory = join(folder, `machine-${(serial += 1)}`);
-    await copyMachine(from, directory);
-    return at(directory, onReboot);
-  };
+  const copyOf =
+    (from: string): MakeSubject =>
+    async ({ onReboot }) => {
+      const directory = join(folder, `machine-${(serial += 1)}`);
+      await copyMachine(from, directory);
+      return at(directory, onReboot);
+    };
   return { make: copyOf(template), at, folder, trees, close: () => rm(folder, { recursive: true, force: true }) };
 }
 
 /** What a service would read now. */
 export function readingsOf(tree: ReadonlyMap<string, string>, service: string): Record<string, string> {
   const wanted = configurationOf[service] ?? [];
-  const isRead = (path: string) => path === `${unitFolder}/${service}` || path.startsWith(`${unitFolder}/${service}.d/`) || wanted.some((own) => (own.endsWith("/") ? path.startsWith(own) : path === own));
+  const isRead = (path: string) =>
+    path === `${unitFolder}/${service}` ||
+    path.startsWith(`${unitFolder}/${service}.d/`) ||
+    wanted.some((own) => (own.endsWith("/") ? path.startsWith(own) : path === own));
   const readings: Record<string, string> = {};
   for (const [path, entry] of tree) {
     if (!isRead(path) || path.endsWith("/") || entry.startsWith("→ ")) continue;

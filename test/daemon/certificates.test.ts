@@ -29,7 +29,13 @@ const textAt = async (host: Host, path: string) => {
 /** One machine with its writer of certificates, in virtual time. */
 async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promise.resolve()) {
   const kernel = new Kernel(5);
-  const host = memoryHost({ images, image: "os@sha256:1", kernelArguments: [], random: kernel.random, onReboot: () => undefined });
+  const host = memoryHost({
+    images,
+    image: "os@sha256:1",
+    kernelArguments: [],
+    random: kernel.random,
+    onReboot: () => undefined,
+  });
   const { kube } = await kernel.complete(inProcessCluster(kernel), 60_000);
   await kernel.complete(kube.apply(kubernetes.Namespace, { metadata: { name: namespace } }, { owner: "test" }), 60_000);
   await prepare(host);
@@ -70,27 +76,71 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
   const scribe = memoryScribe();
   const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe };
   const stopping = new AbortController();
-  void runControllers([certificateController({ host: watched, nodeName: "worker-0" })], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) }, stopping.signal);
+  void runControllers(
+    [certificateController({ host: watched, nodeName: "worker-0" })],
+    { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },
+    stopping.signal,
+  );
   const name = objects.controllerConfig;
   const say = async (spec: Partial<ControllerConfig["spec"]>) => {
-    const base = { clusterDNSIP: "", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: "", releaseImage: "", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" as const };
-    await kernel.complete(kube.apply(ControllerConfig, { metadata: { name }, spec: { ...base, ...spec } }, { owner: "test", force: true }), 60_000);
+    const base = {
+      clusterDNSIP: "",
+      cloudProviderConfig: "",
+      kubeAPIServerServingCAData: "",
+      rootCAData: "",
+      cloudProviderCAData: null,
+      additionalTrustBundle: null,
+      images: {},
+      baseOSContainerImage: "",
+      releaseImage: "",
+      proxy: null,
+      infra: null,
+      dns: null,
+      ipFamilies: "IPv4" as const,
+    };
+    await kernel.complete(
+      kube.apply(ControllerConfig, { metadata: { name }, spec: { ...base, ...spec } }, { owner: "test", force: true }),
+      60_000,
+    );
     await kernel.run({ until: () => false, maxMs: 60_000 });
   };
-  return { kernel, host, kube, scribe, writes, removed, restarts, say, pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }), failNext: (effects: number) => (failAt = effects), stop: () => stopping.abort(new Error("the test is over")) };
+  return {
+    kernel,
+    host,
+    kube,
+    scribe,
+    writes,
+    removed,
+    restarts,
+    say,
+    pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }),
+    failNext: (effects: number) => (failAt = effects),
+    stop: () => stopping.abort(new Error("the test is over")),
+  };
 }
 
 test("a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const { host, say, writes, stop } = await start();
-  await say({ kubeAPIServerServingCAData: base64(one), imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }] });
+  await say({
+    kubeAPIServerServingCAData: base64(one),
+    imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }],
+  });
   expect(await textAt(host, hostPaths.kubeletCa)).toBe(one);
   expect(await textAt(host, certsD("r.example.com:5000"))).toBe(one);
   expect(writes.splice(0).sort()).toEqual([certsD("r.example.com:5000"), hostPaths.kubeletCa]);
-  await say({ kubeAPIServerServingCAData: base64(two), imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }], clusterDNSIP: "10.0.0.10" });
+  await say({
+    kubeAPIServerServingCAData: base64(two),
+    imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }],
+    clusterDNSIP: "10.0.0.10",
+  });
   expect(await textAt(host, hostPaths.kubeletCa)).toBe(two);
   expect(writes.splice(0)).toEqual([hostPaths.kubeletCa]);
-  await say({ kubeAPIServerServingCAData: base64(two), imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }], clusterDNSIP: "10.0.0.11" });
+  await say({
+    kubeAPIServerServingCAData: base64(two),
+    imageRegistryBundleUserData: [{ file: "r.example.com..5000", data: base64(one) }],
+    clusterDNSIP: "10.0.0.11",
+  });
   expect(writes).toEqual([]);
   stop();
 });
@@ -103,7 +153,11 @@ test("the book of the machine tells once of what was written, and of what could 
   failNext(1);
   await say({ kubeAPIServerServingCAData: base64(two) });
   await pass(1_800_000);
-  expect(scribe.lines.map(({ book, chapter, mark, reason }) => `${book} ${chapter} ${mark} ${reason}`)).toEqual(["end CertificatesWritten", "fail CertificatesFailed", "end CertificatesWritten"].map((word) => `node/worker-0 Certificates ${word}`));
+  expect(scribe.lines.map(({ book, chapter, mark, reason }) => `${book} ${chapter} ${mark} ${reason}`)).toEqual(
+    ["end CertificatesWritten", "fail CertificatesFailed", "end CertificatesWritten"].map(
+      (word) => `node/worker-0 Certificates ${word}`,
+    ),
+  );
   expect(scribe.lines[0]?.data).toEqual({ written: hostPaths.kubeletCa });
   stop();
 });
@@ -112,7 +166,11 @@ test("what somebody changes on the disk is put right at the next look, mode and 
   const one = await selfSigned("CN=one");
   const { host, say, pass, stop } = await start();
   await say({ kubeAPIServerServingCAData: base64(one), internalRegistryPullSecret: base64("{}") });
-  const changed = (path: string) => host.files.write([{ path, entry: { kind: "file", contents: new TextEncoder().encode("theirs"), mode: 0o640, uid: 0, gid: 10 } }], signal);
+  const changed = (path: string) =>
+    host.files.write(
+      [{ path, entry: { kind: "file", contents: new TextEncoder().encode("theirs"), mode: 0o640, uid: 0, gid: 10 } }],
+      signal,
+    );
   await changed(hostPaths.kubeletCa);
   await changed(hostPaths.internalPullSecret);
   await pass(700_000);
@@ -128,10 +186,39 @@ test("a registry's certificate goes when the cluster has it no longer; those tha
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const named = certsD("configured");
   const { host, say, removed, writes, stop } = await start(async (on) => {
-    await on.files.write([{ path: certsD("by-hand"), entry: { kind: "file", contents: new TextEncoder().encode("by hand"), mode: 0o644, uid: 0, gid: 0 } }], signal);
-    const previous = { config: machineConfigOf("rendered-1", { files: { [named]: "of the MachineConfig" } }), proven: true };
-    await documentStore(on.ledger).adopt(previous, { paths: {}, enablement: {}, passwords: {}, kernelArguments: [], ownKernelArguments: [] }, signal);
-    await on.files.write([{ path: named, entry: { kind: "file", contents: new TextEncoder().encode("of the MachineConfig"), mode: 0o644, uid: 0, gid: 0 } }], signal);
+    await on.files.write(
+      [
+        {
+          path: certsD("by-hand"),
+          entry: { kind: "file", contents: new TextEncoder().encode("by hand"), mode: 0o644, uid: 0, gid: 0 },
+        },
+      ],
+      signal,
+    );
+    const previous = {
+      config: machineConfigOf("rendered-1", { files: { [named]: "of the MachineConfig" } }),
+      proven: true,
+    };
+    await documentStore(on.ledger).adopt(
+      previous,
+      { paths: {}, enablement: {}, passwords: {}, kernelArguments: [], ownKernelArguments: [] },
+      signal,
+    );
+    await on.files.write(
+      [
+        {
+          path: named,
+          entry: {
+            kind: "file",
+            contents: new TextEncoder().encode("of the MachineConfig"),
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+          },
+        },
+      ],
+      signal,
+    );
   });
   await say({ imageRegistryBundleData: ["a", "b", "configured"].map((file) => ({ file, data: base64(one) })) });
   expect(writes.splice(0).sort()).toEqual([certsD("a"), certsD("b")]);
@@ -150,7 +237,10 @@ test("what cannot be read leaves the machine with what it has", async () => {
   const one = await selfSigned("CN=one");
   const { host, say, stop } = await start();
   await say({ kubeAPIServerServingCAData: base64(one), imageRegistryBundleData: [{ file: "a", data: base64(one) }] });
-  await say({ kubeAPIServerServingCAData: base64("no certificate"), imageRegistryBundleData: [{ file: "a", data: base64("no certificate") }] });
+  await say({
+    kubeAPIServerServingCAData: base64("no certificate"),
+    imageRegistryBundleData: [{ file: "a", data: base64("no certificate") }],
+  });
   expect([await textAt(host, hostPaths.kubeletCa), await textAt(host, certsD("a"))]).toEqual([one, one]);
   stop();
 });
@@ -163,29 +253,56 @@ test("a writer that fails at any effect gets there all the same, and forgets not
     failNext(effects);
     await say({ imageRegistryBundleData: ["b", "c"].map((file) => ({ file, data: base64(two) })) });
     await pass(60_000);
-    expect(await Promise.all(["a", "b", "c"].map((registry) => textAt(host, certsD(registry))))).toEqual([undefined, two, two]);
+    expect(await Promise.all(["a", "b", "c"].map((registry) => textAt(host, certsD(registry))))).toEqual([
+      undefined,
+      two,
+      two,
+    ]);
     await say({});
-    expect(await Promise.all(["a", "b", "c"].map((registry) => textAt(host, certsD(registry))))).toEqual([undefined, undefined, undefined]);
+    expect(await Promise.all(["a", "b", "c"].map((registry) => textAt(host, certsD(registry))))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
     stop();
   }
 });
 
 test("a kubelet believes new authorities of the API server, and is started again once for it, also when the daemon dies in between", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
-  const kubeconfig = (bundle: string) => `clusters:\n- cluster:\n    certificate-authority-data: ${base64(bundle)}\n    server: https://api\n`;
+  const kubeconfig = (bundle: string) =>
+    `clusters:\n- cluster:\n    certificate-authority-data: ${base64(bundle)}\n    server: https://api\n`;
   for (const failing of [0, 1, 2]) {
     const { host, kube, kernel, pass, restarts, failNext, say, stop } = await start(async (on) => {
-      await on.files.write([hostPaths.kubeconfig, hostPaths.kubeletKubeconfig].map((path) => ({ path, entry: { kind: "file", contents: new TextEncoder().encode(kubeconfig(one)), mode: 0o600, uid: 0, gid: 0 } }) as const), signal);
+      await on.files.write(
+        [hostPaths.kubeconfig, hostPaths.kubeletKubeconfig].map(
+          (path) =>
+            ({
+              path,
+              entry: { kind: "file", contents: new TextEncoder().encode(kubeconfig(one)), mode: 0o600, uid: 0, gid: 0 },
+            }) as const,
+        ),
+        signal,
+      );
     });
     await say({});
-    const publish = (bundle: string) => kernel.complete(kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.kubeconfigData, namespace }, data: { "ca-bundle.crt": bundle } }, { owner: "test" }), 60_000);
+    const publish = (bundle: string) =>
+      kernel.complete(
+        kube.apply(
+          kubernetes.ConfigMap,
+          { metadata: { name: objects.kubeconfigData, namespace }, data: { "ca-bundle.crt": bundle } },
+          { owner: "test" },
+        ),
+        60_000,
+      );
     await publish(one);
     await pass(60_000);
     expect(restarts).toEqual([]);
     failNext(failing);
     await publish(`${one}${two}`);
     await pass(60_000);
-    for (const path of [hostPaths.kubeconfig, hostPaths.kubeletKubeconfig]) expect(await textAt(host, path)).toBe(kubeconfig(`${one}${two}`));
+    for (const path of [hostPaths.kubeconfig, hostPaths.kubeletKubeconfig])
+      expect(await textAt(host, path)).toBe(kubeconfig(`${one}${two}`));
     expect(await host.files.read(hostPaths.kubeconfig, signal)).toMatchObject({ mode: 0o600 });
     expect(restarts).toEqual(["kubelet.service"]);
     await pass(1_300_000);
@@ -195,7 +312,11 @@ test("a kubelet believes new authorities of the API server, and is started again
 });
 
 test("no plan writes, compares or takes away what is the writer's: a configuration is as old there as it is itself", () => {
-  const config: MachineConfig = machineConfigOf("rendered-1", { files: { [hostPaths.kubeletCa]: "old", "/etc/other": "x", [certsD("a")]: "y" } });
+  const config: MachineConfig = machineConfigOf("rendered-1", {
+    files: { [hostPaths.kubeletCa]: "old", "/etc/other": "x", [certsD("a")]: "y" },
+  });
   const read = readConfig(config);
-  expect(read.verdict === "read" ? [...read.wanted.config.entries.keys()].sort() : []).toEqual([certsD("a"), "/etc/other"].sort());
+  expect(read.verdict === "read" ? [...read.wanted.config.entries.keys()].sort() : []).toEqual(
+    [certsD("a"), "/etc/other"].sort(),
+  );
 });

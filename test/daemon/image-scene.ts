@@ -11,7 +11,16 @@ export const stock = "os@sha256:1";
 export const imageNumber = (number: number) => `registry.example/pool@sha256:${String(number).padStart(64, "0")}`;
 
 /** What the machine of these scenes calls its accounts. */
-const owners = { users: new Map([["root", 0], ["core", 1000]]), groups: new Map([["root", 0], ["core", 1000]]) };
+const owners = {
+  users: new Map([
+    ["root", 0],
+    ["core", 1000],
+  ]),
+  groups: new Map([
+    ["root", 0],
+    ["core", 1000],
+  ]),
+};
 
 /** An image as the os-builder makes it: the content's layer on top of a base. */
 export function imageOf(content: Content, mode: ContentMode, base: MemoryImage = stockImages[stock]): MemoryImage {
@@ -30,7 +39,10 @@ export function imageOf(content: Content, mode: ContentMode, base: MemoryImage =
 }
 
 /** What the node controller writes beside the configuration; `undefined`: no image any more. */
-export const wish = (image: string | undefined, content: ContentMode = "full"): Readonly<Record<string, string | null>> => ({
+export const wish = (
+  image: string | undefined,
+  content: ContentMode = "full",
+): Readonly<Record<string, string | null>> => ({
   [annotations.desiredImage]: image ?? null,
   [annotations.desiredOSImage]: image ?? null,
   [annotations.desiredImageContent]: image === undefined ? null : content,
@@ -49,20 +61,32 @@ export class ImageScene {
   }
 
   /** Builds an image of a configuration and gives both to the machine. */
-  async roll(name: string, content: Content, number: number, mode: ContentMode = "full", base?: MemoryImage): Promise<void> {
+  async roll(
+    name: string,
+    content: Content,
+    number: number,
+    mode: ContentMode = "full",
+    base?: MemoryImage,
+  ): Promise<void> {
     this.images[imageNumber(number)] = imageOf(content, mode, base);
     await this.scene.config(name, content);
     await this.give(name, number, mode);
   }
 
   give(name: string, number: number | undefined, mode: ContentMode = "full"): Promise<unknown> {
-    return this.scene.annotate({ [annotations.desiredConfig]: name, ...wish(number === undefined ? undefined : imageNumber(number), mode) });
+    return this.scene.annotate({
+      [annotations.desiredConfig]: name,
+      ...wish(number === undefined ? undefined : imageNumber(number), mode),
+    });
   }
 
   /** The machine says that it has this configuration and this image, and is in service. */
   async untilHas(name: string, number: number | undefined): Promise<void> {
     const image = number === undefined ? undefined : imageNumber(number);
-    await this.scene.until(async () => (await this.scene.annotation(annotations.currentImage)) === image, `${name} with image ${image}`);
+    await this.scene.until(
+      async () => (await this.scene.annotation(annotations.currentImage)) === image,
+      `${name} with image ${image}`,
+    );
     await this.scene.untilDone(name);
   }
 }

@@ -4,8 +4,22 @@ import { MachineScene, machineConfigOf } from "./machine-scene.ts";
 
 const { signal } = new AbortController();
 const one = { files: { "/etc/app.conf": "one", "/etc/new.conf": "one" } };
-const newSystem = { files: { "/etc/app.conf": "two" }, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } };
-const birth = { ignition: { storage: { files: [{ path: "/etc/app.conf", append: [{ source: "data:,%0Amore" }] }, { path: "/etc/plain.conf", contents: { source: "data:,x" } }], directories: [{ path: "/var/lib/app", mode: 0o700 }, { path: "/var/lib/app/deep" }], links: [{ path: "/etc/link", target: "/etc/app.conf" }] } } };
+const newSystem = {
+  files: { "/etc/app.conf": "two" },
+  spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] },
+};
+const birth = {
+  ignition: {
+    storage: {
+      files: [
+        { path: "/etc/app.conf", append: [{ source: "data:,%0Amore" }] },
+        { path: "/etc/plain.conf", contents: { source: "data:,x" } },
+      ],
+      directories: [{ path: "/var/lib/app", mode: 0o700 }, { path: "/var/lib/app/deep" }],
+      links: [{ path: "/etc/link", target: "/etc/app.conf" }],
+    },
+  },
+};
 
 /** What the machine is at the end of a story, and how it got there. */
 interface Ending {
@@ -37,7 +51,10 @@ const stories: readonly Story[] = [
       const served = machineConfigOf("rendered-1", { ...one, spec: newSystem.spec });
       await scene.config("rendered-1", { ...one, spec: newSystem.spec });
       for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
-      await scene.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }));
+      await scene.put(
+        hostPaths.nodeAnnotations,
+        JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }),
+      );
       await scene.put(hostPaths.servedConfig, JSON.stringify(served));
       await scene.put(hostPaths.encapsulated, "{}");
       await scene.put(hostPaths.ignitionPreset, "enable x.service\n");
@@ -52,7 +69,11 @@ const stories: readonly Story[] = [
       await scene.put(`${hostPaths.referenceNoOriginals}/etc/new.conf.mcdnoorig`, "");
       await scene.put(hostPaths.currentConfig, JSON.stringify(machineConfigOf("rendered-0", one)));
       await scene.config("rendered-1", newSystem);
-      await scene.annotate({ [annotations.currentConfig]: "rendered-0", [annotations.desiredConfig]: "rendered-1", [annotations.state]: "Done" });
+      await scene.annotate({
+        [annotations.currentConfig]: "rendered-0",
+        [annotations.desiredConfig]: "rendered-1",
+        [annotations.state]: "Done",
+      });
     },
     ends: (scene) => scene.untilDone("rendered-1"),
   },
@@ -62,7 +83,12 @@ const stories: readonly Story[] = [
       await scene.settledOn("rendered-1", newSystem);
       scene.kill();
       await scene.annotate({ [annotations.state]: "Working" });
-      await scene.host.bootOther({ image: "os@sha256:1", kernelArguments: ["root=x"], packages: [], kernelType: "default" });
+      await scene.host.bootOther({
+        image: "os@sha256:1",
+        kernelArguments: ["root=x"],
+        packages: [],
+        kernelType: "default",
+      });
     },
     ends: (scene) => scene.untilDone("rendered-1"),
   },
@@ -72,13 +98,22 @@ const stories: readonly Story[] = [
       await scene.settledOn("rendered-1", one);
       scene.kill();
       const stage = scene.host.os.stage.bind(scene.host.os);
-      scene.tamper = (host) => ({ ...host, os: { ...host.os, stage: async (...args) => (await scene.host.failToFinalise?.("error: broken"), stage(...args)) } });
+      scene.tamper = (host) => ({
+        ...host,
+        os: {
+          ...host.os,
+          stage: async (...args) => (await scene.host.failToFinalise?.("error: broken"), stage(...args)),
+        },
+      });
       await scene.config("rendered-2", newSystem);
       await scene.desire("rendered-2");
     },
     ends: async (scene) => {
       await scene.untilState("Degraded");
-      await scene.until(async () => (await scene.host.ledger.read("ledger.json", signal)) === undefined, "the ledger is closed");
+      await scene.until(
+        async () => (await scene.host.ledger.read("ledger.json", signal)) === undefined,
+        "the ledger is closed",
+      );
       await scene.pass(400_000);
       expect(await scene.annotation(annotations.reason)).toContain("rendered-2 is refused");
       expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
@@ -100,7 +135,12 @@ async function play({ prepare, ends }: Story, killAt?: MachineScene["killAt"]): 
   // It did die where it should.
   expect(scene.killAt).toBeUndefined();
   const { booted } = await scene.host.os.status(signal);
-  return { files: [...scene.host.snapshot()].sort(), system: booted, reboots: scene.reboots.length, effects: scene.effects.length - before };
+  return {
+    files: [...scene.host.snapshot()].sort(),
+    system: booted,
+    reboots: scene.reboots.length,
+    effects: scene.effects.length - before,
+  };
 }
 
 describe("a daemon that is killed before and after each of its effects ends where one ends that lives", () => {

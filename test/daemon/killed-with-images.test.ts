@@ -5,8 +5,15 @@ import type { Content, MachineScene } from "./machine-scene.ts";
 
 const { signal } = new AbortController();
 const unit = (words: string) => `[Service]\nExecStart=/bin/${words}\n[Install]\nWantedBy=multi-user.target\n`;
-const first: Content = { files: { "/etc/app.conf": "one", "/etc/only-one": "1", "/var/lib/data": "one" }, units: [{ name: "a.service", enabled: true, contents: unit("a") }] };
-const second: Content = { files: { "/etc/app.conf": "two", "/etc/only-two": "2", "/var/lib/data": "two" }, units: [{ name: "b.service", enabled: true, contents: unit("b") }], spec: { kernelArguments: ["nosmt"] } };
+const first: Content = {
+  files: { "/etc/app.conf": "one", "/etc/only-one": "1", "/var/lib/data": "one" },
+  units: [{ name: "a.service", enabled: true, contents: unit("a") }],
+};
+const second: Content = {
+  files: { "/etc/app.conf": "two", "/etc/only-two": "2", "/var/lib/data": "two" },
+  units: [{ name: "b.service", enabled: true, contents: unit("b") }],
+  spec: { kernelArguments: ["nosmt"] },
+};
 
 interface Ending {
   readonly files: readonly (readonly [string, string])[];
@@ -33,7 +40,12 @@ const outOfImage = async (made: ImageScene) => {
 };
 
 const stories: readonly Story[] = [
-  { title: "its first image", prepare: intoImage, goes: (made) => made.roll("rendered-2", second, 2), ends: (made) => made.untilHas("rendered-2", 2) },
+  {
+    title: "its first image",
+    prepare: intoImage,
+    goes: (made) => made.roll("rendered-2", second, 2),
+    ends: (made) => made.untilHas("rendered-2", 2),
+  },
   {
     title: "the stock system again",
     prepare: outOfImage,
@@ -43,7 +55,12 @@ const stories: readonly Story[] = [
     },
     ends: (made) => made.untilHas("rendered-2", undefined),
   },
-  { title: "an image that holds only what an image can hold", prepare: outOfImage, goes: (made) => made.roll("rendered-2", second, 2, "os-only"), ends: (made) => made.untilHas("rendered-2", 2) },
+  {
+    title: "an image that holds only what an image can hold",
+    prepare: outOfImage,
+    goes: (made) => made.roll("rendered-2", second, 2, "os-only"),
+    ends: (made) => made.untilHas("rendered-2", 2),
+  },
 ];
 
 type Fault = { readonly effect: number; readonly when: "before" | "after" };
@@ -65,11 +82,31 @@ async function play({ prepare, goes, ends }: Story, fault?: Fault, power = false
   await scene.pass(60_000);
   expect(scene.killAt).toBeUndefined();
   const { booted } = await scene.host.os.status(signal);
-  return { files: filesOf(scene), image: booted.image, documents: [await scene.host.ledger.read("payloads.json", signal), await scene.host.ledger.read("ledger.json", signal)], reboots: scene.reboots.length, effects: scene.effects.slice(before).filter((effect) => effect !== "credentials").length };
+  return {
+    files: filesOf(scene),
+    image: booted.image,
+    documents: [
+      await scene.host.ledger.read("payloads.json", signal),
+      await scene.host.ledger.read("ledger.json", signal),
+    ],
+    reboots: scene.reboots.length,
+    effects: scene.effects.slice(before).filter((effect) => effect !== "credentials").length,
+  };
 }
 
 /** The objects of two clusters differ in their uid, and nothing else does. */
-const filesOf = ({ host }: MachineScene) => [...host.snapshot()].sort().map(([path, text]) => [path, path === hostPaths.currentConfig ? text.replaceAll(/"(uid|creationTimestamp|time|resourceVersion)":"[^"]*"/g, "") : text] as const);
+const filesOf = ({ host }: MachineScene) =>
+  [...host.snapshot()]
+    .sort()
+    .map(
+      ([path, text]) =>
+        [
+          path,
+          path === hostPaths.currentConfig
+            ? text.replaceAll(/"(uid|creationTimestamp|time|resourceVersion)":"[^"]*"/g, "")
+            : text,
+        ] as const,
+    );
 
 describe("a daemon that is killed before and after each of its effects, on its way to", () => {
   test.for(stories)("$title, ends where one ends that lives", { timeout: 120_000 }, async (story) => {
@@ -87,14 +124,18 @@ describe("a daemon that is killed before and after each of its effects, on its w
     }
   });
 
-  test.for(stories)("$title, and whose machine loses its power there, goes on where it was: what was staged is staged again", { timeout: 120_000 }, async (story) => {
-    const whole = await play(story);
-    for (let effect = 1; effect <= whole.effects; effect += process.env["ALL"] === undefined ? 4 : 1) {
-      const { reboots: _reboots, effects: _effects, ...ending } = await play(story, { effect, when: "after" }, true);
-      const what = `power lost after effect ${effect} of ${whole.effects}`;
-      expect([what, ending]).toEqual([what, { files: whole.files, image: whole.image, documents: whole.documents }]);
-    }
-  });
+  test.for(stories)(
+    "$title, and whose machine loses its power there, goes on where it was: what was staged is staged again",
+    { timeout: 120_000 },
+    async (story) => {
+      const whole = await play(story);
+      for (let effect = 1; effect <= whole.effects; effect += process.env["ALL"] === undefined ? 4 : 1) {
+        const { reboots: _reboots, effects: _effects, ...ending } = await play(story, { effect, when: "after" }, true);
+        const what = `power lost after effect ${effect} of ${whole.effects}`;
+        expect([what, ending]).toEqual([what, { files: whole.files, image: whole.image, documents: whole.documents }]);
+      }
+    },
+  );
 });
 
 test("a target that is taken back after it was staged leaves a staged system that is thrown away, and no payload is ever read", async () => {

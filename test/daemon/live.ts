@@ -10,7 +10,11 @@ import { systemClock } from "../../src/ports/node/index.ts";
 const { signal } = new AbortController();
 
 /** One life of a daemon: looks and acts until it is in sync, or is killed after `survives` steps. */
-export async function live({ host, machine }: { readonly host: Host; readonly machine: Machine }, wanted: Wanted, survives: number): Promise<NodePlan | undefined> {
+export async function live(
+  { host, machine }: { readonly host: Host; readonly machine: Machine },
+  wanted: Wanted,
+  survives: number,
+): Promise<NodePlan | undefined> {
   const documents = documentStore(host.ledger);
   let left = survives;
   for (let round = 0; round < 8; round += 1) {
@@ -18,11 +22,40 @@ export async function live({ host, machine }: { readonly host: Host; readonly ma
     const before = known.previous === undefined ? undefined : readTarget(known.previous.config, known.previous.pair);
     const { booted } = await host.os.status(signal);
     const localPayload = (await documents.payload(booted.image, signal)) !== undefined;
-    const observed = await observeHost(host, known, { previous: before?.verdict === "read" ? before.wanted.config : undefined, target: wanted.config, inService: true, onlyControlPlane: false, localPayload }, signal);
+    const observed = await observeHost(
+      host,
+      known,
+      {
+        previous: before?.verdict === "read" ? before.wanted.config : undefined,
+        target: wanted.config,
+        inService: true,
+        onlyControlPlane: false,
+        localPayload,
+      },
+      signal,
+    );
     const plan = planNode(observed, wanted.config, undefined);
     if (plan.verdict !== "change") return plan;
-    if (wanted.config.imageContent === "full") for (const step of plan.steps) expect(["writeEntries", "restoreEntries", "enableUnit", "disableUnit", "presetUnit", "setPassword", "makeFolder"]).not.toContain(step.do);
-    const site: Worksite = { host, documents, clock: systemClock, observed, target: wanted, originals: observed.originals, ledger: observed.ledger };
+    if (wanted.config.imageContent === "full")
+      for (const step of plan.steps)
+        expect([
+          "writeEntries",
+          "restoreEntries",
+          "enableUnit",
+          "disableUnit",
+          "presetUnit",
+          "setPassword",
+          "makeFolder",
+        ]).not.toContain(step.do);
+    const site: Worksite = {
+      host,
+      documents,
+      clock: systemClock,
+      observed,
+      target: wanted,
+      originals: observed.originals,
+      ledger: observed.ledger,
+    };
     for (const step of plan.steps) {
       if (left === 0) return undefined;
       left -= 1;

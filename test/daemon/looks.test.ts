@@ -6,9 +6,15 @@ import type { Previous } from "../../src/daemon/machine-documents.ts";
 import { type Content, MachineScene } from "./machine-scene.ts";
 
 const { signal } = new AbortController();
-const one: Content = { files: { "/etc/app.conf": "one" }, spec: { kernelArguments: ["a=1", "b=2"], extensions: ["usbguard", "kerberos"] } };
+const one: Content = {
+  files: { "/etc/app.conf": "one" },
+  spec: { kernelArguments: ["a=1", "b=2"], extensions: ["usbguard", "kerberos"] },
+};
 
-async function settled(content: Content = {}, options: Parameters<typeof MachineScene.make>[0] = {}): Promise<MachineScene> {
+async function settled(
+  content: Content = {},
+  options: Parameters<typeof MachineScene.make>[0] = {},
+): Promise<MachineScene> {
   const scene = await MachineScene.make(options);
   await scene.settledOn("rendered-1", content);
   return scene;
@@ -23,7 +29,13 @@ async function goTo(scene: MachineScene, name: string, content: Content): Promis
 describe("a look", () => {
   test("at a machine whose Node goes away touches nothing", async () => {
     const scene = await settled();
-    await scene.act(() => scene.kube.patch(kubernetes.Node, { name: scene.name }, { type: "merge", body: { metadata: { finalizers: ["example.com/wait"] } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        kubernetes.Node,
+        { name: scene.name },
+        { type: "merge", body: { metadata: { finalizers: ["example.com/wait"] } } },
+      ),
+    );
     await scene.act(() => scene.kube.delete(kubernetes.Node, { name: scene.name }));
     await scene.config("rendered-2", { files: { "/etc/app.conf": "two" } });
     await scene.desire("rendered-2");
@@ -65,7 +77,10 @@ describe("a look", () => {
   test("leaves the documents that going back needs, whole and without the API server", async () => {
     const scene = await settled(one);
     await goTo(scene, "rendered-2", { ...one, files: { "/etc/app.conf": "two" } });
-    expect(await scene.ledgerDocument<Previous>("previous.json")).toMatchObject({ proven: true, config: { metadata: { name: "rendered-2" }, spec: { extensions: ["usbguard", "kerberos"] } } });
+    expect(await scene.ledgerDocument<Previous>("previous.json")).toMatchObject({
+      proven: true,
+      config: { metadata: { name: "rendered-2" }, spec: { extensions: ["usbguard", "kerberos"] } },
+    });
     for (const name of ["ledger.json", "target.json"]) expect(await scene.ledgerDocument(name)).toBeUndefined();
     expect(await scene.file(hostPaths.currentImage)).toBeUndefined();
   });
@@ -93,7 +108,10 @@ describe("another spelling of the same", () => {
 
 describe("kernel arguments", () => {
   test("of a configuration go with it, one by one; those of others stay", async () => {
-    const scene = await settled({ spec: { kernelArguments: ["a", "b=1 c"] } }, { kernelArguments: ["root=x", "theirs"] });
+    const scene = await settled(
+      { spec: { kernelArguments: ["a", "b=1 c"] } },
+      { kernelArguments: ["root=x", "theirs"] },
+    );
     await goTo(scene, "rendered-2", { spec: { kernelArguments: ["a", "d"] } });
     expect((await scene.host.os.status(signal)).booted.kernelArguments).toEqual(["root=x", "theirs", "a", "d"]);
   });
@@ -117,7 +135,10 @@ test("packages that somebody layered by hand stay through an update of the syste
 test("an update without packages fetches the system and no packages", async () => {
   const scene = await settled();
   const fetched: string[] = [];
-  scene.tamper = (host) => ({ ...host, os: { ...host.os, prefetch: async (image, until) => (fetched.push(image), host.os.prefetch(image, until)) } });
+  scene.tamper = (host) => ({
+    ...host,
+    os: { ...host.os, prefetch: async (image, until) => (fetched.push(image), host.os.prefetch(image, until)) },
+  });
   scene.kill();
   scene.start();
   await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "two" }, spec: { osImageURL: "os@sha256:2" } });
@@ -132,8 +153,20 @@ test("a realtime kernel is no reason to fetch or stage anything", async () => {
 });
 
 test("registries.conf that comes compressed is read like any other", async () => {
-  const registry = (name: string) => `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\nmirror-by-digest-only = true\n`;
-  const conf = (text: string): Content => ({ ignition: { storage: { files: [{ path: "/etc/containers/registries.conf", contents: { compression: "gzip", source: `data:;base64,${gzipSync(text).toString("base64")}` } }] } } });
+  const registry = (name: string) =>
+    `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\nmirror-by-digest-only = true\n`;
+  const conf = (text: string): Content => ({
+    ignition: {
+      storage: {
+        files: [
+          {
+            path: "/etc/containers/registries.conf",
+            contents: { compression: "gzip", source: `data:;base64,${gzipSync(text).toString("base64")}` },
+          },
+        ],
+      },
+    },
+  });
   const scene = await settled(conf(registry("one.example")));
   await goTo(scene, "rendered-2", conf(registry("one.example") + registry("two.example")));
   expect(scene.effects).toContain("units.reload");

@@ -28,8 +28,18 @@ import { Kernel } from "../simulation/kernel.ts";
 import { Life } from "../simulation/process.ts";
 
 export const images = {
-  "os@sha256:1": { etc: { "/etc/app.conf": "vendor", "/etc/containers/registries.conf": "" }, usr: { "/usr/lib/systemd/system/crio.service": "[Service]\nExecStart=/bin/crio\n[Install]\nWantedBy=multi-user.target\n" } },
-  "os@sha256:2": { etc: { "/etc/app.conf": "vendor 2", "/etc/containers/registries.conf": "" }, usr: { "/usr/lib/systemd/system/crio.service": "[Service]\nExecStart=/bin/crio\n[Install]\nWantedBy=multi-user.target\n" } },
+  "os@sha256:1": {
+    etc: { "/etc/app.conf": "vendor", "/etc/containers/registries.conf": "" },
+    usr: {
+      "/usr/lib/systemd/system/crio.service": "[Service]\nExecStart=/bin/crio\n[Install]\nWantedBy=multi-user.target\n",
+    },
+  },
+  "os@sha256:2": {
+    etc: { "/etc/app.conf": "vendor 2", "/etc/containers/registries.conf": "" },
+    usr: {
+      "/usr/lib/systemd/system/crio.service": "[Service]\nExecStart=/bin/crio\n[Install]\nWantedBy=multi-user.target\n",
+    },
+  },
   "extensions@sha256:1": { etc: {}, usr: {} },
 } as const;
 
@@ -43,7 +53,10 @@ export interface Content {
   readonly ignition?: Readonly<Record<string, unknown>>;
 }
 
-export function machineConfigOf(name: string, { files = {}, units = [], keys = [], spec = {}, ignition = {} }: Content): MachineConfig {
+export function machineConfigOf(
+  name: string,
+  { files = {}, units = [], keys = [], spec = {}, ignition = {} }: Content,
+): MachineConfig {
   return {
     apiVersion: MachineConfig.apiVersion,
     kind: "MachineConfig",
@@ -53,7 +66,13 @@ export function machineConfigOf(name: string, { files = {}, units = [], keys = [
       baseOSExtensionsContainerImage: "extensions@sha256:1",
       config: {
         ignition: { version: "3.5.0" },
-        storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) },
+        storage: {
+          files: Object.entries(files).map(([path, text]) => ({
+            path,
+            mode: 0o644,
+            contents: { source: encodeDataUrl(text) },
+          })),
+        },
         systemd: { units: [...units] },
         ...(keys.length === 0 ? {} : { passwd: { users: [{ name: "core", sshAuthorizedKeys: [...keys] }] } }),
         ...ignition,
@@ -99,29 +118,93 @@ export class MachineScene {
   private constructor(cluster: InProcessCluster, kernel: Kernel, options: Partial<MemoryHostOptions>) {
     this.cluster = cluster;
     this.kernel = kernel;
-    this.host = memoryHost({ images, image: "os@sha256:1", kernelArguments: ["root=x"], random: kernel.random, settle: (host) => this.settle(host), ...options, onReboot: (because) => this.#reboot(because) });
+    this.host = memoryHost({
+      images,
+      image: "os@sha256:1",
+      kernelArguments: ["root=x"],
+      random: kernel.random,
+      settle: (host) => this.settle(host),
+      ...options,
+      onReboot: (because) => this.#reboot(because),
+    });
   }
 
-  static async make(options: Partial<MemoryHostOptions> & { readonly policies?: UserPolicies } = {}): Promise<MachineScene> {
+  static async make(
+    options: Partial<MemoryHostOptions> & { readonly policies?: UserPolicies } = {},
+  ): Promise<MachineScene> {
     const kernel = new Kernel(11);
     const cluster = await kernel.complete(inProcessCluster(kernel), 60_000);
     const scene = new MachineScene(cluster, kernel, options);
     const { kube } = cluster;
     await scene.act(async () => {
-      for (const name of ["default", "openshift-machine-config-operator"]) await kube.apply(kubernetes.Namespace, { metadata: { name } }, { owner: "test" });
-      await kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "worker" }, spec: { machineConfigSelector: { matchLabels: { [labels.role]: "worker" } }, nodeSelector: { matchLabels: { [labels.workerRole]: "" } } } });
-      await kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: objects.machineConfiguration }, spec: { managementState: "Managed", logLevel: "Normal", operatorLogLevel: "Normal", ...(options.policies === undefined ? {} : { nodeDisruptionPolicy: options.policies }) } });
-      const status = { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies(options.policies) } };
-      await kube.patch(MachineConfiguration, { name: objects.machineConfiguration }, { type: "merge", body: { status } }, { subresource: "status" });
-      const node = await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: scene.name, labels: { [labels.workerRole]: "" } }, spec: {} });
+      for (const name of ["default", "openshift-machine-config-operator"])
+        await kube.apply(kubernetes.Namespace, { metadata: { name } }, { owner: "test" });
+      await kube.create(MachineConfigPool, {
+        apiVersion: MachineConfigPool.apiVersion,
+        kind: "MachineConfigPool",
+        metadata: { name: "worker" },
+        spec: {
+          machineConfigSelector: { matchLabels: { [labels.role]: "worker" } },
+          nodeSelector: { matchLabels: { [labels.workerRole]: "" } },
+        },
+      });
+      await kube.create(MachineConfiguration, {
+        apiVersion: MachineConfiguration.apiVersion,
+        kind: "MachineConfiguration",
+        metadata: { name: objects.machineConfiguration },
+        spec: {
+          managementState: "Managed",
+          logLevel: "Normal",
+          operatorLogLevel: "Normal",
+          ...(options.policies === undefined ? {} : { nodeDisruptionPolicy: options.policies }),
+        },
+      });
+      const status = {
+        observedGeneration: 1,
+        nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies(options.policies) },
+      };
+      await kube.patch(
+        MachineConfiguration,
+        { name: objects.machineConfiguration },
+        { type: "merge", body: { status } },
+        { subresource: "status" },
+      );
+      const node = await kube.create(kubernetes.Node, {
+        apiVersion: "v1",
+        kind: "Node",
+        metadata: { name: scene.name, labels: { [labels.workerRole]: "" } },
+        spec: {},
+      });
       await kube.patch(kubernetes.Node, { name: scene.name }, { type: "merge", body: { spec: { taints: null } } });
-      await kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: "MachineConfigNode", metadata: { name: scene.name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name: scene.name, uid: node.metadata.uid ?? "" }] }, spec: { node: { name: scene.name }, pool: { name: "worker" }, configVersion: { desired: notYetSet } } });
-      await kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name: journalOfNode(scene.name) }, spec: { lines: [], last: [] } });
+      await kube.create(MachineConfigNode, {
+        apiVersion: MachineConfigNode.apiVersion,
+        kind: "MachineConfigNode",
+        metadata: {
+          name: scene.name,
+          ownerReferences: [{ apiVersion: "v1", kind: "Node", name: scene.name, uid: node.metadata.uid ?? "" }],
+        },
+        spec: { node: { name: scene.name }, pool: { name: "worker" }, configVersion: { desired: notYetSet } },
+      });
+      await kube.create(MachineStateJournal, {
+        apiVersion: MachineStateJournal.apiVersion,
+        kind: "MachineStateJournal",
+        metadata: { name: journalOfNode(scene.name) },
+        spec: { lines: [], last: [] },
+      });
       await scene.host.units.enable("crio.service", never);
       await scene.host.boot({ orderly: true });
     });
-    const ports = { clock: kernel.clock, random: kernel.random, log: new Life(kernel, "drain").ports.log, scribe: memoryScribe() };
-    void runControllers([drainController()], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" }) }, never);
+    const ports = {
+      clock: kernel.clock,
+      random: kernel.random,
+      log: new Life(kernel, "drain").ports.log,
+      scribe: memoryScribe(),
+    };
+    void runControllers(
+      [drainController()],
+      { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "machineconfigcontroller" }) },
+      never,
+    );
     return scene;
   }
 
@@ -168,7 +251,13 @@ export class MachineScene {
   }
 
   annotate(changes: Readonly<Record<string, string | null>>): Promise<unknown> {
-    return this.act(() => this.kube.patch(kubernetes.Node, { name: this.name }, { type: "merge", body: { metadata: { annotations: changes } } }));
+    return this.act(() =>
+      this.kube.patch(
+        kubernetes.Node,
+        { name: this.name },
+        { type: "merge", body: { metadata: { annotations: changes } } },
+      ),
+    );
   }
 
   desire(name: string): Promise<unknown> {
@@ -180,13 +269,22 @@ export class MachineScene {
     await this.until(async () => {
       const node = await this.kube.get(kubernetes.Node, { name: this.name });
       const has = node?.metadata.annotations ?? {};
-      return has[annotations.currentConfig] === name && has[annotations.state] === "Done" && node?.spec?.unschedulable !== true;
+      return (
+        has[annotations.currentConfig] === name &&
+        has[annotations.state] === "Done" &&
+        node?.spec?.unschedulable !== true
+      );
     }, `${name} is done`);
     await this.pass(2_000);
   }
 
   async untilState(state: string): Promise<string> {
-    await this.until(async () => (await this.kube.get(kubernetes.Node, { name: this.name }))?.metadata.annotations?.[annotations.state] === state, `state ${state}`);
+    await this.until(
+      async () =>
+        (await this.kube.get(kubernetes.Node, { name: this.name }))?.metadata.annotations?.[annotations.state] ===
+        state,
+      `state ${state}`,
+    );
     await this.pass(2_000);
     return (await this.annotation(annotations.reason)) ?? "";
   }
@@ -205,16 +303,34 @@ export class MachineScene {
   }
 
   pod(name: string): Promise<Pod> {
-    return this.act(() => this.kube.create(kubernetes.Pod, { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "default", ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }] }, spec: { nodeName: this.name, containers: [{ name: "c", image: "i", resources: {} }] } }));
+    return this.act(() =>
+      this.kube.create(kubernetes.Pod, {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: {
+          name,
+          namespace: "default",
+          ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }],
+        },
+        spec: { nodeName: this.name, containers: [{ name: "c", image: "i", resources: {} }] },
+      }),
+    );
   }
 
   async file(path: string): Promise<string | undefined> {
     const entry = await this.host.files.read(path, never);
-    return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind === "link" ? `→ ${entry.target}` : entry?.kind;
+    return entry?.kind === "file"
+      ? new TextDecoder().decode(entry.contents)
+      : entry?.kind === "link"
+        ? `→ ${entry.target}`
+        : entry?.kind;
   }
 
   put(path: string, text: string, mode = 0o644): Promise<void> {
-    return this.host.files.write([{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 } }], never);
+    return this.host.files.write(
+      [{ path, entry: { kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 } }],
+      never,
+    );
   }
 
   async ledgerDocument<T>(name: string): Promise<T | undefined> {
@@ -227,20 +343,35 @@ export class MachineScene {
     this.#life = life;
     this.facts = newDaemonFacts();
     const recorded: HttpHandler = (request, signal) => {
-      this.requests.push({ at: this.kernel.now, what: `${request.method} ${request.target.replace(/\?.*/, "")}`, bytes: request.body?.length ?? 0 });
+      this.requests.push({
+        at: this.kernel.now,
+        what: `${request.method} ${request.target.replace(/\?.*/, "")}`,
+        bytes: request.body?.length ?? 0,
+      });
       return this.intercept(this.cluster.transport)(request, signal);
     };
-    const kube = this.cluster.client((request, signal) => life.guard(() => recorded(request, signal)), life.ports.clock);
+    const kube = this.cluster.client(
+      (request, signal) => life.guard(() => recorded(request, signal)),
+      life.ports.clock,
+    );
     const events = createEventRecorder({ ...life.ports, kube, component: "machineconfigdaemon", host: this.name });
     const host = life.wrap(this.tamper(this.host), "host", (effect, when) => {
-      if (/\.(read|state|status|lookup|group|passwordHash|vendor|watch|freeBytes|installed|finaliseFailure|labels)$/.test(effect)) return;
+      if (
+        /\.(read|state|status|lookup|group|passwordHash|vendor|watch|freeBytes|installed|finaliseFailure|labels)$/.test(
+          effect,
+        )
+      )
+        return;
       if (when === "before") this.effects.push(effect.slice("host.".length));
       this.#crashPoint(life, when);
     });
     // What is written down is no effect on the machine that a test counts, and needs no time.
     const books = life.wrap({ ...this.host, books: this.host.books }, "books", () => undefined);
     void (async () => {
-      const { scribe: real, past } = await nodeScribe({ ...life.ports, host: books, nodeName: this.name, kube }, life.signal);
+      const { scribe: real, past } = await nodeScribe(
+        { ...life.ports, host: books, nodeName: this.name, kube },
+        life.signal,
+      );
       life.signal.addEventListener("abort", () => real.stop(), { once: true });
       const scribe: Scribe = {
         line: (line) => {
@@ -250,7 +381,19 @@ export class MachineScene {
         },
         settle: (signal) => real.settle(signal),
       };
-      await runControllers([daemonController({ host, nodeName: this.name, facts: this.facts, past, refreshCredentials: async () => void this.effects.push("credentials") })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+      await runControllers(
+        [
+          daemonController({
+            host,
+            nodeName: this.name,
+            facts: this.facts,
+            past,
+            refreshCredentials: async () => void this.effects.push("credentials"),
+          }),
+        ],
+        { ...life.ports, scribe, kube, events, coalesceMs: 50 },
+        life.signal,
+      );
     })().catch(() => undefined);
   }
 
@@ -310,8 +453,19 @@ export class MachineScene {
     const config = machineConfigOf(name, content);
     for (const [path, text] of Object.entries(content.files ?? {})) await this.put(path, text);
     await this.put(hostPaths.servedConfig, JSON.stringify(config), 0o600);
-    await this.put(hostPaths.encapsulated, JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }));
-    await this.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: name, [annotations.desiredConfig]: name, [annotations.state]: "Done", ...images }));
+    await this.put(
+      hostPaths.encapsulated,
+      JSON.stringify({ ...config, spec: { ...config.spec, config: { ignition: { version: "3.5.0" } } } }),
+    );
+    await this.put(
+      hostPaths.nodeAnnotations,
+      JSON.stringify({
+        [annotations.currentConfig]: name,
+        [annotations.desiredConfig]: name,
+        [annotations.state]: "Done",
+        ...images,
+      }),
+    );
     this.goesDown = false;
     await this.act(async () => {
       const { ports } = new Life(this.kernel, "first boot");

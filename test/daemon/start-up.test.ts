@@ -14,7 +14,15 @@ describe("a machine that joins", () => {
     await scene.config("rendered-1", one);
     // As Ignition leaves a machine: files written, the rest told.
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
-    await scene.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1", [annotations.state]: "Done", other: "x" }));
+    await scene.put(
+      hostPaths.nodeAnnotations,
+      JSON.stringify({
+        [annotations.currentConfig]: "rendered-1",
+        [annotations.desiredConfig]: "rendered-1",
+        [annotations.state]: "Done",
+        other: "x",
+      }),
+    );
     await scene.put(hostPaths.encapsulated, "{}");
     await scene.put(hostPaths.ignitionPreset, "enable x.service\n");
     scene.start();
@@ -38,11 +46,17 @@ describe("a machine that joins", () => {
     const scene = await MachineScene.make();
     await scene.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
-    await scene.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }));
+    await scene.put(
+      hostPaths.nodeAnnotations,
+      JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }),
+    );
     scene.start();
     await scene.untilDone("rendered-1");
     expect(scene.reboots).toHaveLength(1);
-    expect((await scene.host.os.status(signal)).booted).toMatchObject({ image: "os@sha256:2", kernelArguments: ["root=x", "nosmt"] });
+    expect((await scene.host.os.status(signal)).booted).toMatchObject({
+      image: "os@sha256:2",
+      kernelArguments: ["root=x", "nosmt"],
+    });
     expect(await scene.events()).not.toContain("Drain");
     await scene.config("rendered-2", { ...two, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     await scene.desire("rendered-2");
@@ -53,7 +67,13 @@ describe("a machine that joins", () => {
   test("with a bootstrap configuration that the cluster does not have goes on to the one it should have", async () => {
     const scene = await MachineScene.make();
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
-    await scene.put(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: "rendered-bootstrap", [annotations.desiredConfig]: "rendered-bootstrap" }));
+    await scene.put(
+      hostPaths.nodeAnnotations,
+      JSON.stringify({
+        [annotations.currentConfig]: "rendered-bootstrap",
+        [annotations.desiredConfig]: "rendered-bootstrap",
+      }),
+    );
     await scene.put(hostPaths.servedConfig, JSON.stringify(machineConfigOf("rendered-bootstrap", one)));
     await scene.config("rendered-2", two);
     await scene.desire("rendered-2");
@@ -65,7 +85,13 @@ describe("a machine that joins", () => {
 
   test("without anything meets its first configuration through the daemon, folders, links and appended files too", async () => {
     const scene = await MachineScene.make();
-    const ignition = { storage: { files: [{ path: "/etc/app.conf", append: [{ source: "data:,%0Amore" }] }], directories: [{ path: "/var/lib/app", mode: 0o700 }], links: [{ path: "/etc/link", target: "/etc/app.conf" }] } };
+    const ignition = {
+      storage: {
+        files: [{ path: "/etc/app.conf", append: [{ source: "data:,%0Amore" }] }],
+        directories: [{ path: "/var/lib/app", mode: 0o700 }],
+        links: [{ path: "/etc/link", target: "/etc/app.conf" }],
+      },
+    };
     await scene.settledOn("rendered-1", { ignition });
     expect(await scene.file("/etc/app.conf")).toBe("vendor\nmore");
     expect(await scene.file("/etc/link")).toBe("→ /etc/app.conf");
@@ -89,24 +115,36 @@ describe("a machine that another daemon kept", () => {
     await scene.put(hostPaths.currentConfig, JSON.stringify(machineConfigOf("rendered-1", one)));
     await scene.put(hostPaths.kubeconfig, "token: secret");
     await scene.config("rendered-0", {});
-    await scene.annotate({ [annotations.currentConfig]: "rendered-from-a-backup", [annotations.desiredConfig]: "rendered-0", [annotations.state]: "Done" });
+    await scene.annotate({
+      [annotations.currentConfig]: "rendered-from-a-backup",
+      [annotations.desiredConfig]: "rendered-0",
+      [annotations.state]: "Done",
+    });
     scene.start();
     await scene.untilDone("rendered-0");
     expect(await scene.file("/etc/app.conf")).toBe("the vendor's of another day");
     expect(await scene.file("/etc/new.conf")).toBeUndefined();
     // Whole configurations and credentials are nobody else's to read.
-    for (const path of [hostPaths.currentConfig, hostPaths.kubeconfig]) expect(await scene.host.files.read(path, signal)).toMatchObject({ mode: 0o600 });
+    for (const path of [hostPaths.currentConfig, hostPaths.kubeconfig])
+      expect(await scene.host.files.read(path, signal)).toMatchObject({ mode: 0o600 });
   });
 
   test("is taken over by its annotation when the disk says nothing", async () => {
     const scene = await MachineScene.make();
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
     await scene.config("rendered-1", one);
-    await scene.annotate({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1", [annotations.state]: "Done" });
+    await scene.annotate({
+      [annotations.currentConfig]: "rendered-1",
+      [annotations.desiredConfig]: "rendered-1",
+      [annotations.state]: "Done",
+    });
     scene.start();
     await scene.untilDone("rendered-1");
     expect(scene.effects.filter((effect) => effect !== "ledger.write")).toEqual([]);
-    expect(await scene.ledgerDocument<Previous>("previous.json")).toMatchObject({ proven: true, config: { metadata: { name: "rendered-1" } } });
+    expect(await scene.ledgerDocument<Previous>("previous.json")).toMatchObject({
+      proven: true,
+      config: { metadata: { name: "rendered-1" } },
+    });
   });
 
   test("and whose configuration nobody can show says so, and touches nothing until somebody decides", async () => {
@@ -216,16 +254,23 @@ describe("a boot that is not the one that was asked for", () => {
     scene.start();
     await scene.desire("rendered-2");
     const reason = await scene.untilState("Degraded");
-    expect(reason).toContain("rendered-2 is refused: after 3 reboots for rendered-2 the machine still boots os@sha256:1 in place of os@sha256:2: error: the disk is broken; the machine stays on rendered-1");
+    expect(reason).toContain(
+      "rendered-2 is refused: after 3 reboots for rendered-2 the machine still boots os@sha256:1 in place of os@sha256:2: error: the disk is broken; the machine stays on rendered-1",
+    );
     expect(await scene.condition("NodeDegraded")).toBe("True TargetRefused");
-    await scene.until(async () => (await scene.annotation(annotations.desiredDrain)) === "uncordon-rendered-1", "back in service");
+    await scene.until(
+      async () => (await scene.annotation(annotations.desiredDrain)) === "uncordon-rendered-1",
+      "back in service",
+    );
     expect(await scene.file("/etc/app.conf")).toBe("one");
     expect(await scene.file("/etc/new.conf")).toBe("one");
     expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
     // Three for the target, one to leave it: services had read its files.
     expect(scene.reboots).toHaveLength(4);
     const object = await scene.act(() => scene.kube.get(MachineConfigNode, { name: scene.name }));
-    expect(JSON.parse(object?.metadata.annotations?.[annotations.refusedTargets] ?? "[]")).toMatchObject([{ config: "rendered-2", image: "os@sha256:2" }]);
+    expect(JSON.parse(object?.metadata.annotations?.[annotations.refusedTargets] ?? "[]")).toMatchObject([
+      { config: "rendered-2", image: "os@sha256:2" },
+    ]);
     // Nothing more happens by itself, whoever restarts.
     scene.kill();
     scene.start();
@@ -235,7 +280,13 @@ describe("a boot that is not the one that was asked for", () => {
     // Somebody takes the refusal away: it is tried again, and this time it boots.
     scene.tamper = (host) => host;
     scene.kill();
-    await scene.act(() => scene.kube.patch(MachineConfigNode, { name: scene.name }, { type: "merge", body: { metadata: { annotations: { [annotations.refusedTargets]: null } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineConfigNode,
+        { name: scene.name },
+        { type: "merge", body: { metadata: { annotations: { [annotations.refusedTargets]: null } } } },
+      ),
+    );
     scene.start();
     await scene.untilDone("rendered-2");
     expect(await scene.ledgerDocument("refused.json")).toBeUndefined();
@@ -244,7 +295,14 @@ describe("a boot that is not the one that was asked for", () => {
   test("another target lifts a refusal by itself", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
-    await scene.host.ledger.write("refused.json", JSON.stringify({ v: 1, targets: [{ config: "rendered-2", image: "", reason: "it did not boot", at: "2026-01-01T00:00:00Z" }] }), signal);
+    await scene.host.ledger.write(
+      "refused.json",
+      JSON.stringify({
+        v: 1,
+        targets: [{ config: "rendered-2", image: "", reason: "it did not boot", at: "2026-01-01T00:00:00Z" }],
+      }),
+      signal,
+    );
     await scene.config("rendered-2", two);
     await scene.config("rendered-3", { files: { "/etc/app.conf": "three" } });
     scene.kill();
@@ -264,11 +322,19 @@ describe("a boot that is not the one that was asked for", () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     scene.kill();
-    await scene.host.bootOther({ image: "os@sha256:1", kernelArguments: ["root=x"], packages: [], kernelType: "default" });
+    await scene.host.bootOther({
+      image: "os@sha256:1",
+      kernelArguments: ["root=x"],
+      packages: [],
+      kernelType: "default",
+    });
     scene.start();
     await scene.untilState("Working");
     await scene.untilDone("rendered-1");
-    expect((await scene.host.os.status(signal)).booted).toMatchObject({ image: "os@sha256:2", kernelArguments: ["root=x", "nosmt"] });
+    expect((await scene.host.os.status(signal)).booted).toMatchObject({
+      image: "os@sha256:2",
+      kernelArguments: ["root=x", "nosmt"],
+    });
     expect(await scene.file("/etc/new.conf")).toBe("one");
     expect(await scene.events()).toEqual(expect.arrayContaining(["BootResync", "Drain"]));
   });
@@ -277,7 +343,13 @@ describe("a boot that is not the one that was asked for", () => {
     const scene = await MachineScene.make();
     await scene.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2" } });
     const stage = scene.host.os.stage.bind(scene.host.os);
-    scene.tamper = (host) => ({ ...host, os: { ...host.os, stage: async (...args) => (await scene.host.failToFinalise?.("error: broken"), stage(...args)) } });
+    scene.tamper = (host) => ({
+      ...host,
+      os: {
+        ...host.os,
+        stage: async (...args) => (await scene.host.failToFinalise?.("error: broken"), stage(...args)),
+      },
+    });
     await scene.desire("rendered-1");
     scene.start();
     await scene.untilState("Degraded");

@@ -14,7 +14,9 @@ import { runList } from "./run-list.ts";
  * failure prints them, for one list alone.
  */
 const lists = Number(process.env["LISTS"] ?? 200);
-const seed = Number(process.env["SEED"] ?? (process.env["LISTS"] === undefined ? 34 : Math.floor(Math.random() * 2 ** 31)));
+const seed = Number(
+  process.env["SEED"] ?? (process.env["LISTS"] === undefined ? 34 : Math.floor(Math.random() * 2 ** 31)),
+);
 const path = process.env["PATH_TO_FAILURE"];
 
 /** Generous: a list takes about 60 ms. */
@@ -35,24 +37,36 @@ describe.skipIf(!hasKubernetes)("the embedded API server beside a real kube-apis
     await controlPlane?.stop();
   });
 
-  test(`gives the same answers and events for ${lists} lists of operations`, { timeout: 60_000 + lists * perListMs }, async () => {
-    process.stdout.write(`differential lists: LISTS=${lists} SEED=${seed}\n`);
-    let count = 0;
-    const differenceOf = async (list: Parameters<typeof runList>[2]): Promise<string | undefined> => {
-      const id = `list-${count++}`;
-      const [ours, theirs] = await Promise.all([runList(embedded, id, list), runList(real, id, list)]);
-      return firstDifference(list, normaliseRun(ours), normaliseRun(theirs));
-    };
-    /** What was seen first: what does not come back cannot be made smaller, and must be told all the same. */
-    let first: string | undefined;
-    const property = fc.asyncProperty(operationLists, async (list) => {
-      const difference = await differenceOf(list);
-      first ??= difference;
-      return difference === undefined;
-    });
-    const result = await fc.check(property, { numRuns: lists, seed, ...(path === undefined ? {} : { path, endOnFailure: true }) });
-    const [smallest] = result.counterexample ?? [];
-    const story = smallest === undefined || first === undefined ? String(result.errorInstance) : await differenceOf(smallest);
-    expect(result.failed, `${story ?? `a difference that did not come back: ${first ?? ""}`}\nagain: SEED=${result.seed} PATH_TO_FAILURE=${result.counterexamplePath ?? ""}`).toBe(false);
-  });
+  test(
+    `gives the same answers and events for ${lists} lists of operations`,
+    { timeout: 60_000 + lists * perListMs },
+    async () => {
+      process.stdout.write(`differential lists: LISTS=${lists} SEED=${seed}\n`);
+      let count = 0;
+      const differenceOf = async (list: Parameters<typeof runList>[2]): Promise<string | undefined> => {
+        const id = `list-${count++}`;
+        const [ours, theirs] = await Promise.all([runList(embedded, id, list), runList(real, id, list)]);
+        return firstDifference(list, normaliseRun(ours), normaliseRun(theirs));
+      };
+      /** What was seen first: what does not come back cannot be made smaller, and must be told all the same. */
+      let first: string | undefined;
+      const property = fc.asyncProperty(operationLists, async (list) => {
+        const difference = await differenceOf(list);
+        first ??= difference;
+        return difference === undefined;
+      });
+      const result = await fc.check(property, {
+        numRuns: lists,
+        seed,
+        ...(path === undefined ? {} : { path, endOnFailure: true }),
+      });
+      const [smallest] = result.counterexample ?? [];
+      const story =
+        smallest === undefined || first === undefined ? String(result.errorInstance) : await differenceOf(smallest);
+      expect(
+        result.failed,
+        `${story ?? `a difference that did not come back: ${first ?? ""}`}\nagain: SEED=${result.seed} PATH_TO_FAILURE=${result.counterexamplePath ?? ""}`,
+      ).toBe(false);
+    },
+  );
 });

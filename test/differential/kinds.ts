@@ -33,7 +33,9 @@ const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefine
 /** A record with only the fields that have a value. */
 export function sparse(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<Json> {
   const model = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, optional(value)]));
-  return fc.record(model).map((record) => Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)));
+  return fc
+    .record(model)
+    .map((record) => Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)));
 }
 const pick = <T>(...values: readonly T[]) => fc.constantFrom(...values);
 
@@ -62,7 +64,13 @@ const metaOdd: readonly Json[] = [
   { metadata: { generation: 7 } },
   { metadata: { creationTimestamp: null } },
   { metadata: { deletionTimestamp: "2020-01-01T00:00:00Z" } },
-  { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "a", uid: "11111111-1111-1111-1111-111111111111" }] } },
+  {
+    metadata: {
+      ownerReferences: [
+        { apiVersion: "v1", kind: "ConfigMap", name: "a", uid: "11111111-1111-1111-1111-111111111111" },
+      ],
+    },
+  },
   { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "", uid: "" }] } },
   { metadata: { managedFields: [{}] } },
   { metadata: { managedFields: [] } },
@@ -88,11 +96,53 @@ const configMap: DifferentialKind = {
     { op: "add", path: "/data/y", value: 3 },
     ...metaPatches,
   ],
-  oddPatches: [{ data: null }, { data: { x: null } }, { data: { x: 1 } }, { data: { "not valid!": "1" } }, { data: "text" }, { $patch: "replace", data: { y: "2" } }, { data: { $patch: "delete" } }, { $retainKeys: ["data"], data: { x: "1" } }, { immutable: null }, ...metaOdd],
+  oddPatches: [
+    { data: null },
+    { data: { x: null } },
+    { data: { x: 1 } },
+    { data: { "not valid!": "1" } },
+    { data: "text" },
+    { $patch: "replace", data: { y: "2" } },
+    { data: { $patch: "delete" } },
+    { $retainKeys: ["data"], data: { x: "1" } },
+    { immutable: null },
+    ...metaOdd,
+  ],
 };
 
-const container = (name: string) => sparse({ image: pick("example.com/one:1", "example.com/two:2", "example.com/three"), env: pick([], [{ name: "A", value: "1" }], [{ name: "A", value: "2" }, { name: "B", value: "1" }]), resources: pick({ limits: { cpu: "1" } }, { requests: { memory: "1Gi" } }), ports: pick([{ containerPort: 80 }], [{ containerPort: 80, name: "web" }, { containerPort: 81 }]) }).map((rest) => ({ name, image: "example.com/one:1", ...rest }));
-const containers = fc.oneof({ weight: 6, arbitrary: fc.tuple(container("main")) }, { weight: 3, arbitrary: fc.tuple(container("main"), container("side").map((one) => ({ ...one, ports: [] }))) }, { weight: 1, arbitrary: pick([], [{ name: "main" }], [{ name: "Not Valid", image: "example.com/one:1" }], [{ image: "example.com/one:1" }]) });
+const container = (name: string) =>
+  sparse({
+    image: pick("example.com/one:1", "example.com/two:2", "example.com/three"),
+    env: pick(
+      [],
+      [{ name: "A", value: "1" }],
+      [
+        { name: "A", value: "2" },
+        { name: "B", value: "1" },
+      ],
+    ),
+    resources: pick({ limits: { cpu: "1" } }, { requests: { memory: "1Gi" } }),
+    ports: pick([{ containerPort: 80 }], [{ containerPort: 80, name: "web" }, { containerPort: 81 }]),
+  }).map((rest) => ({ name, image: "example.com/one:1", ...rest }));
+const containers = fc.oneof(
+  { weight: 6, arbitrary: fc.tuple(container("main")) },
+  {
+    weight: 3,
+    arbitrary: fc.tuple(
+      container("main"),
+      container("side").map((one) => ({ ...one, ports: [] })),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: pick(
+      [],
+      [{ name: "main" }],
+      [{ name: "Not Valid", image: "example.com/one:1" }],
+      [{ image: "example.com/one:1" }],
+    ),
+  },
+);
 const quietPod = { automountServiceAccountToken: false };
 
 const pod: DifferentialKind = {
@@ -103,18 +153,51 @@ const pod: DifferentialKind = {
   custom: false,
   hasStatus: true,
   contents: fc
-    .tuple(containers, sparse({ nodeName: pick("ghost"), terminationGracePeriodSeconds: pick(0, 5), restartPolicy: pick("Never", "Sometimes"), tolerations: pick([{ key: "k", operator: "Exists" }], [{ key: "k", operator: "Perhaps" }]), activeDeadlineSeconds: pick(100), nodeSelector: pick({ a: "b" }), volumes: pick([{ name: "v", emptyDir: {} }], [{ name: "v" }]), hostNetwork: pick(true), priority: pick(5) }))
+    .tuple(
+      containers,
+      sparse({
+        nodeName: pick("ghost"),
+        terminationGracePeriodSeconds: pick(0, 5),
+        restartPolicy: pick("Never", "Sometimes"),
+        tolerations: pick([{ key: "k", operator: "Exists" }], [{ key: "k", operator: "Perhaps" }]),
+        activeDeadlineSeconds: pick(100),
+        nodeSelector: pick({ a: "b" }),
+        volumes: pick([{ name: "v", emptyDir: {} }], [{ name: "v" }]),
+        hostNetwork: pick(true),
+        priority: pick(5),
+      }),
+    )
     .map(([list, spec]) => ({ spec: { ...quietPod, containers: list, ...spec } })),
   fragments: fc
-    .tuple(containers, sparse({ activeDeadlineSeconds: pick(50, 100), tolerations: pick([{ key: "k", operator: "Exists" }], [{ key: "l", operator: "Exists", effect: "NoSchedule" }]), restartPolicy: pick("Never"), nodeName: pick("ghost"), unknown: pick(1) }), fc.boolean())
-    .map(([list, spec, withContainers]) => ({ spec: { ...quietPod, ...(withContainers ? { containers: list } : {}), ...spec } })),
+    .tuple(
+      containers,
+      sparse({
+        activeDeadlineSeconds: pick(50, 100),
+        tolerations: pick([{ key: "k", operator: "Exists" }], [{ key: "l", operator: "Exists", effect: "NoSchedule" }]),
+        restartPolicy: pick("Never"),
+        nodeName: pick("ghost"),
+        unknown: pick(1),
+      }),
+      fc.boolean(),
+    )
+    .map(([list, spec, withContainers]) => ({
+      spec: { ...quietPod, ...(withContainers ? { containers: list } : {}), ...spec },
+    })),
   statuses: sparse({
     phase: pick("Running", "Succeeded", "Failed"),
-    conditions: pick([{ type: "Ready", status: "True" }], [{ type: "Ready", status: "False" }, { type: "Initialized", status: "True" }]),
+    conditions: pick(
+      [{ type: "Ready", status: "True" }],
+      [
+        { type: "Ready", status: "False" },
+        { type: "Initialized", status: "True" },
+      ],
+    ),
     reason: pick("Because"),
     podIP: pick("10.0.0.1"),
     podIPs: pick([{ ip: "10.0.0.1" }]),
-    containerStatuses: pick([{ name: "main", image: "i", imageID: "", ready: true, restartCount: 1, state: { running: {} } }]),
+    containerStatuses: pick([
+      { name: "main", image: "i", imageID: "", ready: true, restartCount: 1, state: { running: {} } },
+    ]),
     nominatedNodeName: pick("ghost"),
   }).map((status) => ({ status })),
   jsonPatches: [
@@ -129,7 +212,12 @@ const pod: DifferentialKind = {
   oddPatches: [
     { spec: { containers: [{ name: "main", image: "example.com/strategic:1" }] } },
     { spec: { containers: [{ name: "side", $patch: "delete" }] } },
-    { spec: { containers: [{ name: "side", image: "example.com/side:1" }], "$setElementOrder/containers": [{ name: "side" }, { name: "main" }] } },
+    {
+      spec: {
+        containers: [{ name: "side", image: "example.com/side:1" }],
+        "$setElementOrder/containers": [{ name: "side" }, { name: "main" }],
+      },
+    },
     { spec: { tolerations: null } },
     { spec: { activeDeadlineSeconds: null } },
     { spec: { terminationGracePeriodSeconds: 1 } },
@@ -140,7 +228,9 @@ const pod: DifferentialKind = {
   ],
 };
 
-const template = fc.tuple(containers, pick<Json>({ app: "a" }, { app: "b" })).map(([list, labels]) => ({ metadata: { labels }, spec: { containers: list } }));
+const template = fc
+  .tuple(containers, pick<Json>({ app: "a" }, { app: "b" }))
+  .map(([list, labels]) => ({ metadata: { labels }, spec: { containers: list } }));
 
 const deployment: DifferentialKind = {
   kind: "Deployment",
@@ -150,12 +240,50 @@ const deployment: DifferentialKind = {
   custom: false,
   hasStatus: true,
   contents: fc
-    .tuple(template, sparse({ replicas: pick(0, 2, -1), strategy: pick({ type: "Recreate" }, { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: "50%" } }, { rollingUpdate: { maxSurge: 0, maxUnavailable: 0 } }, { type: "Other" }), paused: fc.boolean(), minReadySeconds: pick(5), revisionHistoryLimit: pick(3), progressDeadlineSeconds: pick(1, 700) }), fc.integer({ min: 0, max: 9 }))
-    .map(([pods, spec, odd]) => ({ spec: { ...(odd === 0 ? {} : { selector: odd === 1 ? {} : { matchLabels: { app: "a" } } }), template: { ...pods, metadata: odd < 3 ? pods.metadata : { labels: { app: "a" } } }, ...spec } })),
+    .tuple(
+      template,
+      sparse({
+        replicas: pick(0, 2, -1),
+        strategy: pick(
+          { type: "Recreate" },
+          { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: "50%" } },
+          { rollingUpdate: { maxSurge: 0, maxUnavailable: 0 } },
+          { type: "Other" },
+        ),
+        paused: fc.boolean(),
+        minReadySeconds: pick(5),
+        revisionHistoryLimit: pick(3),
+        progressDeadlineSeconds: pick(1, 700),
+      }),
+      fc.integer({ min: 0, max: 9 }),
+    )
+    .map(([pods, spec, odd]) => ({
+      spec: {
+        ...(odd === 0 ? {} : { selector: odd === 1 ? {} : { matchLabels: { app: "a" } } }),
+        template: { ...pods, metadata: odd < 3 ? pods.metadata : { labels: { app: "a" } } },
+        ...spec,
+      },
+    })),
   fragments: fc
-    .tuple(template, sparse({ replicas: pick(1, 2), paused: fc.boolean(), strategy: pick({ type: "Recreate" }, { type: "RollingUpdate" }), selector: pick({ matchLabels: { app: "a" } }, { matchLabels: { app: "b" } }), unknown: pick("x") }), fc.boolean())
+    .tuple(
+      template,
+      sparse({
+        replicas: pick(1, 2),
+        paused: fc.boolean(),
+        strategy: pick({ type: "Recreate" }, { type: "RollingUpdate" }),
+        selector: pick({ matchLabels: { app: "a" } }, { matchLabels: { app: "b" } }),
+        unknown: pick("x"),
+      }),
+      fc.boolean(),
+    )
     .map(([pods, spec, withTemplate]) => ({ spec: { ...spec, ...(withTemplate ? { template: pods } : {}) } })),
-  statuses: sparse({ replicas: pick(1, 2), readyReplicas: pick(1, 3), observedGeneration: pick(1, 2), conditions: pick([{ type: "Available", status: "True" }]), unavailableReplicas: pick(-1) }).map((status) => ({ status })),
+  statuses: sparse({
+    replicas: pick(1, 2),
+    readyReplicas: pick(1, 3),
+    observedGeneration: pick(1, 2),
+    conditions: pick([{ type: "Available", status: "True" }]),
+    unavailableReplicas: pick(-1),
+  }).map((status) => ({ status })),
   jsonPatches: [
     { op: "replace", path: "/spec/replicas", value: 4 },
     { op: "replace", path: "/spec/replicas", value: "four" },
@@ -179,7 +307,19 @@ const deployment: DifferentialKind = {
   ],
 };
 
-const taints = pick<readonly Json[]>([], [{ key: "k", value: "v", effect: "NoSchedule" }], [{ key: "k", effect: "NoExecute" }, { key: "l", effect: "NoSchedule" }], [{ key: "k", effect: "Wrong" }], [{ key: "k", effect: "NoSchedule" }, { key: "k", effect: "NoSchedule", value: "w" }]);
+const taints = pick<readonly Json[]>(
+  [],
+  [{ key: "k", value: "v", effect: "NoSchedule" }],
+  [
+    { key: "k", effect: "NoExecute" },
+    { key: "l", effect: "NoSchedule" },
+  ],
+  [{ key: "k", effect: "Wrong" }],
+  [
+    { key: "k", effect: "NoSchedule" },
+    { key: "k", effect: "NoSchedule", value: "w" },
+  ],
+);
 
 const node: DifferentialKind = {
   kind: "Node",
@@ -188,14 +328,45 @@ const node: DifferentialKind = {
   namespaced: false,
   custom: false,
   hasStatus: true,
-  contents: sparse({ unschedulable: fc.boolean(), taints, podCIDR: pick("10.0.0.0/24"), podCIDRs: pick(["10.0.0.0/24"]), providerID: pick("p://1", "p://2") }).map((spec) => ({ spec })),
-  fragments: sparse({ unschedulable: fc.boolean(), taints, providerID: pick("p://1", "p://2"), unknown: pick({}) }).map((spec) => ({ spec })),
+  contents: sparse({
+    unschedulable: fc.boolean(),
+    taints,
+    podCIDR: pick("10.0.0.0/24"),
+    podCIDRs: pick(["10.0.0.0/24"]),
+    providerID: pick("p://1", "p://2"),
+  }).map((spec) => ({ spec })),
+  fragments: sparse({ unschedulable: fc.boolean(), taints, providerID: pick("p://1", "p://2"), unknown: pick({}) }).map(
+    (spec) => ({ spec }),
+  ),
   statuses: sparse({
     capacity: pick({ cpu: "4", memory: "8Gi" }, { cpu: "4000m" }),
     allocatable: pick({ cpu: "3" }),
-    conditions: pick([{ type: "Ready", status: "True", reason: "r", message: "m" }], [{ type: "Ready", status: "False" }, { type: "DiskPressure", status: "False" }]),
-    addresses: pick([{ type: "InternalIP", address: "10.0.0.1" }], [{ type: "InternalIP", address: "10.0.0.2" }, { type: "Hostname", address: "h" }]),
-    nodeInfo: pick({ kubeletVersion: "v1.34.0", architecture: "amd64", bootID: "", containerRuntimeVersion: "", kernelVersion: "", kubeProxyVersion: "", machineID: "", operatingSystem: "linux", osImage: "", systemUUID: "" }),
+    conditions: pick(
+      [{ type: "Ready", status: "True", reason: "r", message: "m" }],
+      [
+        { type: "Ready", status: "False" },
+        { type: "DiskPressure", status: "False" },
+      ],
+    ),
+    addresses: pick(
+      [{ type: "InternalIP", address: "10.0.0.1" }],
+      [
+        { type: "InternalIP", address: "10.0.0.2" },
+        { type: "Hostname", address: "h" },
+      ],
+    ),
+    nodeInfo: pick({
+      kubeletVersion: "v1.34.0",
+      architecture: "amd64",
+      bootID: "",
+      containerRuntimeVersion: "",
+      kernelVersion: "",
+      kubeProxyVersion: "",
+      machineID: "",
+      operatingSystem: "linux",
+      osImage: "",
+      systemUUID: "",
+    }),
   }).map((status) => ({ status })),
   jsonPatches: [
     { op: "add", path: "/spec/unschedulable", value: true },
@@ -225,11 +396,33 @@ const lease: DifferentialKind = {
   namespaced: true,
   custom: false,
   hasStatus: false,
-  contents: sparse({ holderIdentity: pick("x", "y", ""), leaseDurationSeconds: pick(15, 0), renewTime: times, acquireTime: times, leaseTransitions: pick(1, -1) }).map((spec) => ({ spec })),
-  fragments: sparse({ holderIdentity: pick("x", "y"), renewTime: times, leaseTransitions: pick(2), unknown: pick(true) }).map((spec) => ({ spec })),
+  contents: sparse({
+    holderIdentity: pick("x", "y", ""),
+    leaseDurationSeconds: pick(15, 0),
+    renewTime: times,
+    acquireTime: times,
+    leaseTransitions: pick(1, -1),
+  }).map((spec) => ({ spec })),
+  fragments: sparse({
+    holderIdentity: pick("x", "y"),
+    renewTime: times,
+    leaseTransitions: pick(2),
+    unknown: pick(true),
+  }).map((spec) => ({ spec })),
   statuses: fc.constant({}),
-  jsonPatches: [{ op: "replace", path: "/spec/holderIdentity", value: "json" }, { op: "add", path: "/spec/renewTime", value: "no time" }, { op: "remove", path: "/spec" }, ...metaPatches],
-  oddPatches: [{ spec: null }, { spec: { holderIdentity: null } }, { spec: { renewTime: "tomorrow" } }, { spec: { leaseDurationSeconds: "15" } }, ...metaOdd],
+  jsonPatches: [
+    { op: "replace", path: "/spec/holderIdentity", value: "json" },
+    { op: "add", path: "/spec/renewTime", value: "no time" },
+    { op: "remove", path: "/spec" },
+    ...metaPatches,
+  ],
+  oddPatches: [
+    { spec: null },
+    { spec: { holderIdentity: null } },
+    { spec: { renewTime: "tomorrow" } },
+    { spec: { leaseDurationSeconds: "15" } },
+    ...metaOdd,
+  ],
 };
 
 export const widgets = {
@@ -260,8 +453,16 @@ export const widgets = {
                   type: "object",
                   required: ["size"],
                   "x-kubernetes-validations": [
-                    { rule: "self.size <= 5 || self.mode == 'big'", message: "only big widgets are larger than 5", reason: "FieldValueForbidden", fieldPath: ".size" },
-                    { rule: "!has(oldSelf.fixed) || (has(self.fixed) && self.fixed == oldSelf.fixed)", messageExpression: "'fixed stays ' + oldSelf.fixed" },
+                    {
+                      rule: "self.size <= 5 || self.mode == 'big'",
+                      message: "only big widgets are larger than 5",
+                      reason: "FieldValueForbidden",
+                      fieldPath: ".size",
+                    },
+                    {
+                      rule: "!has(oldSelf.fixed) || (has(self.fixed) && self.fixed == oldSelf.fixed)",
+                      messageExpression: "'fixed stays ' + oldSelf.fixed",
+                    },
                   ],
                   properties: {
                     size: { type: "integer", minimum: 1, maximum: 9 },
@@ -275,11 +476,23 @@ export const widgets = {
                       "x-kubernetes-list-type": "map",
                       "x-kubernetes-list-map-keys": ["id"],
                       maxItems: 3,
-                      items: { type: "object", required: ["id"], properties: { id: { type: "string" }, count: { type: "integer", default: 1 }, note: { type: "string" } } },
+                      items: {
+                        type: "object",
+                        required: ["id"],
+                        properties: {
+                          id: { type: "string" },
+                          count: { type: "integer", default: 1 },
+                          note: { type: "string" },
+                        },
+                      },
                     },
                     tags: { type: "array", "x-kubernetes-list-type": "set", items: { type: "string" } },
                     steps: { type: "array", items: { type: "string" } },
-                    atom: { type: "object", "x-kubernetes-map-type": "atomic", additionalProperties: { type: "string" } },
+                    atom: {
+                      type: "object",
+                      "x-kubernetes-map-type": "atomic",
+                      additionalProperties: { type: "string" },
+                    },
                     free: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
                     nested: { type: "object", default: {}, properties: { on: { type: "boolean", default: true } } },
                   },
@@ -287,13 +500,26 @@ export const widgets = {
                 status: {
                   type: "object",
                   properties: {
-                    phase: { type: "string", "x-kubernetes-validations": [{ rule: "self != 'Never' || oldSelf == 'Never'", message: "phase never becomes Never" }] },
+                    phase: {
+                      type: "string",
+                      "x-kubernetes-validations": [
+                        { rule: "self != 'Never' || oldSelf == 'Never'", message: "phase never becomes Never" },
+                      ],
+                    },
                     observedGeneration: { type: "integer" },
                     conditions: {
                       type: "array",
                       "x-kubernetes-list-type": "map",
                       "x-kubernetes-list-map-keys": ["type"],
-                      items: { type: "object", required: ["type", "status"], properties: { type: { type: "string" }, status: { type: "string", enum: ["True", "False", "Unknown"] }, reason: { type: "string" } } },
+                      items: {
+                        type: "object",
+                        required: ["type", "status"],
+                        properties: {
+                          type: { type: "string" },
+                          status: { type: "string", enum: ["True", "False", "Unknown"] },
+                          reason: { type: "string" },
+                        },
+                      },
                     },
                   },
                 },
@@ -312,7 +538,16 @@ const widgetSpec = {
   limit: pick<unknown>(1, "10%", true),
   nothing: pick<unknown>(null, "x"),
   name: pick("abc", "ABC"),
-  parts: pick<unknown>([{ id: "a" }], [{ id: "a", count: 2 }, { id: "b", note: "n" }], [{ id: "b" }, { id: "a", note: "m" }], [{ id: "a" }, { id: "a" }], [{ count: 1 }]),
+  parts: pick<unknown>(
+    [{ id: "a" }],
+    [
+      { id: "a", count: 2 },
+      { id: "b", note: "n" },
+    ],
+    [{ id: "b" }, { id: "a", note: "m" }],
+    [{ id: "a" }, { id: "a" }],
+    [{ count: 1 }],
+  ),
   tags: pick<unknown>(["t"], ["u", "t"], ["t", "t"]),
   steps: pick<unknown>(["s"], ["s", "s"]),
   atom: pick<unknown>({ p: "1" }, { p: "2", q: "1" }),
@@ -328,9 +563,31 @@ const widget: DifferentialKind = {
   namespaced: true,
   custom: true,
   hasStatus: true,
-  contents: fc.tuple(fc.oneof({ weight: 8, arbitrary: pick<unknown>(1, 4) }, { weight: 2, arbitrary: pick<unknown>(7, 0, "1", 1.5, undefined) }), sparse(widgetSpec)).map(([size, spec]) => ({ spec: { ...(size === undefined ? {} : { size }), ...spec } })),
-  fragments: fc.tuple(sparse({ size: pick(1, 2, 7), ...widgetSpec }), fc.boolean()).map(([spec, other]) => ({ spec, ...(other ? {} : { other: 1 }) })),
-  statuses: sparse({ phase: pick("Ready", "Never"), observedGeneration: pick(1, 2), conditions: pick<unknown>([{ type: "Ready", status: "True" }], [{ type: "Ready", status: "False", reason: "r" }, { type: "Other", status: "True" }], [{ type: "Ready" }]), unknown: pick(1) }).map((status) => ({ status })),
+  contents: fc
+    .tuple(
+      fc.oneof(
+        { weight: 8, arbitrary: pick<unknown>(1, 4) },
+        { weight: 2, arbitrary: pick<unknown>(7, 0, "1", 1.5, undefined) },
+      ),
+      sparse(widgetSpec),
+    )
+    .map(([size, spec]) => ({ spec: { ...(size === undefined ? {} : { size }), ...spec } })),
+  fragments: fc
+    .tuple(sparse({ size: pick(1, 2, 7), ...widgetSpec }), fc.boolean())
+    .map(([spec, other]) => ({ spec, ...(other ? {} : { other: 1 }) })),
+  statuses: sparse({
+    phase: pick("Ready", "Never"),
+    observedGeneration: pick(1, 2),
+    conditions: pick<unknown>(
+      [{ type: "Ready", status: "True" }],
+      [
+        { type: "Ready", status: "False", reason: "r" },
+        { type: "Other", status: "True" },
+      ],
+      [{ type: "Ready" }],
+    ),
+    unknown: pick(1),
+  }).map((status) => ({ status })),
   jsonPatches: [
     { op: "replace", path: "/spec/size", value: 3 },
     { op: "replace", path: "/spec/size", value: 8 },
@@ -358,7 +615,12 @@ const widget: DifferentialKind = {
   ],
 };
 
-const selector = pick<unknown>({ matchLabels: { role: "worker" } }, { matchExpressions: [{ key: "role", operator: "In", values: ["worker", "infra"] }] }, { matchExpressions: [{ key: "role", operator: "Sometimes" }] }, {});
+const selector = pick<unknown>(
+  { matchLabels: { role: "worker" } },
+  { matchExpressions: [{ key: "role", operator: "In", values: ["worker", "infra"] }] },
+  { matchExpressions: [{ key: "role", operator: "Sometimes" }] },
+  {},
+);
 
 const pool: DifferentialKind = {
   kind: "MachineConfigPool",
@@ -367,17 +629,66 @@ const pool: DifferentialKind = {
   namespaced: false,
   custom: true,
   hasStatus: true,
-  contents: sparse({ machineConfigSelector: selector, nodeSelector: selector, paused: fc.boolean(), maxUnavailable: pick<unknown>(1, "50%", true), configuration: pick<unknown>({ name: "rendered-a", source: [{ name: "00", kind: "MachineConfig", apiVersion: "v1" }] }), pinnedImageSets: pick<unknown>([{ name: "p" }], [{ name: "p" }, { name: "p" }], [{ name: "" }]), osImageStream: pick<unknown>({ name: "s" }, { name: "S_" }, {}) }).map((spec) => ({ spec })),
-  fragments: sparse({ machineConfigSelector: selector, paused: fc.boolean(), maxUnavailable: pick<unknown>(2, "10%"), pinnedImageSets: pick<unknown>([{ name: "q" }], [{ name: "p" }, { name: "q" }]), unknown: pick<unknown>({}) }).map((spec) => ({ spec })),
+  contents: sparse({
+    machineConfigSelector: selector,
+    nodeSelector: selector,
+    paused: fc.boolean(),
+    maxUnavailable: pick<unknown>(1, "50%", true),
+    configuration: pick<unknown>({
+      name: "rendered-a",
+      source: [{ name: "00", kind: "MachineConfig", apiVersion: "v1" }],
+    }),
+    pinnedImageSets: pick<unknown>([{ name: "p" }], [{ name: "p" }, { name: "p" }], [{ name: "" }]),
+    osImageStream: pick<unknown>({ name: "s" }, { name: "S_" }, {}),
+  }).map((spec) => ({ spec })),
+  fragments: sparse({
+    machineConfigSelector: selector,
+    paused: fc.boolean(),
+    maxUnavailable: pick<unknown>(2, "10%"),
+    pinnedImageSets: pick<unknown>([{ name: "q" }], [{ name: "p" }, { name: "q" }]),
+    unknown: pick<unknown>({}),
+  }).map((spec) => ({ spec })),
   statuses: sparse({
     machineCount: pick<unknown>(1, 2, "3"),
     configuration: pick<unknown>({ name: "rendered-a" }, { name: "rendered-b", source: [{ name: "00" }] }),
-    conditions: pick<unknown>([{ type: "Updated", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z", reason: "", message: "" }], [{ type: "Updated", status: "False" }, { type: "Updated", status: "True" }]),
-    poolSynchronizersStatus: pick<unknown>([{ poolSynchronizerType: "PinnedImageSets", machineCount: 1, updatedMachineCount: 1, readyMachineCount: 1, unavailableMachineCount: 0, availableMachineCount: -1 }]),
-    certExpirys: pick<unknown>([{ bundle: "b", subject: "s", expiry: "2026-01-01T00:00:00Z" }], [{ bundle: "b" }], [{ bundle: "b", subject: "s", expiry: "soon" }]),
+    conditions: pick<unknown>(
+      [{ type: "Updated", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z", reason: "", message: "" }],
+      [
+        { type: "Updated", status: "False" },
+        { type: "Updated", status: "True" },
+      ],
+    ),
+    poolSynchronizersStatus: pick<unknown>([
+      {
+        poolSynchronizerType: "PinnedImageSets",
+        machineCount: 1,
+        updatedMachineCount: 1,
+        readyMachineCount: 1,
+        unavailableMachineCount: 0,
+        availableMachineCount: -1,
+      },
+    ]),
+    certExpirys: pick<unknown>(
+      [{ bundle: "b", subject: "s", expiry: "2026-01-01T00:00:00Z" }],
+      [{ bundle: "b" }],
+      [{ bundle: "b", subject: "s", expiry: "soon" }],
+    ),
   }).map((status) => ({ status })),
-  jsonPatches: [{ op: "add", path: "/spec/paused", value: true }, { op: "remove", path: "/spec/paused" }, { op: "add", path: "/spec/pinnedImageSets/-", value: { name: "j" } }, { op: "add", path: "/status", value: { machineCount: 3 } }, ...metaPatches],
-  oddPatches: [{ spec: { paused: null } }, { spec: { paused: "yes" } }, { spec: { maxUnavailable: {} } }, { spec: { machineConfigSelector: { matchLabels: { role: null } } } }, { spec: null }, ...metaOdd],
+  jsonPatches: [
+    { op: "add", path: "/spec/paused", value: true },
+    { op: "remove", path: "/spec/paused" },
+    { op: "add", path: "/spec/pinnedImageSets/-", value: { name: "j" } },
+    { op: "add", path: "/status", value: { machineCount: 3 } },
+    ...metaPatches,
+  ],
+  oddPatches: [
+    { spec: { paused: null } },
+    { spec: { paused: "yes" } },
+    { spec: { maxUnavailable: {} } },
+    { spec: { machineConfigSelector: { matchLabels: { role: null } } } },
+    { spec: null },
+    ...metaOdd,
+  ],
 };
 
 const config: DifferentialKind = {
@@ -387,13 +698,55 @@ const config: DifferentialKind = {
   namespaced: false,
   custom: true,
   hasStatus: false,
-  contents: sparse({ spec: sparse({ osImageURL: pick("image"), config: pick<unknown>({ ignition: { version: "3.4.0" } }, null, "text"), kernelArguments: pick<unknown>(["a=b"], null, [1]), extensions: pick<unknown>(["usbguard"]), fips: pick<unknown>(true, "true"), kernelType: pick("realtime"), unknown: pick(1) }), status: pick({}) }),
-  fragments: sparse({ spec: sparse({ config: pick<unknown>({ ignition: { version: "3.5.0" } }, { storage: { files: [{ path: "/etc/a" }] } }), kernelArguments: pick<unknown>(["a=b", "c"], ["c"]), fips: pick(false) }) }),
+  contents: sparse({
+    spec: sparse({
+      osImageURL: pick("image"),
+      config: pick<unknown>({ ignition: { version: "3.4.0" } }, null, "text"),
+      kernelArguments: pick<unknown>(["a=b"], null, [1]),
+      extensions: pick<unknown>(["usbguard"]),
+      fips: pick<unknown>(true, "true"),
+      kernelType: pick("realtime"),
+      unknown: pick(1),
+    }),
+    status: pick({}),
+  }),
+  fragments: sparse({
+    spec: sparse({
+      config: pick<unknown>({ ignition: { version: "3.5.0" } }, { storage: { files: [{ path: "/etc/a" }] } }),
+      kernelArguments: pick<unknown>(["a=b", "c"], ["c"]),
+      fips: pick(false),
+    }),
+  }),
   statuses: fc.constant({}),
-  jsonPatches: [{ op: "add", path: "/spec/kernelArguments/-", value: "j" }, { op: "add", path: "/spec", value: { fips: false } }, { op: "remove", path: "/spec/config" }, { op: "add", path: "/spec/config/more", value: { a: 1 } }, ...metaPatches],
-  oddPatches: [{ spec: { config: null } }, { spec: { config: { ignition: { version: null } } } }, { spec: null }, { spec: [] }, ...metaOdd],
+  jsonPatches: [
+    { op: "add", path: "/spec/kernelArguments/-", value: "j" },
+    { op: "add", path: "/spec", value: { fips: false } },
+    { op: "remove", path: "/spec/config" },
+    { op: "add", path: "/spec/config/more", value: { a: 1 } },
+    ...metaPatches,
+  ],
+  oddPatches: [
+    { spec: { config: null } },
+    { spec: { config: { ignition: { version: null } } } },
+    { spec: null },
+    { spec: [] },
+    ...metaOdd,
+  ],
 };
 
-export const differentialKinds: readonly DifferentialKind[] = [configMap, pod, deployment, node, lease, widget, pool, config];
+export const differentialKinds: readonly DifferentialKind[] = [
+  configMap,
+  pod,
+  deployment,
+  node,
+  lease,
+  widget,
+  pool,
+  config,
+];
 /** What must be served before a list can run. */
-export const customResourceManifests: readonly Json[] = [widgets.crd, { ...MachineConfigPool.crd() }, { ...MachineConfig.crd() }];
+export const customResourceManifests: readonly Json[] = [
+  widgets.crd,
+  { ...MachineConfigPool.crd() },
+  { ...MachineConfig.crd() },
+];

@@ -11,7 +11,10 @@ const uidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 const timeKeys: ReadonlySet<string> = new Set(["creationTimestamp", "deletionTimestamp", "time"]);
 
 export function normaliseRun(run: RawRun): NormalRun {
-  const bodies = [...run.answers.flat().map(({ body }) => body), ...run.watches.flatMap(({ events }) => events.map((event) => at(event, "object")))];
+  const bodies = [
+    ...run.answers.flat().map(({ body }) => body),
+    ...run.watches.flatMap(({ events }) => events.map((event) => at(event, "object"))),
+  ];
   const versions = new Set<number>();
   const uids = new Map<string, string>();
   for (const object of bodies.flatMap(objectsIn)) {
@@ -24,12 +27,17 @@ export function normaliseRun(run: RawRun): NormalRun {
     const uid = at(object, "metadata.uid");
     if (typeof uid === "string" && !uids.has(uid)) uids.set(uid, `uid-${uids.size + 1}`);
   }
-  const ranks = new Map([...versions].toSorted((a, b) => a - b).map((version, index) => [String(version), `version-${index + 1}`]));
+  const ranks = new Map(
+    [...versions].toSorted((a, b) => a - b).map((version, index) => [String(version), `version-${index + 1}`]),
+  );
 
   const text = (value: string): string =>
     value
       // The whole patched object, in Go's order of fields.
-      .replace(/(patch: |^)Invalid value: (?:".*"|map\[.*\]): (strict decoding error|json: |cannot convert|parsing time)/s, "$1Invalid value: <patched>: $2")
+      .replace(
+        /(patch: |^)Invalid value: (?:".*"|map\[.*\]): (strict decoding error|json: |cannot convert|parsing time)/s,
+        "$1Invalid value: <patched>: $2",
+      )
       // What changed in a pod is shown as a diff of Go's own types.
       .replace(/(if it was previously negative\))\n.*?(?=\]$|$)/s, "$1")
       // Values of a wrong type are refused in the words of Go's decoders.
@@ -48,14 +56,19 @@ export function normaliseRun(run: RawRun): NormalRun {
     if (Array.isArray(value)) {
       const items = value.map((item) => clean(item, ""));
       // Entries stand in the order of their times, which may be a second apart or not.
-      return key === "managedFields" ? items.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)) : items;
+      return key === "managedFields"
+        ? items.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+        : items;
     }
     if (typeof value === "object" && value !== null) {
       const isList = "items" in value;
       return Object.fromEntries(
         Object.entries(value)
           .toSorted(([a], [b]) => (a < b ? -1 : 1))
-          .map(([name, inner]) => [text(name), isList && name === "metadata" ? cleanListMeta(inner) : clean(inner, name)]),
+          .map(([name, inner]) => [
+            text(name),
+            isList && name === "metadata" ? cleanListMeta(inner) : clean(inner, name),
+          ]),
       );
     }
     return value;
@@ -63,12 +76,25 @@ export function normaliseRun(run: RawRun): NormalRun {
 
   /** A list's version is whatever the server had reached by then, its token what the server likes. */
   function cleanListMeta(metadata: unknown): unknown {
-    return { ...(metadata as Json), ...(at(metadata, "resourceVersion") === undefined ? {} : { resourceVersion: "<now>" }), ...(at(metadata, "continue") === undefined ? {} : { continue: "<token>" }) };
+    return {
+      ...(metadata as Json),
+      ...(at(metadata, "resourceVersion") === undefined ? {} : { resourceVersion: "<now>" }),
+      ...(at(metadata, "continue") === undefined ? {} : { continue: "<token>" }),
+    };
   }
 
   return {
-    answers: run.answers.map((answers) => answers.map(({ status, body, warnings }) => ({ status, ...(warnings.length === 0 ? {} : { warnings: warnings.map(text) }), body: clean(ordered(body), "") }))),
-    watches: run.watches.map(({ kind, events }) => ({ kind: kind.plural, events: events.map((event) => clean(event, "")) })),
+    answers: run.answers.map((answers) =>
+      answers.map(({ status, body, warnings }) => ({
+        status,
+        ...(warnings.length === 0 ? {} : { warnings: warnings.map(text) }),
+        body: clean(ordered(body), ""),
+      })),
+    ),
+    watches: run.watches.map(({ kind, events }) => ({
+      kind: kind.plural,
+      events: events.map((event) => clean(event, "")),
+    })),
   };
 }
 
@@ -80,18 +106,41 @@ function ordered(body: unknown): unknown {
   const causes = at(body, "details.causes");
   const message = at(body, "message");
   // Which problems of an applied configuration are found before the search ends is chance.
-  const untyped = typeof message === "string" ? /^failed to create typed patch object \(.*?\): /.exec(message)?.[0] : undefined;
+  const untyped =
+    typeof message === "string" ? /^failed to create typed patch object \(.*?\): /.exec(message)?.[0] : undefined;
   if (untyped !== undefined) return { ...(body as Json), message: `${untyped}<problems>` };
   if (!Array.isArray(causes) || causes.length === 0 || typeof message !== "string") return body;
   // Conflicts with several managers come in the order of a Go map, too (kubernetes-sigs/structured-merge-diff merge/conflict.go,
   // ConflictsFromManagers); their message is sorted.
-  if (at(body, "reason") === "Conflict") return { ...(body as Json), details: { ...(at(body, "details") as Json), causes: causes.toSorted((a, b) => String(at(a, "message")).localeCompare(String(at(b, "message")))) } };
-  const texts = [...new Set(causes.map((cause) => `${String(at(cause, "field"))}: ${String(at(cause, "message"))}`))].toSorted();
-  if (texts.length === 1) return { ...(body as Json), details: { ...(at(body, "details") as Json), causes: causes.slice(0, 1) } };
+  if (at(body, "reason") === "Conflict")
+    return {
+      ...(body as Json),
+      details: {
+        ...(at(body, "details") as Json),
+        causes: causes.toSorted((a, b) => String(at(a, "message")).localeCompare(String(at(b, "message")))),
+      },
+    };
+  const texts = [
+    ...new Set(causes.map((cause) => `${String(at(cause, "field"))}: ${String(at(cause, "message"))}`)),
+  ].toSorted();
+  if (texts.length === 1)
+    return { ...(body as Json), details: { ...(at(body, "details") as Json), causes: causes.slice(0, 1) } };
   const head = message.slice(0, message.indexOf("[") + 1);
-  const told = texts.toSorted((a, b) => b.length - a.length).reduce((rest, one) => rest.replace(one, ""), message.slice(head.length)).replaceAll(/[\], ]/g, "");
+  const told = texts
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((rest, one) => rest.replace(one, ""), message.slice(head.length))
+    .replaceAll(/[\], ]/g, "");
   if (told !== "") return body;
-  return { ...(body as Json), message: `${head}${texts.join(", ")}]`, details: { ...(at(body, "details") as Json), causes: [...new Map(causes.map((cause): [string, unknown] => [JSON.stringify(cause), cause]))].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, cause]) => cause) } };
+  return {
+    ...(body as Json),
+    message: `${head}${texts.join(", ")}]`,
+    details: {
+      ...(at(body, "details") as Json),
+      causes: [...new Map(causes.map((cause): [string, unknown] => [JSON.stringify(cause), cause]))]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([, cause]) => cause),
+    },
+  };
 }
 
 /** The objects of an answer: itself, or its items. */

@@ -10,7 +10,11 @@ export async function prepareServer(target: ApiTarget): Promise<void> {
   for (const manifest of customResourceManifests) {
     const made = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest);
     if (made.status !== 201 && made.status !== 409) throw new Error(made.text);
-    const [group, plural, version] = [at(manifest, "spec.group"), at(manifest, "spec.names.plural"), at(manifest, "spec.versions.0.name")].map(String);
+    const [group, plural, version] = [
+      at(manifest, "spec.group"),
+      at(manifest, "spec.names.plural"),
+      at(manifest, "spec.versions.0.name"),
+    ].map(String);
     const until = performance.now() + patienceMs;
     while ((await api.get(`/apis/${group}/${version}/${plural}`)).status !== 200) {
       if (performance.now() > until) throw new Error(`${plural} are not served`);

@@ -20,7 +20,12 @@ export interface RawRun {
 
 const agent = { "user-agent": "differential/1 (test)" };
 const ownLabel = "differential";
-const patchTypes = { merge: "application/merge-patch+json", json: "application/json-patch+json", strategic: "application/strategic-merge-patch+json", apply: "application/apply-patch+yaml" };
+const patchTypes = {
+  merge: "application/merge-patch+json",
+  json: "application/json-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  apply: "application/apply-patch+yaml",
+};
 const wrongUid = "99999999-9999-9999-9999-999999999999";
 const markerName = "zz-marker";
 /** A page more than any list has objects. */
@@ -29,18 +34,38 @@ const mostPages = 20;
 /** The least that each kind accepts. */
 const least: Readonly<Record<string, Json>> = {
   Pod: { spec: { automountServiceAccountToken: false, containers: [{ name: "main", image: "example.com/one:1" }] } },
-  Deployment: { spec: { selector: { matchLabels: { app: "a" } }, template: { metadata: { labels: { app: "a" } }, spec: { containers: [{ name: "main", image: "example.com/one:1" }] } } } },
+  Deployment: {
+    spec: {
+      selector: { matchLabels: { app: "a" } },
+      template: {
+        metadata: { labels: { app: "a" } },
+        spec: { containers: [{ name: "main", image: "example.com/one:1" }] },
+      },
+    },
+  },
   Widget: { spec: { size: 1 } },
   MachineConfigPool: { spec: {} },
 };
 
 /** Makes the place that lists named `id` live in. */
 export async function prepareList(target: ApiTarget, id: string): Promise<string> {
-  const made = await target.request({ method: "POST", path: "/api/v1/namespaces", body: { apiVersion: "v1", kind: "Namespace", metadata: { name: id } } });
+  const made = await target.request({
+    method: "POST",
+    path: "/api/v1/namespaces",
+    body: { apiVersion: "v1", kind: "Namespace", metadata: { name: id } },
+  });
   if (made.status !== 201) throw new Error(`namespace ${id}: ${made.text}`);
   // What controllers make in every namespace; some servers have made it already.
-  await target.request({ method: "POST", path: `/api/v1/namespaces/${id}/configmaps`, body: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kube-root-ca.crt" } } });
-  await target.request({ method: "POST", path: `/api/v1/namespaces/${id}/serviceaccounts`, body: { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } } });
+  await target.request({
+    method: "POST",
+    path: `/api/v1/namespaces/${id}/configmaps`,
+    body: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kube-root-ca.crt" } },
+  });
+  await target.request({
+    method: "POST",
+    path: `/api/v1/namespaces/${id}/serviceaccounts`,
+    body: { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } },
+  });
   return String(at(JSON.parse(made.text), "metadata.resourceVersion"));
 }
 
@@ -76,8 +101,16 @@ class Session {
         // Two generated names would stand in another order on every run.
         const generate = operation.generate && !this.#generated;
         if (generate) this.#generated = true;
-        const metadata = { ...(generate ? { generateName: this.#name(kind, "gen-") } : { name: this.#name(kind, operation.name) }), ...this.#owned(operation.metadata) };
-        const object = JSON.stringify({ apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...operation.contents });
+        const metadata = {
+          ...(generate ? { generateName: this.#name(kind, "gen-") } : { name: this.#name(kind, operation.name) }),
+          ...this.#owned(operation.metadata),
+        };
+        const object = JSON.stringify({
+          apiVersion: kind.apiVersion,
+          kind: kind.kind,
+          metadata,
+          ...operation.contents,
+        });
         const body = operation.duplicateField ? object.replace("{", `{"kind":${JSON.stringify(kind.kind)},`) : object;
         return [await this.#send("POST", `${this.#collection(kind)}${query(operation.query)}`, body)];
       }
@@ -87,38 +120,92 @@ class Session {
         return this.#pages(kind, operation.selectors, operation.limit);
       case "update": {
         const live = await this.#live(kind, operation.name);
-        const kept = operation.base === "live" && live !== undefined ? live : { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: this.#name(kind, operation.name) } };
+        const kept =
+          operation.base === "live" && live !== undefined
+            ? live
+            : { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: this.#name(kind, operation.name) } };
         const { resourceVersion: _, ...metadata } = kept["metadata"] as Json;
-        const body = { ...kept, metadata: { ...metadata, ...this.#owned(operation.metadata), ...this.#versionOf(kind, operation.name, operation.version) }, ...operation.contents };
-        return [await this.#send("PUT", `${this.#path(kind, operation.name, operation.subresource)}${query(operation.query)}`, JSON.stringify(body))];
+        const body = {
+          ...kept,
+          metadata: {
+            ...metadata,
+            ...this.#owned(operation.metadata),
+            ...this.#versionOf(kind, operation.name, operation.version),
+          },
+          ...operation.contents,
+        };
+        return [
+          await this.#send(
+            "PUT",
+            `${this.#path(kind, operation.name, operation.subresource)}${query(operation.query)}`,
+            JSON.stringify(body),
+          ),
+        ];
       }
       case "patch": {
         if (operation.type !== "json" && operation.version !== "none") await this.#live(kind, operation.name);
         const path = `${this.#path(kind, operation.name, operation.subresource)}${query(operation.query)}`;
-        return [await this.#send("PATCH", path, JSON.stringify(this.#patch(operation)), { "content-type": patchTypes[operation.type] })];
+        return [
+          await this.#send("PATCH", path, JSON.stringify(this.#patch(operation)), {
+            "content-type": patchTypes[operation.type],
+          }),
+        ];
       }
       case "delete": {
-        const live = operation.uid === "none" && operation.version === "none" ? undefined : await this.#live(kind, operation.name);
-        const uid = operation.uid === "right" ? (at(live, "metadata.uid") ?? wrongUid) : operation.uid === "wrong" ? wrongUid : undefined;
-        const preconditions = { ...(uid === undefined ? {} : { uid }), ...this.#versionOf(kind, operation.name, operation.version) };
-        const body = { kind: "DeleteOptions", apiVersion: "v1", ...operation.options, ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }) };
+        const live =
+          operation.uid === "none" && operation.version === "none" ? undefined : await this.#live(kind, operation.name);
+        const uid =
+          operation.uid === "right"
+            ? (at(live, "metadata.uid") ?? wrongUid)
+            : operation.uid === "wrong"
+              ? wrongUid
+              : undefined;
+        const preconditions = {
+          ...(uid === undefined ? {} : { uid }),
+          ...this.#versionOf(kind, operation.name, operation.version),
+        };
+        const body = {
+          kind: "DeleteOptions",
+          apiVersion: "v1",
+          ...operation.options,
+          ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+        };
         return [await this.#send("DELETE", this.#path(kind, operation.name, ""), JSON.stringify(body))];
       }
       case "deletecollection": {
         const body = { kind: "DeleteOptions", apiVersion: "v1", ...operation.options };
-        return [await this.#send("DELETE", `${this.#collection(kind)}${query(this.#selected(kind, operation.selectors))}`, JSON.stringify(body))];
+        return [
+          await this.#send(
+            "DELETE",
+            `${this.#collection(kind)}${query(this.#selected(kind, operation.selectors))}`,
+            JSON.stringify(body),
+          ),
+        ];
       }
     }
   }
 
   /** Everything of one kind since `since`. A last object, which is not reported, says that everything has come. */
-  async watchUntilMarker(kind: DifferentialKind, since: string, labelSelector: OperationList["watched"]): Promise<readonly unknown[]> {
+  async watchUntilMarker(
+    kind: DifferentialKind,
+    since: string,
+    labelSelector: OperationList["watched"],
+  ): Promise<readonly unknown[]> {
     const name = this.#name(kind, markerName);
-    const marker = { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name, labels: { [ownLabel]: this.#id, ...(labelSelector === "tier=a" ? { tier: "a" } : {}) } }, ...least[kind.kind] };
+    const marker = {
+      apiVersion: kind.apiVersion,
+      kind: kind.kind,
+      metadata: { name, labels: { [ownLabel]: this.#id, ...(labelSelector === "tier=a" ? { tier: "a" } : {}) } },
+      ...least[kind.kind],
+    };
     const made = await this.#send("POST", this.#collection(kind), JSON.stringify(marker));
     if (made.status !== 201) throw new Error(`the last ${kind.kind} was refused: ${JSON.stringify(made.body)}`);
     const selector = [`${ownLabel}=${this.#id}`, ...(labelSelector === "" ? [] : [labelSelector])].join(",");
-    const watch = await this.#target.watch(`${this.#collection(kind)}?watch=true&resourceVersion=${since}&labelSelector=${encodeURIComponent(selector)}&timeoutSeconds=20`, "admin", agent);
+    const watch = await this.#target.watch(
+      `${this.#collection(kind)}?watch=true&resourceVersion=${since}&labelSelector=${encodeURIComponent(selector)}&timeoutSeconds=20`,
+      "admin",
+      agent,
+    );
     const events: unknown[] = [];
     for (;;) {
       const event = await watch.next();
@@ -138,13 +225,28 @@ class Session {
     const items = at(body, "items");
     for (const item of Array.isArray(items) ? items : []) {
       if (at(item, "metadata.finalizers") === undefined) continue;
-      await this.#send("PATCH", `${this.#collection(kind)}/${String(at(item, "metadata.name"))}`, JSON.stringify({ metadata: { finalizers: null } }), { "content-type": patchTypes.merge });
+      await this.#send(
+        "PATCH",
+        `${this.#collection(kind)}/${String(at(item, "metadata.name"))}`,
+        JSON.stringify({ metadata: { finalizers: null } }),
+        { "content-type": patchTypes.merge },
+      );
     }
     await this.#send("DELETE", `${this.#collection(kind)}${selected}`);
   }
 
-  async #send(method: string, path: string, body?: string, headers: Readonly<Record<string, string>> = {}): Promise<RawAnswer> {
-    const answer = await this.#target.request({ method, path, ...(body === undefined ? {} : { body }), headers: { ...agent, ...headers } });
+  async #send(
+    method: string,
+    path: string,
+    body?: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<RawAnswer> {
+    const answer = await this.#target.request({
+      method,
+      path,
+      ...(body === undefined ? {} : { body }),
+      headers: { ...agent, ...headers },
+    });
     const read = { status: answer.status, body: parsed(answer), warnings: warningsOf(answer) };
     this.#remember(read.body);
     return read;
@@ -155,7 +257,10 @@ class Session {
     const pages: RawAnswer[] = [];
     let next = "";
     do {
-      const page = await this.#send("GET", `${this.#collection(kind)}${query({ ...selected, ...(limit === 0 ? {} : { limit: String(limit) }), ...(next === "" ? {} : { continue: next }) })}`);
+      const page = await this.#send(
+        "GET",
+        `${this.#collection(kind)}${query({ ...selected, ...(limit === 0 ? {} : { limit: String(limit) }), ...(next === "" ? {} : { continue: next }) })}`,
+      );
       pages.push(page);
       const token = at(page.body, "metadata.continue");
       next = typeof token === "string" ? token : "";
@@ -167,8 +272,16 @@ class Session {
     const { kind } = operation;
     if (operation.type === "json") return operation.steps;
     const version = this.#versionOf(kind, operation.name, operation.version);
-    if (operation.type === "apply") return { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: this.#name(kind, operation.name), ...this.#owned(operation.metadata), ...version }, ...operation.contents };
-    return Object.keys(version).length === 0 ? operation.patch : { ...operation.patch, metadata: { ...(operation.patch["metadata"] as Json | undefined), ...version } };
+    if (operation.type === "apply")
+      return {
+        apiVersion: kind.apiVersion,
+        kind: kind.kind,
+        metadata: { name: this.#name(kind, operation.name), ...this.#owned(operation.metadata), ...version },
+        ...operation.contents,
+      };
+    return Object.keys(version).length === 0
+      ? operation.patch
+      : { ...operation.patch, metadata: { ...(operation.patch["metadata"] as Json | undefined), ...version } };
   }
 
   /** Every object carries the list's label, so that lists do not see each other's. */
@@ -179,7 +292,9 @@ class Session {
   #selected(kind: DifferentialKind, { labelSelector, fieldSelector }: Selectors): Readonly<Record<string, string>> {
     return {
       labelSelector: [`${ownLabel}=${this.#id}`, ...(labelSelector === undefined ? [] : [labelSelector])].join(","),
-      ...(fieldSelector === undefined ? {} : { fieldSelector: fieldSelector.replace(/<(.*)>/, (_, name: string) => this.#name(kind, name)) }),
+      ...(fieldSelector === undefined
+        ? {}
+        : { fieldSelector: fieldSelector.replace(/<(.*)>/, (_, name: string) => this.#name(kind, name)) }),
     };
   }
 

@@ -47,7 +47,16 @@ export interface ProxyOptions {
 }
 
 const statusBody = (code: number, reason: string, retryAfterSeconds?: number) =>
-  JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", reason, message: `a fault: ${reason}`, code, ...(retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } }) });
+  JSON.stringify({
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    reason,
+    message: `a fault: ${reason}`,
+    code,
+    ...(retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } }),
+  });
 
 /**
  * A way to the API server that can be made bad. Ends TLS, with a certificate that can be changed, and begins it anew: with
@@ -77,7 +86,14 @@ export class FaultProxy {
 
   static async start(options: ProxyOptions): Promise<FaultProxy> {
     const { certificate, key } = await FaultProxy.servingPair(options.authority);
-    const server = createServer({ cert: certificate, key, ca: options.authority.certificate, requestCert: true, rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] });
+    const server = createServer({
+      cert: certificate,
+      key,
+      ca: options.authority.certificate,
+      requestCert: true,
+      rejectUnauthorized: false,
+      ALPNProtocols: ["http/1.1"],
+    });
     server.on("tlsClientError", () => undefined);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -132,8 +148,13 @@ export class FaultProxy {
     const { authority } = this.#options;
     const id = JSON.stringify([name, organizations]);
     const make = async () => {
-      const pair = name === "" ? undefined : await authority.issue({ commonName: name, organizations, usage: "client" });
-      return new Agent({ ca: authority.certificate, ...(pair === undefined ? {} : { cert: pair.certificate, key: pair.key }), keepAlive: false });
+      const pair =
+        name === "" ? undefined : await authority.issue({ commonName: name, organizations, usage: "client" });
+      return new Agent({
+        ca: authority.certificate,
+        ...(pair === undefined ? {} : { cert: pair.certificate, key: pair.key }),
+        keepAlive: false,
+      });
     };
     const agent = this.#agents.get(id) ?? make();
     this.#agents.set(id, agent);
@@ -142,11 +163,18 @@ export class FaultProxy {
 
   async #pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const peer = (incoming.socket as TLSSocket).getPeerCertificate();
-    const names = (value: string | string[] | undefined): string[] => (value === undefined ? [] : typeof value === "string" ? [value] : value);
+    const names = (value: string | string[] | undefined): string[] =>
+      value === undefined ? [] : typeof value === "string" ? [value] : value;
     // Node.js gives an empty object when there is no certificate.
     const subject = "subject" in peer && (incoming.socket as TLSSocket).authorized ? peer.subject : undefined;
     const target = incoming.url ?? "/";
-    const call: Call = { method: incoming.method ?? "GET", target, isWatch: target.includes("watch=true"), user: names(subject?.CN)[0] ?? "", serialNumber: subject === undefined ? "" : peer.serialNumber };
+    const call: Call = {
+      method: incoming.method ?? "GET",
+      target,
+      isWatch: target.includes("watch=true"),
+      user: names(subject?.CN)[0] ?? "",
+      serialNumber: subject === undefined ? "" : peer.serialNumber,
+    };
     const one: Open = { call, incoming, outgoing };
     this.#open.add(one);
     outgoing.once("close", () => this.#open.delete(one));
@@ -175,12 +203,22 @@ export class FaultProxy {
     const { host: _host, connection: _connection, "accept-encoding": _encoding, ...headers } = incoming.headers;
     const url = new URL(this.#options.upstream());
     await new Promise<void>((resolve) => {
-      const onward = httpsRequest({ agent, host: url.hostname, port: url.port, method: call.method, path: target, headers: { ...headers, host: url.host } }, (answer) => {
-        this.#relay(call, fault, answer, outgoing).then(resolve, () => {
-          outgoing.destroy();
-          resolve();
-        });
-      });
+      const onward = httpsRequest(
+        {
+          agent,
+          host: url.hostname,
+          port: url.port,
+          method: call.method,
+          path: target,
+          headers: { ...headers, host: url.host },
+        },
+        (answer) => {
+          this.#relay(call, fault, answer, outgoing).then(resolve, () => {
+            outgoing.destroy();
+            resolve();
+          });
+        },
+      );
       onward.on("error", () => {
         outgoing.destroy();
         resolve();
@@ -200,7 +238,12 @@ export class FaultProxy {
 
   async #relay(call: Call, fault: Fault | undefined, answer: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const status = answer.statusCode ?? 502;
-    const { "content-length": _length, connection: _connection, "transfer-encoding": _transfer, ...headers } = answer.headers;
+    const {
+      "content-length": _length,
+      connection: _connection,
+      "transfer-encoding": _transfer,
+      ...headers
+    } = answer.headers;
     if (call.isWatch && status === 200) {
       outgoing.writeHead(status, headers);
       outgoing.flushHeaders();
@@ -220,7 +263,8 @@ export class FaultProxy {
     for await (const chunk of answer as AsyncIterable<Buffer>) parts.push(chunk);
     let body = Buffer.concat(parts);
     if (call.isWatch && status === 410) this.expiredWatches += 1;
-    if (call.method === "POST" && status === 201 && /\/serviceaccounts\/[^/]+\/token$/.test(call.target)) body = this.#shorten(body);
+    if (call.method === "POST" && status === 201 && /\/serviceaccounts\/[^/]+\/token$/.test(call.target))
+      body = this.#shorten(body);
     if (fault?.do === "delay") await new Promise((resolve) => setTimeout(resolve, fault.milliseconds));
     if (outgoing.destroyed) return;
     if (fault?.do === "lose" && fault.part === "all") {
@@ -238,13 +282,20 @@ export class FaultProxy {
     const { tokenLifeMs } = this.#options;
     this.#tokens.set(`Bearer ${answer.status.token}`, performance.now() + tokenLifeMs);
     // Timestamps have no fractions: told the earlier second, an owner is never surprised.
-    const status = { ...answer.status, expirationTimestamp: `${new Date(Date.now() + tokenLifeMs).toISOString().slice(0, 19)}Z` };
+    const status = {
+      ...answer.status,
+      expirationTimestamp: `${new Date(Date.now() + tokenLifeMs).toISOString().slice(0, 19)}Z`,
+    };
     return Buffer.from(JSON.stringify({ ...answer, status }));
   }
 
   #answer(outgoing: ServerResponse, status: number, reason: string, retryAfterSeconds?: number): void {
     const body = statusBody(status, reason, retryAfterSeconds);
-    outgoing.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(body), ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }) });
+    outgoing.writeHead(status, {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+      ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }),
+    });
     outgoing.end(body);
   }
 }

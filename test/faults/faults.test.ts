@@ -43,27 +43,54 @@ async function prepare(directory: string): Promise<void> {
   const { pki } = layoutOf(directory);
   await systemFiles.makeDirectory(pki, { mode: 0o700 });
   const name = "mco-cluster-ca";
-  const root = await storedPair(systemFiles, pki, "cluster-ca", () => certificateAuthority({ name, clock: systemClock, random: systemRandom }));
+  const root = await storedPair(systemFiles, pki, "cluster-ca", () =>
+    certificateAuthority({ name, clock: systemClock, random: systemRandom }),
+  );
   authority = await certificateAuthority({ name, clock: systemClock, random: systemRandom, existing: root });
-  const upstream = () => `https://${addressesOf(cluster === undefined ? recordIn(directory).network : cluster.record().network).apiServer}:${ports.apiServer}`;
+  const upstream = () =>
+    `https://${addressesOf(cluster === undefined ? recordIn(directory).network : cluster.record().network).apiServer}:${ports.apiServer}`;
   proxy = await FaultProxy.start({ authority, upstream, tokenLifeMs });
   for (const machine of machines) await machineKubeconfig(directory, machine);
-  await writeKubeconfig(systemFiles, { authority, serverUrl: proxy.url }, { name: "cluster-controllers", organization: "system:masters", path: `${pki}/cluster-controllers.kubeconfig` });
+  await writeKubeconfig(
+    systemFiles,
+    { authority, serverUrl: proxy.url },
+    { name: "cluster-controllers", organization: "system:masters", path: `${pki}/cluster-controllers.kubeconfig` },
+  );
 }
 
-const recordIn = (directory: string) => JSON.parse(readFileSync(layoutOf(directory).record, "utf8")) as ReturnType<TestCluster["record"]>;
+const recordIn = (directory: string) =>
+  JSON.parse(readFileSync(layoutOf(directory).record, "utf8")) as ReturnType<TestCluster["record"]>;
 
 /** Writes a machine's kubeconfig with a new client certificate. */
 async function machineKubeconfig(directory: string, machine: string, trusted = authority.certificate): Promise<void> {
   const path = `${layoutOf(directory).pki}/host-${machine}.kubeconfig`;
   rmSync(path, { force: true });
-  await writeKubeconfig(systemFiles, { authority: { ...authority, certificate: trusted }, serverUrl: proxy.url }, { name: `system:node:${machine}`, organization: "system:nodes", path });
+  await writeKubeconfig(
+    systemFiles,
+    { authority: { ...authority, certificate: trusted }, serverUrl: proxy.url },
+    { name: `system:node:${machine}`, organization: "system:nodes", path },
+  );
 }
 
 async function startRival(): Promise<typeof rival> {
-  const kubeconfig = await writeKubeconfig(systemFiles, { authority, serverUrl: proxy.url }, { name: "rival", organization: "system:masters", path: `${layoutOf(cluster.directory).pki}/rival.kubeconfig` });
+  const kubeconfig = await writeKubeconfig(
+    systemFiles,
+    { authority, serverUrl: proxy.url },
+    { name: "rival", organization: "system:masters", path: `${layoutOf(cluster.directory).pki}/rival.kubeconfig` },
+  );
   const log = join(cluster.directory, "logs", "rival.log");
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", layoutOf(cluster.directory).bundle, "controller", "start", "--kubeconfig", kubeconfig], { stdio: ["ignore", "ignore", openSync(log, "a")] });
+  const child = spawn(
+    process.execPath,
+    [
+      "--disable-warning=ExperimentalWarning",
+      layoutOf(cluster.directory).bundle,
+      "controller",
+      "start",
+      "--kubeconfig",
+      kubeconfig,
+    ],
+    { stdio: ["ignore", "ignore", openSync(log, "a")] },
+  );
   return { child, log };
 }
 
@@ -90,17 +117,35 @@ afterAll(async () => {
  * Begins a roll-out that reboots every worker, lets `fault` happen in the middle of it, and expects the end that it would
  * have without: one boot for each worker, nothing broken on the way, and all processes those that were there before.
  */
-async function rollOutDuring(fault: () => Promise<void>, options: { readonly killed?: readonly string[] } = {}): Promise<void> {
+async function rollOutDuring(
+  fault: () => Promise<void>,
+  options: { readonly killed?: readonly string[] } = {},
+): Promise<void> {
   const before = await witness.picture();
   const target = await cluster.target("worker");
   const text = `generation ${(serial += 1)}\n`;
-  await cluster.kube.apply(MachineConfig, machineConfig("99-worker-faults", { "/etc/faults.conf": text }) as never, { owner: "test" });
-  await Promise.any(workers.map((worker) => cluster.untilNode(worker, (node) => annotation(node, annotations.desiredConfig) !== target, `${worker} has a new target`)));
+  await cluster.kube.apply(MachineConfig, machineConfig("99-worker-faults", { "/etc/faults.conf": text }) as never, {
+    owner: "test",
+  });
+  await Promise.any(
+    workers.map((worker) =>
+      cluster.untilNode(
+        worker,
+        (node) => annotation(node, annotations.desiredConfig) !== target,
+        `${worker} has a new target`,
+      ),
+    ),
+  );
   await fault();
   await cluster.untilRolledOut("worker", target, 150);
   for (const worker of workers) expect(cluster.hostFile(worker, "/etc/faults.conf")).toBe(text);
   // Restarts and readiness of pods are told a moment after the machine is back.
-  await eventually("all pods are ready", async () => (await cluster.kube.list(kubernetes.Pod, { namespace })).items.every(({ status }) => (status?.containerStatuses ?? []).length > 0 && (status?.containerStatuses ?? []).every(({ ready }) => ready)));
+  await eventually("all pods are ready", async () =>
+    (await cluster.kube.list(kubernetes.Pod, { namespace })).items.every(
+      ({ status }) =>
+        (status?.containerStatuses ?? []).length > 0 && (status?.containerStatuses ?? []).every(({ ready }) => ready),
+    ),
+  );
   witness.compare(before, await witness.picture(), { pool: "worker", ...options });
   witness.compareTerms(witness.terms({ rival: rival.log }));
   expect(witness.wrongs.splice(0)).toEqual([]);
@@ -114,10 +159,15 @@ function everyNth(n: number): () => boolean {
 
 async function killApiServer(): Promise<void> {
   expect(await cluster.killApiServer("SIGKILL")).toBe(1);
-  await eventually("the API server is back", () => cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
-    () => true,
-    () => false,
-  ), 60);
+  await eventually(
+    "the API server is back",
+    () =>
+      cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
+        () => true,
+        () => false,
+      ),
+    60,
+  );
 }
 
 /** Makes the server forget its history, and returns once it has. Embedded: while `kill` has ended it. */
@@ -127,11 +177,25 @@ async function compact(): Promise<void> {
     const read = (name: string) => readFileSync(join(layout.pki, name), "utf8");
     const etcd = (path: string, body: object) =>
       new Promise<{ header?: { revision?: string } }>((resolve, reject) => {
-        const call = httpsRequest(`https://${addressesOf(cluster.record().network).apiServer}:2379${path}`, { method: "POST", agent: false, ca: read("etcd-ca.crt"), cert: read("etcd-client.crt"), key: read("etcd-client.key") }, (answer) => {
-          let text = "";
-          answer.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
-          answer.once("end", () => (answer.statusCode === 200 ? resolve(JSON.parse(text) as { header?: { revision?: string } }) : reject(new Error(text))));
-        });
+        const call = httpsRequest(
+          `https://${addressesOf(cluster.record().network).apiServer}:2379${path}`,
+          {
+            method: "POST",
+            agent: false,
+            ca: read("etcd-ca.crt"),
+            cert: read("etcd-client.crt"),
+            key: read("etcd-client.key"),
+          },
+          (answer) => {
+            let text = "";
+            answer.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+            answer.once("end", () =>
+              answer.statusCode === 200
+                ? resolve(JSON.parse(text) as { header?: { revision?: string } })
+                : reject(new Error(text)),
+            );
+          },
+        );
         call.once("error", reject);
         call.end(JSON.stringify(body));
       });
@@ -160,10 +224,15 @@ async function compact(): Promise<void> {
   } finally {
     process.kill(pid, "SIGCONT");
   }
-  await eventually("the API server is back", () => cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
-    () => true,
-    () => false,
-  ), 60);
+  await eventually(
+    "the API server is back",
+    () =>
+      cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
+        () => true,
+        () => false,
+      ),
+    60,
+  );
 }
 
 const watches = (call: Call): boolean => call.isWatch;
@@ -186,36 +255,54 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
     rollOutDuring(async () => {
       const before = proxy.expiredWatches;
       const { promise: over, resolve } = Promise.withResolvers<void>();
-      await proxy.during((call) => (watches(call) ? { do: "hold", over } : undefined), async () => {
-        proxy.cutWatches("break");
-        await compact();
-        // What is stored now is newer than everything that anybody has seen of it.
-        await cluster.kube.patch(MachineConfig, { name: "99-worker-faults" }, { type: "merge", body: { metadata: { annotations: { "faults.test/compacted": String(serial) } } } });
-        resolve();
-        await eventually("watches are told that they are too old", () => proxy.expiredWatches > before);
-      });
+      await proxy.during(
+        (call) => (watches(call) ? { do: "hold", over } : undefined),
+        async () => {
+          proxy.cutWatches("break");
+          await compact();
+          // What is stored now is newer than everything that anybody has seen of it.
+          await cluster.kube.patch(
+            MachineConfig,
+            { name: "99-worker-faults" },
+            { type: "merge", body: { metadata: { annotations: { "faults.test/compacted": String(serial) } } } },
+          );
+          resolve();
+          await eventually("watches are told that they are too old", () => proxy.expiredWatches > before);
+        },
+      );
     }));
 
   test("watches are told of a 410 in the middle of their stream", () =>
     rollOutDuring(() =>
-      proxy.during((call) => (watches(call) ? { do: "expire" } : undefined), async () => {
-        const before = proxy.expiredWatches;
-        proxy.cutWatches("break");
-        await pause(2000);
-        // Everybody lists again, and nobody in a circle.
-        expect(proxy.expiredWatches - before).toBeGreaterThan(10);
-        expect(proxy.expiredWatches - before).toBeLessThan(600);
-      }),
+      proxy.during(
+        (call) => (watches(call) ? { do: "expire" } : undefined),
+        async () => {
+          const before = proxy.expiredWatches;
+          proxy.cutWatches("break");
+          await pause(2000);
+          // Everybody lists again, and nobody in a circle.
+          expect(proxy.expiredWatches - before).toBeGreaterThan(10);
+          expect(proxy.expiredWatches - before).toBeLessThan(600);
+        },
+      ),
     ));
 
-  test("answers come late", () => rollOutDuring(() => proxy.during((call) => (watches(call) ? undefined : { do: "delay", milliseconds: 1200 }), () => pause(4000))));
+  test("answers come late", () =>
+    rollOutDuring(() =>
+      proxy.during(
+        (call) => (watches(call) ? undefined : { do: "delay", milliseconds: 1200 }),
+        () => pause(4000),
+      ),
+    ));
 
   test("nobody answers for longer than a lease may go without renewal", () =>
     rollOutDuring(async () => {
       const { promise: over, resolve } = Promise.withResolvers<void>();
       await proxy.during(always({ do: "hold", over }), async () => {
         proxy.cutConnections();
-        await eventually("the lease is lost", () => witness.terms({ rival: rival.log }).every(({ to }) => to < Infinity));
+        await eventually("the lease is lost", () =>
+          witness.terms({ rival: rival.log }).every(({ to }) => to < Infinity),
+        );
         resolve();
       });
     }));
@@ -231,11 +318,14 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
     ];
     let turn = 0;
     return rollOutDuring(() =>
-      proxy.during(() => (third() ? undefined : answers[(turn += 1) % answers.length]), async () => {
-        proxy.cutWatches("break");
-        await pause(3500);
-        expect(turn).toBeGreaterThan(20);
-      }),
+      proxy.during(
+        () => (third() ? undefined : answers[(turn += 1) % answers.length]),
+        async () => {
+          proxy.cutWatches("break");
+          await pause(3500);
+          expect(turn).toBeGreaterThan(20);
+        },
+      ),
     );
   });
 
@@ -243,27 +333,40 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
     const second = everyNth(2);
     let turn = 0;
     return rollOutDuring(() =>
-      proxy.during(() => (second() ? { do: "lose", part: (turn += 1) % 2 === 0 ? "all" : "half" } : undefined), async () => {
-        proxy.cutWatches("break");
-        await pause(3500);
-        expect(turn).toBeGreaterThan(10);
-      }),
+      proxy.during(
+        () => (second() ? { do: "lose", part: (turn += 1) % 2 === 0 ? "all" : "half" } : undefined),
+        async () => {
+          proxy.cutWatches("break");
+          await pause(3500);
+          expect(turn).toBeGreaterThan(10);
+        },
+      ),
     );
   });
 
   test("tokens expire before new ones can be had", () =>
     rollOutDuring(async () => {
       const before = proxy.expiredTokens;
-      await proxy.during((call) => (/\/serviceaccounts\/[^/]+\/token$/.test(call.target) ? { do: "answer", status: 503, reason: "ServiceUnavailable" } : undefined), async () => {
-        proxy.cutWatches("break");
-        await eventually("tokens have expired", () => proxy.expiredTokens > before + 10);
-      });
+      await proxy.during(
+        (call) =>
+          /\/serviceaccounts\/[^/]+\/token$/.test(call.target)
+            ? { do: "answer", status: 503, reason: "ServiceUnavailable" }
+            : undefined,
+        async () => {
+          proxy.cutWatches("break");
+          await eventually("tokens have expired", () => proxy.expiredTokens > before + 10);
+        },
+      );
     }));
 
   test("the API server comes back with another certificate of its authority", () =>
     rollOutDuring(async () => {
       const address = addressesOf(cluster.record().network).apiServer;
-      const fresh = await authority.issue({ commonName: "kube-apiserver", usage: "server", hosts: [address, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] });
+      const fresh = await authority.issue({
+        commonName: "kube-apiserver",
+        usage: "server",
+        hosts: [address, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"],
+      });
       const { pki } = layoutOf(cluster.directory);
       await systemFiles.write(`${pki}/apiserver.key`, fresh.key, { mode: 0o600 });
       await systemFiles.write(`${pki}/apiserver.crt`, fresh.certificate);
@@ -275,22 +378,28 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
     rollOutDuring(async () => {
       const user = "system:node:worker-0";
       let old = "";
-      await proxy.during((call) => {
-        if (call.user === user) old = call.serialNumber;
-        return undefined;
-      }, () => eventually("the machine has asked for something", () => old !== ""));
+      await proxy.during(
+        (call) => {
+          if (call.user === user) old = call.serialNumber;
+          return undefined;
+        },
+        () => eventually("the machine has asked for something", () => old !== ""),
+      );
       let accepted = 0;
-      await proxy.during((call) => {
-        if (call.user !== user) return undefined;
-        if (call.serialNumber === old) return { do: "answer", status: 401, reason: "Unauthorized" };
-        accepted += 1;
-        return undefined;
-      }, async () => {
-        proxy.cutConnections();
-        await pause(500);
-        await machineKubeconfig(cluster.directory, "worker-0");
-        await eventually("the machine has come with its new certificate", () => accepted > 3);
-      });
+      await proxy.during(
+        (call) => {
+          if (call.user !== user) return undefined;
+          if (call.serialNumber === old) return { do: "answer", status: 401, reason: "Unauthorized" };
+          accepted += 1;
+          return undefined;
+        },
+        async () => {
+          proxy.cutConnections();
+          await pause(500);
+          await machineKubeconfig(cluster.directory, "worker-0");
+          await eventually("the machine has come with its new certificate", () => accepted > 3);
+        },
+      );
     }));
 
   test("the authority is replaced: everybody believes in both before the server changes over", () => {
@@ -304,21 +413,45 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
         for (const machine of machines) await machineKubeconfig(cluster.directory, machine, both);
         for (const name of ["cluster-controllers", "rival"]) {
           const path = `${layout.pki}/${name}.kubeconfig`;
-          const config = readFileSync(path, "utf8").replace(/"certificate-authority-data": "[^"]*"/, `"certificate-authority-data": ${JSON.stringify(btoa(both))}`);
+          const config = readFileSync(path, "utf8").replace(
+            /"certificate-authority-data": "[^"]*"/,
+            `"certificate-authority-data": ${JSON.stringify(btoa(both))}`,
+          );
           writeFileSync(path, config);
         }
         // Who publishes the authorities reads them when it starts.
-        expect(await cluster.kill("SIGKILL", apiServer === "kubernetes" ? "--use-service-account-credentials" : "cluster-controllers")).toBe(1);
-        await cluster.until(kubernetes.ConfigMap, "kube-root-ca.crt", ({ data }) => data?.["ca.crt"] === both, "both authorities are published", { namespace });
+        expect(
+          await cluster.kill(
+            "SIGKILL",
+            apiServer === "kubernetes" ? "--use-service-account-credentials" : "cluster-controllers",
+          ),
+        ).toBe(1);
+        await cluster.until(
+          kubernetes.ConfigMap,
+          "kube-root-ca.crt",
+          ({ data }) => data?.["ca.crt"] === both,
+          "both authorities are published",
+          { namespace },
+        );
         // A machine brings a pod's volumes up to date every minute, and at once when the pod has changed.
         const { items } = await cluster.kube.list(kubernetes.Pod, { namespace });
-        for (const pod of items) await cluster.kube.patch(kubernetes.Pod, { name: pod.metadata.name, namespace }, { type: "merge", body: { metadata: { annotations: { "faults.test/look-again": "1" } } } });
+        for (const pod of items)
+          await cluster.kube.patch(
+            kubernetes.Pod,
+            { name: pod.metadata.name, namespace },
+            { type: "merge", body: { metadata: { annotations: { "faults.test/look-again": "1" } } } },
+          );
         const mounted = () =>
           machines.flatMap((machine) => {
             const folder = join(layout.host(machine), "pods");
-            return readdirSync(folder).filter((pod) => pod.startsWith(`${namespace}_`)).map((pod) => readFileSync(join(folder, pod, "root", serviceAccountFolder, "ca.crt"), "utf8"));
+            return readdirSync(folder)
+              .filter((pod) => pod.startsWith(`${namespace}_`))
+              .map((pod) => readFileSync(join(folder, pod, "root", serviceAccountFolder, "ca.crt"), "utf8"));
           });
-        await eventually("every pod has both authorities", () => mounted().length >= items.length && mounted().every((text) => text === both));
+        await eventually(
+          "every pod has both authorities",
+          () => mounted().length >= items.length && mounted().every((text) => text === both),
+        );
         proxy.replaceCertificate(await FaultProxy.servingPair(next));
       },
       { killed: [controllers] },

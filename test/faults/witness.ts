@@ -55,9 +55,12 @@ export class Witness {
     await Promise.all([
       this.#watch(kubernetes.Node, (node) => this.#seeNode(node)),
       this.#watch(MachineConfigPool, ({ metadata, status }) => {
-        for (const type of ["Degraded", "NodeDegraded", "RenderDegraded"]) this.#mustNotBeTrue(`pool ${metadata.name}`, status?.conditions, type);
+        for (const type of ["Degraded", "NodeDegraded", "RenderDegraded"])
+          this.#mustNotBeTrue(`pool ${metadata.name}`, status?.conditions, type);
       }),
-      this.#watch(ClusterOperator, ({ metadata, status }) => this.#mustNotBeTrue(`operator ${metadata.name}`, status?.conditions, "Degraded")),
+      this.#watch(ClusterOperator, ({ metadata, status }) =>
+        this.#mustNotBeTrue(`operator ${metadata.name}`, status?.conditions, "Degraded"),
+      ),
     ]);
   }
 
@@ -67,7 +70,13 @@ export class Witness {
   }
 
   async #watch<T extends KubeObject>(resource: Resource<T>, see: (object: T) => void): Promise<void> {
-    const cache = new WatchCache({ kube: this.#cluster.kube, resource, clock: systemClock, random: systemRandom, log: silentLogger });
+    const cache = new WatchCache({
+      kube: this.#cluster.kube,
+      resource,
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+    });
     cache.onChange(({ after }) => {
       if (after !== undefined) see(after);
     });
@@ -77,14 +86,24 @@ export class Witness {
 
   #seeNode(node: Node): void {
     const { name } = node.metadata;
-    if (annotation(node, annotations.state) === "Degraded") this.wrongs.push(`${name} is degraded: ${annotation(node, annotations.reason)}`);
+    if (annotation(node, annotations.state) === "Degraded")
+      this.wrongs.push(`${name} is degraded: ${annotation(node, annotations.reason)}`);
     if (!name.startsWith("worker")) return;
-    if (node.spec?.unschedulable === true || annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)) this.#away.add(name);
+    if (
+      node.spec?.unschedulable === true ||
+      annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)
+    )
+      this.#away.add(name);
     else this.#away.delete(name);
-    if (this.#away.size > 1) this.wrongs.push(`more machines are away than maxUnavailable allows: ${[...this.#away].join(", ")}`);
+    if (this.#away.size > 1)
+      this.wrongs.push(`more machines are away than maxUnavailable allows: ${[...this.#away].join(", ")}`);
   }
 
-  #mustNotBeTrue(what: string, conditions: readonly { readonly type?: string; readonly status?: string; readonly message?: string }[] | undefined, type: string): void {
+  #mustNotBeTrue(
+    what: string,
+    conditions: readonly { readonly type?: string; readonly status?: string; readonly message?: string }[] | undefined,
+    type: string,
+  ): void {
     const condition = conditions?.find((one) => one.type === type);
     if (condition?.status === "True") this.wrongs.push(`${what} is ${type}: ${condition.message ?? ""}`);
   }
@@ -94,14 +113,26 @@ export class Witness {
     const { hosts } = this.#cluster.record();
     const processes: Running[] = [];
     for (const words of [...hosts.map(({ name }) => ["host", "run", name]), ["cluster-controllers"]]) {
-      for (const id of await this.#cluster.processes(...words)) processes.push({ name: words.join(" "), id: String(id) });
+      for (const id of await this.#cluster.processes(...words))
+        processes.push({ name: words.join(" "), id: String(id) });
     }
     const pods = await kube.list(kubernetes.Pod, { namespace });
     const containers = pods.items.flatMap(({ metadata, spec, status }) =>
-      (status?.containerStatuses ?? []).map(({ restartCount, containerID = "" }): Container => ({ pod: metadata.name, node: spec?.nodeName ?? "", uid: metadata.uid ?? "", restarts: restartCount, id: containerID })),
+      (status?.containerStatuses ?? []).map(({ restartCount, containerID = "" }): Container => ({
+        pod: metadata.name,
+        node: spec?.nodeName ?? "",
+        uid: metadata.uid ?? "",
+        restarts: restartCount,
+        id: containerID,
+      })),
     );
     // Each boot of a machine is one line of its log, whether anybody was told of it or not.
-    const boots = Object.fromEntries(hosts.map(({ name }) => [name, linesOf(join(directory, "logs", `host-${name}.log`)).filter(({ msg }) => msg === "booted").length]));
+    const boots = Object.fromEntries(
+      hosts.map(({ name }) => [
+        name,
+        linesOf(join(directory, "logs", `host-${name}.log`)).filter(({ msg }) => msg === "booted").length,
+      ]),
+    );
     return { processes, containers, boots };
   }
 
@@ -109,20 +140,32 @@ export class Witness {
    * Adds what differs between two pictures and must not: a process that was started again, other than with its machine; a
    * machine of `pool` that did not boot just once, for the one target that it got; any other that booted.
    */
-  compare(before: Picture, after: Picture, options: { readonly pool: string; readonly killed?: readonly string[] }): void {
+  compare(
+    before: Picture,
+    after: Picture,
+    options: { readonly pool: string; readonly killed?: readonly string[] },
+  ): void {
     const bootsOf = (node: string) => (after.boots[node] ?? 0) - (before.boots[node] ?? 0);
     for (const node of Object.keys(after.boots)) {
       const wanted = node.startsWith(options.pool) ? 1 : 0;
-      if (bootsOf(node) !== wanted) this.wrongs.push(`${node} booted ${bootsOf(node)} times for one target, not ${wanted}`);
+      if (bootsOf(node) !== wanted)
+        this.wrongs.push(`${node} booted ${bootsOf(node)} times for one target, not ${wanted}`);
     }
     for (const { name, id } of before.processes) {
-      if (options.killed?.includes(name) !== true && !after.processes.some((other) => other.name === name && other.id === id)) this.wrongs.push(`the process ${name} was started again`);
+      if (
+        options.killed?.includes(name) !== true &&
+        !after.processes.some((other) => other.name === name && other.id === id)
+      )
+        this.wrongs.push(`the process ${name} was started again`);
     }
     for (const container of before.containers) {
       const now = after.containers.find(({ uid }) => uid === container.uid);
       const boots = bootsOf(container.node);
       if (now === undefined) this.wrongs.push(`the pod ${container.pod} is gone`);
-      else if (now.restarts !== container.restarts + boots) this.wrongs.push(`the pod ${container.pod} was started ${now.restarts - container.restarts} times again, and its machine ${boots} times`);
+      else if (now.restarts !== container.restarts + boots)
+        this.wrongs.push(
+          `the pod ${container.pod} was started ${now.restarts - container.restarts} times again, and its machine ${boots} times`,
+        );
       else if (boots === 0 && now.id !== container.id) this.wrongs.push(`the pod ${container.pod} has another process`);
     }
   }
@@ -133,7 +176,8 @@ export class Witness {
     const logs = new Map(Object.entries(others));
     for (const { name: host } of this.#cluster.record().hosts) {
       const pods = join(directory, "hosts", host, "pods");
-      for (const pod of readdirSync(pods).filter((name) => name.startsWith(`${namespace}_machine-config-controller-`))) logs.set(pod, join(pods, pod, `${names.objects.controller}.log`));
+      for (const pod of readdirSync(pods).filter((name) => name.startsWith(`${namespace}_machine-config-controller-`)))
+        logs.set(pod, join(pods, pod, `${names.objects.controller}.log`));
     }
     return [...logs].flatMap(([who, path]) => {
       const terms: Term[] = [];
@@ -156,7 +200,8 @@ export class Witness {
     const sorted = terms.toSorted((a, b) => a.from - b.from);
     for (const [index, term] of sorted.entries()) {
       const next = sorted[index + 1];
-      if (next !== undefined && next.from < term.to) this.wrongs.push(`${next.who} led ${term.to - next.from} ms before ${term.who} had ended`);
+      if (next !== undefined && next.from < term.to)
+        this.wrongs.push(`${next.who} led ${term.to - next.from} ms before ${term.who} had ended`);
     }
   }
 }

@@ -2,7 +2,15 @@ import { expect, test } from "vitest";
 import { sourceFiles } from "./source-files.ts";
 
 /** Where the outside world is touched: drivers, and the composition root. */
-const drivers = ["src/ports/node/", "src/host/directory/", "src/host/rpm-ostree/", "src/kube/node/", "src/registry/node/", "src/apiserver/node/", "src/cli/"];
+const drivers = [
+  "src/ports/node/",
+  "src/host/directory/",
+  "src/host/rpm-ostree/",
+  "src/kube/node/",
+  "src/registry/node/",
+  "src/apiserver/node/",
+  "src/cli/",
+];
 
 /** Files with one exception each, and why. */
 const exceptions: Readonly<Record<string, readonly string[]>> = {
@@ -11,15 +19,22 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
 };
 
 const bans: readonly (readonly [name: string, pattern: RegExp])[] = [
-  ["the clock", /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bperformance\b\s*\.|\bprocess\.hrtime\b|\bTemporal\.Now\b/],
-  ["timers", /\bset(Timeout|Interval|Immediate)\b|\bclear(Timeout|Interval|Immediate)\b|\bqueueMicrotask\b|\bAbortSignal\.timeout\b|\bprocess\.nextTick\b/],
+  [
+    "the clock",
+    /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bperformance\b\s*\.|\bprocess\.hrtime\b|\bTemporal\.Now\b/,
+  ],
+  [
+    "timers",
+    /\bset(Timeout|Interval|Immediate)\b|\bclear(Timeout|Interval|Immediate)\b|\bqueueMicrotask\b|\bAbortSignal\.timeout\b|\bprocess\.nextTick\b/,
+  ],
   ["the network", /\bfetch\s*\(|\bnew WebSocket\b|\bXMLHttpRequest\b/],
   ["chance", /\bMath\.random\b/],
   ["crypto randomness", /\brandomUUID\b|\bgetRandomValues\b|\brandomBytes\b|\bgenerateKey\b/],
   ["the environment", /\bprocess\.(env|argv|cwd|exit|kill|on|pid|stdout|stderr|stdin)\b/],
 ];
 
-const bannedModules = /^node:(fs|fs\/promises|net|tls|http|https|http2|dgram|dns|child_process|worker_threads|os|timers|timers\/promises|sqlite|process|perf_hooks|crypto)$/;
+const bannedModules =
+  /^node:(fs|fs\/promises|net|tls|http|https|http2|dgram|dns|child_process|worker_threads|os|timers|timers\/promises|sqlite|process|perf_hooks|crypto)$/;
 
 test("outside of drivers, nothing reads a clock, sets a timer, opens a file or a socket, or rolls dice", () => {
   const offences = sourceFiles()
@@ -28,7 +43,9 @@ test("outside of drivers, nothing reads a clock, sets a timer, opens a file or a
       ...bans
         .filter(([name, pattern]) => pattern.test(file.code) && exceptions[file.path]?.includes(name) !== true)
         .map(([name]) => `${file.path} uses ${name}`),
-      ...file.imports.filter(({ specifier }) => bannedModules.test(specifier)).map(({ specifier }) => `${file.path} imports ${specifier}`),
+      ...file.imports
+        .filter(({ specifier }) => bannedModules.test(specifier))
+        .map(({ specifier }) => `${file.path} imports ${specifier}`),
     ]);
   expect(offences).toEqual([]);
 });

@@ -5,11 +5,26 @@ import { commands } from "../../src/cli/commands.ts";
 import { annotations } from "../../src/api/names.ts";
 
 const root = join(import.meta.dirname, "../..");
-const pages = ["README.md", "HACKING.md", "install/README.md", ...["docs", "docs/decisions", "docs/reference"].flatMap((folder) => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`))];
+const pages = [
+  "README.md",
+  "HACKING.md",
+  "install/README.md",
+  ...["docs", "docs/decisions", "docs/reference"].flatMap((folder) =>
+    readdirSync(join(root, folder))
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => `${folder}/${name}`),
+  ),
+];
 const textOf = (page: string) => readFileSync(join(root, page), "utf8");
 
 /** As GitHub names the places of a page. */
-const anchorsOf = (text: string) => [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-"));
+const anchorsOf = (text: string) =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
 
 describe("documents", () => {
   test.for(pages)("%s: its links lead somewhere", (page) => {
@@ -23,12 +38,23 @@ describe("documents", () => {
   });
 
   test.for(pages)("%s: its commands are ones that there are", (page) => {
-    for (const [, verb = ""] of textOf(page).matchAll(/^(?:\$ )?(?:bin\/)?mco ([a-z-]+)/gm)) expect(Object.keys(commands), `${page}: mco ${verb}`).toContain(verb);
+    for (const [, verb = ""] of textOf(page).matchAll(/^(?:\$ )?(?:bin\/)?mco ([a-z-]+)/gm))
+      expect(Object.keys(commands), `${page}: mco ${verb}`).toContain(verb);
   });
 
-  test.for(["docs/machineconfiguration.md", "docs/os-updates.md", "docs/joining.md", "docs/faq.md"])("%s: its annotations are ones that somebody reads", (page) => {
-    const known = Object.values<string>(annotations);
-    const labelsAndNames = ["machineconfiguration.openshift.io/role", "machineconfiguration.openshift.io/v1", "machineconfiguration.openshift.io/…"];
-    for (const [name] of textOf(page).replaceAll("\\.", ".").matchAll(/machineconfiguration\.openshift\.io\/[A-Za-z0-9…-]*[A-Za-z0-9…]/g)) expect([...known, ...labelsAndNames]).toContain(name);
-  });
+  test.for(["docs/machineconfiguration.md", "docs/os-updates.md", "docs/joining.md", "docs/faq.md"])(
+    "%s: its annotations are ones that somebody reads",
+    (page) => {
+      const known = Object.values<string>(annotations);
+      const labelsAndNames = [
+        "machineconfiguration.openshift.io/role",
+        "machineconfiguration.openshift.io/v1",
+        "machineconfiguration.openshift.io/…",
+      ];
+      for (const [name] of textOf(page)
+        .replaceAll("\\.", ".")
+        .matchAll(/machineconfiguration\.openshift\.io\/[A-Za-z0-9…-]*[A-Za-z0-9…]/g))
+        expect([...known, ...labelsAndNames]).toContain(name);
+    },
+  );
 });

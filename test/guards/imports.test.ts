@@ -26,7 +26,15 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders that hold drivers: only the composition root and their own layer may name them. */
-const driverFolders = ["src/ports/node/", "src/host/directory/", "src/host/rpm-ostree/", "src/host/memory/", "src/kube/node/", "src/registry/node/", "src/apiserver/node/"];
+const driverFolders = [
+  "src/ports/node/",
+  "src/host/directory/",
+  "src/host/rpm-ostree/",
+  "src/host/memory/",
+  "src/kube/node/",
+  "src/registry/node/",
+  "src/apiserver/node/",
+];
 
 test("imports point down the layers, and components do not know each other", () => {
   const offences = sourceFiles().flatMap((file) => {
@@ -58,8 +66,17 @@ test("the daemon carries neither certificates' libraries nor the API server", ()
   const visit = (path: string) => {
     if (reached.has(path)) return;
     reached.add(path);
-    for (const { resolved, typeOnly } of files.get(path)?.imports ?? []) if (!typeOnly && resolved !== "") visit(resolved);
+    for (const { resolved, typeOnly } of files.get(path)?.imports ?? [])
+      if (!typeOnly && resolved !== "") visit(resolved);
   };
   visit("src/cli/commands/daemon.ts");
-  expect([...reached].filter((path) => path.startsWith("src/apiserver/") || path === "@peculiar/x509" || path === "reflect-metadata" || path === "esbuild")).toEqual([]);
+  expect(
+    [...reached].filter(
+      (path) =>
+        path.startsWith("src/apiserver/") ||
+        path === "@peculiar/x509" ||
+        path === "reflect-metadata" ||
+        path === "esbuild",
+    ),
+  ).toEqual([]);
 });

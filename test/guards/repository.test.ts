@@ -13,13 +13,19 @@ test("the program and the package carry the same version", () => {
 test("the lockfile pins packages and names no registry", () => {
   const lock = read("package-lock.json");
   expect(lock).not.toContain('"resolved"');
-  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
-  for (const [name, range] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })) expect(`${name} ${range}`).toMatch(/ \d+\.\d+\.\d+/);
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read("package.json")) as Record<
+    string,
+    Record<string, string>
+  >;
+  for (const [name, range] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies }))
+    expect(`${name} ${range}`).toMatch(/ \d+\.\d+\.\d+/);
 });
 
 test("every folder of src says what lives in it", () => {
   const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  expect(folders.map(({ name }) => name).filter((name) => !existsSync(join(root, "src", name, "README.md")))).toEqual([]);
+  expect(folders.map(({ name }) => name).filter((name) => !existsSync(join(root, "src", name, "README.md")))).toEqual(
+    [],
+  );
 });
 
 test("CI runs the README's test command", () => {
@@ -40,5 +46,7 @@ test("links in the documents lead somewhere", () => {
 
 test("no generated file is out of date", async () => {
   const { execFileSync } = await import("node:child_process");
-  expect(() => execFileSync(process.execPath, ["hack/generate.ts", "--check"], { cwd: root, stdio: "pipe" })).not.toThrow();
+  expect(() =>
+    execFileSync(process.execPath, ["hack/generate.ts", "--check"], { cwd: root, stdio: "pipe" }),
+  ).not.toThrow();
 });

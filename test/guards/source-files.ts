@@ -22,9 +22,17 @@ export function sourceFiles(): readonly SourceFile[] {
     .sort()
     .map((path) => {
       const text = readFileSync(join(root, path), "utf8");
-      const imports = [...text.matchAll(/(?:^|\n)\s*(import|export)(\s+type)?[^;"']*?from\s+"([^"]+)"|import\("([^"]+)"\)|(?:^|\n)import\s+"([^"]+)"/g)].map((match) => {
+      const imports = [
+        ...text.matchAll(
+          /(?:^|\n)\s*(import|export)(\s+type)?[^;"']*?from\s+"([^"]+)"|import\("([^"]+)"\)|(?:^|\n)import\s+"([^"]+)"/g,
+        ),
+      ].map((match) => {
         const specifier = match[3] ?? match[4] ?? match[5] ?? "";
-        return { specifier, resolved: specifier.startsWith(".") ? relative(root, join(root, dirname(path), specifier)) : specifier, typeOnly: match[2] !== undefined };
+        return {
+          specifier,
+          resolved: specifier.startsWith(".") ? relative(root, join(root, dirname(path), specifier)) : specifier,
+          typeOnly: match[2] !== undefined,
+        };
       });
       const code = text
         .replaceAll(/\/\*[\s\S]*?\*\//g, blank)

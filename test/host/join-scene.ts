@@ -27,7 +27,14 @@ import type { Connection } from "../../src/kube/kubeconfig.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
 import type { Files } from "../../src/ports/files.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { downloadDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import {
+  downloadDocument,
+  httpsListen,
+  systemClock,
+  systemFiles,
+  systemProcesses,
+  systemRandom,
+} from "../../src/ports/node/index.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
 import { ignitions, canRun } from "../ignition/machine-pair.ts";
 
@@ -71,41 +78,152 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
   const authority = await certificateAuthority({ name: "cluster-ca", ...ports });
   const tls = await authority.issue({ commonName: "apiserver", usage: "server", hosts: [addresses.apiServer] });
   const tokens = await authority.issue({ commonName: "tokens", usage: "client" });
-  const running = await serveApiServer({ file: join(folder, "store.db"), host: addresses.apiServer, port: 0, tls, clusterCA: authority.certificate, tokenKey: tokens.key, ...ports, signal: ending.signal });
+  const running = await serveApiServer({
+    file: join(folder, "store.db"),
+    host: addresses.apiServer,
+    port: 0,
+    tls,
+    clusterCA: authority.certificate,
+    tokenKey: tokens.key,
+    ...ports,
+    signal: ending.signal,
+  });
   const connect = (connection: Connection): KubeClient => {
-    const transport = httpsTransport({ connection, reread: undefined, clock: systemClock, files: systemFiles, processes: systemProcesses, environment: {} });
+    const transport = httpsTransport({
+      connection,
+      reread: undefined,
+      clock: systemClock,
+      files: systemFiles,
+      processes: systemProcesses,
+      environment: {},
+    });
     closers.push(() => transport.close());
-    return createKubeClient({ transport: transport.exchange, clock: systemClock, random: systemRandom, userAgent: "test" });
+    return createKubeClient({
+      transport: transport.exchange,
+      clock: systemClock,
+      random: systemRandom,
+      userAgent: "test",
+    });
   };
-  const kube = createKubeClient({ transport: running.server.as({ name: "admin", groups: ["system:masters"] }), clock: systemClock, random: systemRandom, userAgent: "test" });
+  const kube = createKubeClient({
+    transport: running.server.as({ name: "admin", groups: ["system:masters"] }),
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
   await kube.create(kubernetes.CustomResourceDefinition, MachineConfigPool.crd() as never);
-  await kube.create(MachineConfigPool, { apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", metadata: { name: pool }, spec: { nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } }, machineConfigSelector: { matchLabels: {} } } } as never);
+  await kube.create(MachineConfigPool, {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfigPool",
+    metadata: { name: pool },
+    spec: {
+      nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+      machineConfigSelector: { matchLabels: {} },
+    },
+  } as never);
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   const account = `${objects.nodeBootstrapperPrefix}${pool}`;
-  await kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace } });
+  await kube.create(kubernetes.ServiceAccount, {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { name: account, namespace },
+  });
   const rbac = "rbac.authorization.k8s.io";
-  await kube.create(kubernetes.ClusterRoleBinding, { apiVersion: `${rbac}/v1`, kind: "ClusterRoleBinding", metadata: { name: account }, roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "system:node-bootstrapper" }, subjects: [{ kind: "ServiceAccount", name: account, namespace }] } as never);
+  await kube.create(kubernetes.ClusterRoleBinding, {
+    apiVersion: `${rbac}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name: account },
+    roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "system:node-bootstrapper" },
+    subjects: [{ kind: "ServiceAccount", name: account, namespace }],
+  } as never);
 
   const controllers = [
-    runClusterControllers({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "c" }), rootCa: "", authority, nodeMonitorGraceSeconds: 1e6 }, ending.signal),
-    runControllers([joinController()], { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "c" }), coalesceMs: 5 }, ending.signal),
+    runClusterControllers(
+      {
+        ...ports,
+        kube,
+        events: createEventRecorder({ ...ports, kube, component: "c" }),
+        rootCa: "",
+        authority,
+        nodeMonitorGraceSeconds: 1e6,
+      },
+      ending.signal,
+    ),
+    runControllers(
+      [joinController()],
+      { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "c" }), coalesceMs: 5 },
+      ending.signal,
+    ),
   ];
 
   // The config server: each token is good for one answer.
   const serverAuthority = await certificateAuthority({ name: "server-ca", ...ports });
-  const serverTls = await serverAuthority.issue({ commonName: "config-server", usage: "server", hosts: [addresses.configServer] });
+  const serverTls = await serverAuthority.issue({
+    commonName: "config-server",
+    usage: "server",
+    hosts: [addresses.configServer],
+  });
   const good = new Set<string>();
   let pointers = 0;
   const server: { served: number; answers: "well" | "withAnError" } = { served: 0, answers: "well" };
-  const file = (path: string, contents: string, mode: number) => ({ path, overwrite: true, mode, contents: { source: encodeDataUrl(contents) } });
+  const file = (path: string, contents: string, mode: number) => ({
+    path,
+    overwrite: true,
+    mode,
+    contents: { source: encodeDataUrl(contents) },
+  });
 
   async function served(): Promise<object> {
-    const asked = (await kube.request({ method: "POST", target: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`, headers: { "content-type": "application/json" }, body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 3600 } }) })) as { status: { token: string } };
-    const kubeconfig = { apiVersion: "v1", kind: "Config", "current-context": "kubelet", clusters: [{ name: "local", cluster: { server: running.url, "certificate-authority-data": btoa(authority.certificate) } }], users: [{ name: "kubelet", user: { token: asked.status.token } }], contexts: [{ name: "kubelet", context: { cluster: "local", user: "kubelet" } }] };
-    const machineConfig = (ignition: object) => JSON.stringify({ apiVersion: "machineconfiguration.openshift.io/v1", kind: "MachineConfig", metadata: { name: config }, spec: { osImageURL: stockOsImage, kernelArguments: ["mitigations=auto"], config: ignition } });
-    const content = { ignition: { version: "3.2.0" }, storage: { files: [file("/etc/motd", "welcome\n", 0o644)] }, systemd: { units: [{ name: "extra.service", enabled: true, contents: "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n" }] } };
+    const asked = (await kube.request({
+      method: "POST",
+      target: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: { expirationSeconds: 3600 },
+      }),
+    })) as { status: { token: string } };
+    const kubeconfig = {
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "kubelet",
+      clusters: [
+        { name: "local", cluster: { server: running.url, "certificate-authority-data": btoa(authority.certificate) } },
+      ],
+      users: [{ name: "kubelet", user: { token: asked.status.token } }],
+      contexts: [{ name: "kubelet", context: { cluster: "local", user: "kubelet" } }],
+    };
+    const machineConfig = (ignition: object) =>
+      JSON.stringify({
+        apiVersion: "machineconfiguration.openshift.io/v1",
+        kind: "MachineConfig",
+        metadata: { name: config },
+        spec: { osImageURL: stockOsImage, kernelArguments: ["mitigations=auto"], config: ignition },
+      });
+    const content = {
+      ignition: { version: "3.2.0" },
+      storage: { files: [file("/etc/motd", "welcome\n", 0o644)] },
+      systemd: {
+        units: [
+          {
+            name: "extra.service",
+            enabled: true,
+            contents: "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n",
+          },
+        ],
+      },
+    };
     const more = [
-      file(hostPaths.nodeAnnotations, JSON.stringify({ [annotations.currentConfig]: config, [annotations.desiredConfig]: config, [annotations.state]: "Done" }), 0o644),
+      file(
+        hostPaths.nodeAnnotations,
+        JSON.stringify({
+          [annotations.currentConfig]: config,
+          [annotations.desiredConfig]: config,
+          [annotations.state]: "Done",
+        }),
+        0o644,
+      ),
       file(hostPaths.kubeconfig, JSON.stringify(kubeconfig), 0o600),
       file(hostPaths.servedConfig, machineConfig(content), 0o600),
       file(hostPaths.encapsulated, machineConfig({ ignition: { version: "3.2.0" } }), 0o600),
@@ -116,9 +234,11 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
   const { port } = await httpsListen(
     { host: addresses.configServer, port: 0, tls: serverTls },
     async ({ target, headers }) => {
-      if (server.answers === "withAnError") return { status: 503, headers: {}, body: JSON.stringify({ message: "not ready" }) };
+      if (server.answers === "withAnError")
+        return { status: 503, headers: {}, body: JSON.stringify({ message: "not ready" }) };
       if (target !== `/config/${pool}`) return { status: 404, headers: {}, body: "" };
-      if (!good.delete(headers["authorization"] ?? "")) return { status: 401, headers: {}, body: JSON.stringify({ message: "no" }) };
+      if (!good.delete(headers["authorization"] ?? ""))
+        return { status: 401, headers: {}, body: JSON.stringify({ message: "no" }) };
       server.served += 1;
       return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(await served()) };
     },
@@ -130,7 +250,20 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
     const token = `Bearer token-${pointers}`;
     good.clear();
     good.add(token);
-    const pointer = { ignition: { version: "3.2.0", config: { merge: [{ source: `https://${addresses.configServer}:${port}/config/${pool}`, httpHeaders: [{ name: "Authorization", value: token }] }] }, security: { tls: { certificateAuthorities: [{ source: encodeDataUrl(serverAuthority.certificate) }] } } } };
+    const pointer = {
+      ignition: {
+        version: "3.2.0",
+        config: {
+          merge: [
+            {
+              source: `https://${addresses.configServer}:${port}/config/${pool}`,
+              httpHeaders: [{ name: "Authorization", value: token }],
+            },
+          ],
+        },
+        security: { tls: { certificateAuthorities: [{ source: encodeDataUrl(serverAuthority.certificate) }] } },
+      },
+    };
     await systemFiles.write(pointerPath(directory), JSON.stringify(pointer), { mode: 0o600 });
   }
 
@@ -138,7 +271,10 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
   const images = { treeOf: () => Promise.resolve(stock), fetch: () => Promise.resolve() };
   const programs = ignitions.filter(({ path }) => canRun(path)).map(({ path }) => path);
 
-  function live({ onTell = () => undefined, onChange = () => undefined }: Parameters<JoinScene["live"]>[0] = {}): HostLife {
+  function live({
+    onTell = () => undefined,
+    onChange = () => undefined,
+  }: Parameters<JoinScene["live"]>[0] = {}): HostLife {
     const life = new AbortController();
     const told: string[] = [];
     /** Changes of the disk, none of which a killed process makes any more. */
@@ -159,14 +295,29 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
     let own: KubeClient | undefined;
     let control: ControlHandler = () => Promise.reject(new Error("not yet"));
     const machine = directoryMachine({ directory, images, disk });
-    const noting = (tell: Tell): Tell => (state, reason) => {
-      tell(state, reason);
-      told.push(`${state}: ${reason}`);
-      onTell(state);
+    const noting =
+      (tell: Tell): Tell =>
+      (state, reason) => {
+        tell(state, reason);
+        told.push(`${state}: ${reason}`);
+        onTell(state);
+      };
+    const at = (path: string) =>
+      path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`;
+    const files = {
+      readText: (path: string) => systemFiles.readText(at(path)),
+      write: (path: string, contents: string | Uint8Array, how?: { mode?: number }) =>
+        ownFiles.write(at(path), contents, how),
+      remove: (path: string) => ownFiles.remove(at(path)),
     };
-    const at = (path: string) => (path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`);
-    const files = { readText: (path: string) => systemFiles.readText(at(path)), write: (path: string, contents: string | Uint8Array, how?: { mode?: number }) => ownFiles.write(at(path), contents, how), remove: (path: string) => ownFiles.remove(at(path)) };
-    const entering = { ...ports, nodeName: "worker-9", address: addresses.host(9), files, connect, clientCa: authority.certificate };
+    const entering = {
+      ...ports,
+      nodeName: "worker-9",
+      address: addresses.host(9),
+      files,
+      connect,
+      clientCa: authority.certificate,
+    };
     const done = runHost(
       {
         ...ports,
@@ -177,11 +328,34 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
         processes: systemProcesses,
         machine,
         install: async (tell, signal) => {
-          const ignition = options.ignition === "real" ? await findIgnition(programs.toReversed(), { files: systemFiles, processes: systemProcesses }, signal) : undefined;
-          await installMachine({ ...ports, directory, machine, os: { image: stockOsImage, kernelArguments: ["rw"], packages: [], kernelType: "default" }, files: ownFiles, processes: systemProcesses, download: downloadDocument, ignition, version: "test", newPointer }, noting(tell), signal);
+          const ignition =
+            options.ignition === "real"
+              ? await findIgnition(programs.toReversed(), { files: systemFiles, processes: systemProcesses }, signal)
+              : undefined;
+          await installMachine(
+            {
+              ...ports,
+              directory,
+              machine,
+              os: { image: stockOsImage, kernelArguments: ["rw"], packages: [], kernelType: "default" },
+              files: ownFiles,
+              processes: systemProcesses,
+              download: downloadDocument,
+              ignition,
+              version: "test",
+              newPointer,
+            },
+            noting(tell),
+            signal,
+          );
         },
         async beforeKubelet(signal) {
-          const host = directoryHost({ directory, images, disk, requestReboot: async (because) => void (await control("reboot", because)) });
+          const host = directoryHost({
+            directory,
+            images,
+            disk,
+            requestReboot: async (because) => void (await control("reboot", because)),
+          });
           await completeFirstBoot({ ...ports, host, file: hostPaths.encapsulated }, signal);
         },
         async enter(tell, signal) {
@@ -204,7 +378,13 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
       },
       life.signal,
     );
-    const renew = (afterMs: number): Promise<void> => (own === undefined ? Promise.reject(new Error("no member yet")) : renewCertificates({ ...entering, kube: own, clock: { ...systemClock, now: () => systemClock.now() + afterMs } }, life.signal));
+    const renew = (afterMs: number): Promise<void> =>
+      own === undefined
+        ? Promise.reject(new Error("no member yet"))
+        : renewCertificates(
+            { ...entering, kube: own, clock: { ...systemClock, now: () => systemClock.now() + afterMs } },
+            life.signal,
+          );
     let ended: Promise<void> | undefined;
     const end = () => {
       life.abort(new Error("killed"));
@@ -229,7 +409,8 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
     address: addresses.host(9),
     server,
     pointers: () => pointers,
-    file: (path) => readFileSync(path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`, "utf8"),
+    file: (path) =>
+      readFileSync(path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`, "utf8"),
     live,
     async until(look) {
       const patience = systemClock.deadline(20_000);

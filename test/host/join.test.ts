@@ -16,7 +16,10 @@ const client = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 const joined = ({ kube, until }: JoinScene) =>
   until(async () => {
     const found = await kube.get(kubernetes.Node, node);
-    return conditionOf(found?.status?.conditions, "Ready")?.status === "True" && found?.metadata.annotations?.[annotations.joinedPool] !== undefined ? found : undefined;
+    return conditionOf(found?.status?.conditions, "Ready")?.status === "True" &&
+      found?.metadata.annotations?.[annotations.joinedPool] !== undefined
+      ? found
+      : undefined;
   });
 
 /** Whether somebody answers where the machine serves its logs, and with whose certificate. */
@@ -35,39 +38,57 @@ const hasReal = ignitions.some(({ path }) => canRun(path));
 
 describe("an empty machine", { timeout: 60_000 }, () => {
   for (const ignition of ["ours", "real"] as const) {
-    test.skipIf(ignition === "real" && !hasReal)(`joins with ${ignition === "ours" ? "our own applier" : "the real Ignition"}, and is what its configuration says`, async () => {
-      const scene = await joinScene({ ignition });
-      const life = scene.live();
-      const found = await joined(scene);
-      expect(found.metadata.labels).toMatchObject({ "node-role.kubernetes.io/worker": "", "kubernetes.io/hostname": "worker-9" });
-      expect(scene.file("/etc/motd")).toBe("welcome\n");
-      expect(await installedBy(systemFiles, scene.directory)).toMatch(ignition === "ours" ? "mco test" : /^Ignition 2\./);
-      // Kernel arguments were left to the first boot, which took one reboot for them.
-      const { deployments, booted } = JSON.parse(readFileSync(`${scene.directory}/state.json`, "utf8")) as { deployments: Record<string, { kernelArguments: string[] }>; booted: string };
-      expect(deployments[booted]?.kernelArguments).toEqual(["rw", "mitigations=auto"]);
-      expect(() => scene.file(hostPaths.encapsulated)).toThrow("ENOENT");
-      expect(life.told.map((line) => line.split(":")[0])).toEqual(expect.arrayContaining(["fetching", "installing", "joining"]));
-      expect(JSON.stringify(await life.ask("status"))).not.toContain("joining");
-      expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
-      expect(scene.file(hostPaths.kubeletKubeconfig)).toContain(client);
-      const served = await scene.until(() => logCertificate(scene.address));
-      expect(served.checkIP(scene.address)).toBe(scene.address);
-      expect(scene.server.served).toBe(1);
-      expect((await requestsOf(scene.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual(["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"]);
-      await life.end();
-    });
+    test.skipIf(ignition === "real" && !hasReal)(
+      `joins with ${ignition === "ours" ? "our own applier" : "the real Ignition"}, and is what its configuration says`,
+      async () => {
+        const scene = await joinScene({ ignition });
+        const life = scene.live();
+        const found = await joined(scene);
+        expect(found.metadata.labels).toMatchObject({
+          "node-role.kubernetes.io/worker": "",
+          "kubernetes.io/hostname": "worker-9",
+        });
+        expect(scene.file("/etc/motd")).toBe("welcome\n");
+        expect(await installedBy(systemFiles, scene.directory)).toMatch(
+          ignition === "ours" ? "mco test" : /^Ignition 2\./,
+        );
+        // Kernel arguments were left to the first boot, which took one reboot for them.
+        const { deployments, booted } = JSON.parse(readFileSync(`${scene.directory}/state.json`, "utf8")) as {
+          deployments: Record<string, { kernelArguments: string[] }>;
+          booted: string;
+        };
+        expect(deployments[booted]?.kernelArguments).toEqual(["rw", "mitigations=auto"]);
+        expect(() => scene.file(hostPaths.encapsulated)).toThrow("ENOENT");
+        expect(life.told.map((line) => line.split(":")[0])).toEqual(
+          expect.arrayContaining(["fetching", "installing", "joining"]),
+        );
+        expect(JSON.stringify(await life.ask("status"))).not.toContain("joining");
+        expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
+        expect(scene.file(hostPaths.kubeletKubeconfig)).toContain(client);
+        const served = await scene.until(() => logCertificate(scene.address));
+        expect(served.checkIP(scene.address)).toBe(scene.address);
+        expect(scene.server.served).toBe(1);
+        expect((await requestsOf(scene.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual([
+          "kubernetes.io/kube-apiserver-client-kubelet",
+          "kubernetes.io/kubelet-serving",
+        ]);
+        await life.end();
+      },
+    );
   }
 
   for (const state of ["fetching", "installing", "joining"]) {
     test(`that is killed while it is ${state} goes on where it was, and does nothing twice`, async () => {
       const scene = await joinScene({ ignition: "ours" });
       const reached = Promise.withResolvers<void>();
-      const first = scene.live({ onTell(now) {
-        if (now !== state) return;
-        // At this very moment, not when somebody has heard of it.
-        void first.end();
-        reached.resolve();
-      } });
+      const first = scene.live({
+        onTell(now) {
+          if (now !== state) return;
+          // At this very moment, not when somebody has heard of it.
+          void first.end();
+          reached.resolve();
+        },
+      });
       await reached.promise;
       await first.end();
       const second = scene.live();
@@ -75,41 +96,51 @@ describe("an empty machine", { timeout: 60_000 }, () => {
       expect(scene.file("/etc/motd")).toBe("welcome\n");
       // The token that it was given is good until it is shown.
       expect(scene.pointers()).toBe(1);
-      expect((await requestsOf(scene.kube)).filter(({ spec }) => spec.signerName.endsWith("client-kubelet"))).toHaveLength(1);
+      expect(
+        (await requestsOf(scene.kube)).filter(({ spec }) => spec.signerName.endsWith("client-kubelet")),
+      ).toHaveLength(1);
       await second.end();
       // And as any other machine from now on.
       const third = scene.live();
-      await scene.until(async () => ((await third.ask("status").catch(() => undefined)) as { power?: string } | undefined)?.power === "on" || undefined);
+      await scene.until(
+        async () =>
+          ((await third.ask("status").catch(() => undefined)) as { power?: string } | undefined)?.power === "on" ||
+          undefined,
+      );
       expect(scene.pointers()).toBe(1);
       await third.end();
     });
   }
 
-  test("that is killed again and again, each time at another change of its disk, joins in the end", { timeout: 120_000 }, async () => {
-    const scene = await joinScene({ ignition: "ours" });
-    let lives = 0;
-    for (let joins = false; !joins; ) {
-      lives += 1;
-      let changes = 0;
-      const dead = Promise.withResolvers<"killed">();
-      // Closer together where there is little to do, at the beginning and at the end.
-      const last = Math.ceil(lives ** 1.7);
-      const life = scene.live({
-        onChange() {
-          changes += 1;
-          if (changes !== last) return;
-          void life.end();
-          dead.resolve("killed");
-        },
-      });
-      joins = (await Promise.race([dead.promise, joined(scene).then(() => "joined" as const)])) === "joined";
-      await life.end();
-    }
-    expect(lives).toBeGreaterThan(5);
-    expect(scene.file("/etc/motd")).toBe("welcome\n");
-    expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
-    expect(scene.server.served).toBeLessThanOrEqual(scene.pointers());
-  });
+  test(
+    "that is killed again and again, each time at another change of its disk, joins in the end",
+    { timeout: 120_000 },
+    async () => {
+      const scene = await joinScene({ ignition: "ours" });
+      let lives = 0;
+      for (let joins = false; !joins;) {
+        lives += 1;
+        let changes = 0;
+        const dead = Promise.withResolvers<"killed">();
+        // Closer together where there is little to do, at the beginning and at the end.
+        const last = Math.ceil(lives ** 1.7);
+        const life = scene.live({
+          onChange() {
+            changes += 1;
+            if (changes !== last) return;
+            void life.end();
+            dead.resolve("killed");
+          },
+        });
+        joins = (await Promise.race([dead.promise, joined(scene).then(() => "joined" as const)])) === "joined";
+        await life.end();
+      }
+      expect(lives).toBeGreaterThan(5);
+      expect(scene.file("/etc/motd")).toBe("welcome\n");
+      expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
+      expect(scene.server.served).toBeLessThanOrEqual(scene.pointers());
+    },
+  );
 
   test("that has become a member renews its certificates when their time comes, and not before", async () => {
     const scene = await joinScene({ ignition: "ours" });

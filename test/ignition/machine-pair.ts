@@ -1,5 +1,14 @@
 import { createHash } from "node:crypto";
-import { chmodSync, existsSync, lstatSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+} from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
@@ -8,12 +17,30 @@ import { applyIgnition } from "../../src/host/ignition/apply-config.ts";
 import { fetchConfig } from "../../src/host/ignition/fetch-config.ts";
 import { type RunIgnitionOptions, applyWithIgnition, fetchWithIgnition } from "../../src/host/ignition/run-ignition.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { downloadDocument, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import {
+  downloadDocument,
+  systemClock,
+  systemFiles,
+  systemProcesses,
+  systemRandom,
+} from "../../src/ports/node/index.ts";
 
 /** Where `hack/ignition` puts them; each with the newest version of the format that it reads. */
 export const ignitions = [
   { name: "Ignition 2.14", path: "/usr/lib/dracut/modules.d/30ignition/ignition", reads: "3.3.0" },
-  { name: "Ignition 2.24", path: join(process.env["MCO_IGNITION_BINARIES"] ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "machine-config-operator", `ignition-v2.24.0-linux-${process.arch}`), "ignition"), reads: "3.5.0" },
+  {
+    name: "Ignition 2.24",
+    path: join(
+      process.env["MCO_IGNITION_BINARIES"] ??
+        join(
+          process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"),
+          "machine-config-operator",
+          `ignition-v2.24.0-linux-${process.arch}`,
+        ),
+      "ignition",
+    ),
+    reads: "3.5.0",
+  },
 ] as const;
 
 /** Real Ignition gives files away, which only root may. */
@@ -21,7 +48,9 @@ export const canRun = (path: string): boolean => process.getuid?.() === 0 && exi
 
 const never = new AbortController().signal;
 
-export type Outcome = { readonly verdict: "applied"; readonly tree: Readonly<Record<string, string>> } | { readonly verdict: "refused"; readonly why: string };
+export type Outcome =
+  | { readonly verdict: "applied"; readonly tree: Readonly<Record<string, string>> }
+  | { readonly verdict: "refused"; readonly why: string };
 
 export interface Workshop {
   /** What the real one makes of a configuration, on a machine that a few hands have changed before. */
@@ -38,12 +67,18 @@ export async function openWorkshop(): Promise<Workshop> {
   let count = 0;
 
   async function machineIn(directory: string): Promise<DirectoryMachine> {
-    const machine = directoryMachine({ directory, images: { treeOf: () => Promise.resolve(stock), fetch: () => Promise.resolve() } });
+    const machine = directoryMachine({
+      directory,
+      images: { treeOf: () => Promise.resolve(stock), fetch: () => Promise.resolve() },
+    });
     await machine.provision({ image: stockOsImage, kernelArguments: [], packages: [], kernelType: "default" });
     return machine;
   }
 
-  async function outcome(before: ((machine: DirectoryMachine) => Promise<void>) | undefined, work: (machine: DirectoryMachine, directory: string) => Promise<void>): Promise<Outcome> {
+  async function outcome(
+    before: ((machine: DirectoryMachine) => Promise<void>) | undefined,
+    work: (machine: DirectoryMachine, directory: string) => Promise<void>,
+  ): Promise<Outcome> {
     const directory = join(folder, `m${count++}`);
     await systemFiles.makeDirectory(directory);
     const machine = await machineIn(directory);
@@ -61,14 +96,36 @@ export async function openWorkshop(): Promise<Workshop> {
   return {
     real: (path, config, before) =>
       outcome(before, async (machine, directory) => {
-        const options: RunIgnitionOptions = { program: { path, version: "" }, folder: `${directory}-work`, files: systemFiles, processes: systemProcesses, log: silentLogger, onTrouble: () => undefined };
+        const options: RunIgnitionOptions = {
+          program: { path, version: "" },
+          folder: `${directory}-work`,
+          files: systemFiles,
+          processes: systemProcesses,
+          log: silentLogger,
+          onTrouble: () => undefined,
+        };
         await fetchWithIgnition(JSON.stringify(config), options, never);
         await machine.asOneFolder((root) => applyWithIgnition(root, options, never));
       }),
     ours: (config, before) =>
       outcome(before, async (machine) => {
-        const fetched = await fetchConfig(config, { download: downloadDocument, clock: systemClock, random: systemRandom, log: silentLogger, userAgent: "test", onTrouble: () => undefined }, never);
-        await applyIgnition(fetched, { root: machine.newRoot(), clock: systemClock, bootId: await machine.bootId() }, never);
+        const fetched = await fetchConfig(
+          config,
+          {
+            download: downloadDocument,
+            clock: systemClock,
+            random: systemRandom,
+            log: silentLogger,
+            userAgent: "test",
+            onTrouble: () => undefined,
+          },
+          never,
+        );
+        await applyIgnition(
+          fetched,
+          { root: machine.newRoot(), clock: systemClock, bootId: await machine.bootId() },
+          never,
+        );
       }),
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
@@ -79,7 +136,13 @@ export function withoutDisabling(tree: Readonly<Record<string, string>>): Readon
   const preset = "etc/systemd/system-preset/20-ignition.preset";
   const { [preset]: lines = "", ...rest } = tree;
   const kept = lines.split("\n").filter((line) => !line.startsWith("disable "));
-  if (kept.join("").replace(/^file \S+ \S+ /, "").trim() !== "") return { ...rest, [preset]: kept.join("\n") };
+  if (
+    kept
+      .join("")
+      .replace(/^file \S+ \S+ /, "")
+      .trim() !== ""
+  )
+    return { ...rest, [preset]: kept.join("\n") };
   const { "etc/systemd/system-preset": _, ...empty } = rest;
   return empty;
 }
@@ -117,7 +180,8 @@ const realRoot = (directory: string) => join(directory, readlinkSync(join(direct
 
 function shown(path: string, contents: Buffer): string {
   const text = contents.toString("utf8");
-  if (path === "etc/.ignition-result.json") return text.replaceAll(/"provisioning(BootID|Date)": "[^"]+"/g, '"provisioning$1": "…"');
+  if (path === "etc/.ignition-result.json")
+    return text.replaceAll(/"provisioning(BootID|Date)": "[^"]+"/g, '"provisioning$1": "…"');
   // Which day it is.
   if (path === "etc/shadow") return text.replaceAll(/^([^:]*:[^:]*:)\d+:/gm, "$1today:");
   // The older one writes the lines in the order of a hash table.

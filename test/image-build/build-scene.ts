@@ -6,7 +6,13 @@ import { packStockOsWithShell, packedStockOs } from "../../src/cluster/stock-os.
 import { renderContainerfile } from "../../src/core/build-containerfile.ts";
 import type { LayerEntry } from "../../src/core/image-content.ts";
 import { hostPaths } from "../../src/api/names.ts";
-import { type BuildFile, type BuildOutcome, buildFiles, buildPaths, printBuildFile } from "../../src/core/image-build.ts";
+import {
+  type BuildFile,
+  type BuildOutcome,
+  buildFiles,
+  buildPaths,
+  printBuildFile,
+} from "../../src/core/image-build.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { parentFrom } from "../../src/registry/compose-image.ts";
 import { type ImageStore, imageStore } from "../../src/registry/image-store.ts";
@@ -20,13 +26,23 @@ import { authJson } from "../registry/settings.ts";
 
 const never = new AbortController().signal;
 
-export const missing = [...missingPrograms("buildah"), ...(process.getuid?.() === 0 ? [] : ["buildah builds as root only"])];
+export const missing = [
+  ...missingPrograms("buildah"),
+  ...(process.getuid?.() === 0 ? [] : ["buildah builds as root only"]),
+];
 
 export const configLayer = (contents: string): PackedLayer =>
   packLayer(
     [
       { path: "/etc/motd", kind: "file", contents: Buffer.from(contents), mode: 0o640, uid: 0, gid: 10 },
-      { path: hostPaths.payload, kind: "file", contents: Buffer.from(`{"v":1,"contents":${JSON.stringify(contents)}}`), mode: 0o600, uid: 0, gid: 0 },
+      {
+        path: hostPaths.payload,
+        kind: "file",
+        contents: Buffer.from(`{"v":1,"contents":${JSON.stringify(contents)}}`),
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+      },
     ] satisfies readonly LayerEntry[],
     7,
   );
@@ -68,8 +84,16 @@ export async function buildScene(): Promise<BuildScene> {
   const { host } = registry;
   const store = storeAt(host, pki.certificate);
   const push = async (image: PackedImage, tag: string) => {
-    const blob = (digest: string) => ({ async *open() { yield digest === image.layer.digest ? image.layer.bytes : image.config.bytes; } });
-    const { digest } = await store.publish(parentFrom(image.manifest.bytes, image.config.bytes, blob), { dropTopLayer: false, labels: {}, repository: `${host}/os/stock`, tag, createdSeconds: 0 }, never);
+    const blob = (digest: string) => ({
+      async *open() {
+        yield digest === image.layer.digest ? image.layer.bytes : image.config.bytes;
+      },
+    });
+    const { digest } = await store.publish(
+      parentFrom(image.manifest.bytes, image.config.bytes, blob),
+      { dropTopLayer: false, labels: {}, repository: `${host}/os/stock`, tag, createdSeconds: 0 },
+      never,
+    );
     return `${host}/os/stock@${digest}`;
   };
   const base = await push(packedStockOs, "1");
@@ -84,9 +108,22 @@ export async function buildScene(): Promise<BuildScene> {
     store,
     base,
     withShell,
-    async build({ custom, seesConfiguration = false, layer, files = {}, visible, mounts = {}, request = {}, pullPassword = password, signal = never, cache = join(folder, "cache"), options }) {
+    async build({
+      custom,
+      seesConfiguration = false,
+      layer,
+      files = {},
+      visible,
+      mounts = {},
+      request = {},
+      pullPassword = password,
+      signal = never,
+      cache = join(folder, "cache"),
+      options,
+    }) {
       const pod = join(folder, `pod-${(pods += 1)}`);
-      const at = (path: string) => (path.startsWith(buildPaths.cache) ? `${cache}${path.slice(buildPaths.cache.length)}` : join(pod, path));
+      const at = (path: string) =>
+        path.startsWith(buildPaths.cache) ? `${cache}${path.slice(buildPaths.cache.length)}` : join(pod, path);
       const put = async (path: string, contents: string | Uint8Array) => {
         await mkdir(dirname(at(path)), { recursive: true });
         await writeFile(at(path), contents);
@@ -112,11 +149,25 @@ export async function buildScene(): Promise<BuildScene> {
         ...request,
       };
       await put(`${buildPaths.context}/${buildFiles.request}`, printBuildFile(told));
-      if (custom !== undefined) await put(`${buildPaths.context}/${buildFiles.containerfile}`, renderContainerfile({ base: from, extensions: [], kernelType: "default", custom, configsHoldConfiguration: seesConfiguration, hasTrust: false }));
-      for (const [i, contents] of Object.values(files).entries()) await put(`${buildPaths.context}/context-${i}`, contents);
+      if (custom !== undefined)
+        await put(
+          `${buildPaths.context}/${buildFiles.containerfile}`,
+          renderContainerfile({
+            base: from,
+            extensions: [],
+            kernelType: "default",
+            custom,
+            configsHoldConfiguration: seesConfiguration,
+            hasTrust: false,
+          }),
+        );
+      for (const [i, contents] of Object.values(files).entries())
+        await put(`${buildPaths.context}/context-${i}`, contents);
       if (layer !== undefined) await put(`${buildPaths.content}/${buildFiles.configLayer}`, layer.bytes);
-      if (visible !== undefined) await put(`${buildPaths.content}/${buildFiles.buildVisible}`, packLayer(visible, 7).bytes);
-      for (const [kind, contents] of Object.entries(mounts)) for (const [name, text] of Object.entries(contents)) await put(`${buildPaths.mounts}/${kind}/${name}`, text);
+      if (visible !== undefined)
+        await put(`${buildPaths.content}/${buildFiles.buildVisible}`, packLayer(visible, 7).bytes);
+      for (const [kind, contents] of Object.entries(mounts))
+        for (const [name, text] of Object.entries(contents)) await put(`${buildPaths.mounts}/${kind}/${name}`, text);
       await put(`${buildPaths.pull}/${buildFiles.auth}`, authJson(host, "puller", pullPassword));
       await put(`${buildPaths.push}/${buildFiles.auth}`, authJson(host, "builder", password));
       const log: string[] = [];
@@ -131,7 +182,14 @@ export async function buildScene(): Promise<BuildScene> {
             environment: { PATH: process.env["PATH"] },
             at,
             print: (line) => log.push(line),
-            storeFor: (settings) => imageStore({ ...settings, policy: undefined, wire: wire.send, clock: systemClock, random: { ...systemRandom, next: () => 0 } }),
+            storeFor: (settings) =>
+              imageStore({
+                ...settings,
+                policy: undefined,
+                wire: wire.send,
+                clock: systemClock,
+                random: { ...systemRandom, next: () => 0 },
+              }),
             ...options,
           },
           signal,

@@ -8,7 +8,11 @@ const root = join(import.meta.dirname, "../..");
 let folder: string;
 
 /** As in the image: the folder of Node.js is on the path, and nothing else is known. */
-const run = (name: string, ...args: readonly string[]) => spawnSync(join(folder, "bin", name), [...args], { encoding: "utf8", env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` } });
+const run = (name: string, ...args: readonly string[]) =>
+  spawnSync(join(folder, "bin", name), [...args], {
+    encoding: "utf8",
+    env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` },
+  });
 
 describe("what the Containerfile puts into the image", () => {
   beforeAll(() => {
@@ -19,10 +23,23 @@ describe("what the Containerfile puts into the image", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test("is the program, by its own name and by those of its processes", () => {
-    expect(readdirSync(join(folder, "bin")).sort()).toEqual(["machine-config-controller", "machine-config-daemon", "machine-config-operator", "machine-config-server", "machine-os-builder", "machine-state-controller", "mco"]);
+    expect(readdirSync(join(folder, "bin")).sort()).toEqual([
+      "machine-config-controller",
+      "machine-config-daemon",
+      "machine-config-operator",
+      "machine-config-server",
+      "machine-os-builder",
+      "machine-state-controller",
+      "mco",
+    ]);
     const { status, stdout } = run("mco", "version", "--json");
     expect(status).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "cli.mco/v1", drivers: expect.arrayContaining([{ name: "rpm-ostree", proven: false, note: expect.stringContaining("not proven on hardware") as unknown }]) as unknown });
+    expect(JSON.parse(stdout)).toMatchObject({
+      apiVersion: "cli.mco/v1",
+      drivers: expect.arrayContaining([
+        { name: "rpm-ostree", proven: false, note: expect.stringContaining("not proven on hardware") as unknown },
+      ]) as unknown,
+    });
   });
 
   test.for([

@@ -40,7 +40,8 @@ export async function startBareControlPlane(): Promise<ControlPlaneAddress & { s
   const began = systemClock.monotonic();
   try {
     while (!(await isReady(target))) {
-      if (systemClock.monotonic() - began > patienceMs) throw new Error(`kube-apiserver was not ready in time, see ${layout.logs}`);
+      if (systemClock.monotonic() - began > patienceMs)
+        throw new Error(`kube-apiserver was not ready in time, see ${layout.logs}`);
       await systemClock.sleep(100);
     }
   } catch (error) {
@@ -54,7 +55,9 @@ export async function startBareControlPlane(): Promise<ControlPlaneAddress & { s
 
 async function isReady(target: Awaited<ReturnType<typeof kubernetesTarget>>): Promise<boolean> {
   try {
-    const answers = await Promise.all(["/readyz", "/api/v1/namespaces/default"].map((path) => target.request({ method: "GET", path })));
+    const answers = await Promise.all(
+      ["/readyz", "/api/v1/namespaces/default"].map((path) => target.request({ method: "GET", path })),
+    );
     return answers.every(({ status }) => status === 200);
   } catch {
     return false;

@@ -27,7 +27,23 @@ export interface ControlPlaneAddress {
 /** A control plane of Kubernetes' own programs, without machines and without the operator. */
 export async function startControlPlane(): Promise<ControlPlaneAddress & { stop(): Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), "mco-kubernetes-"));
-  const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", "kubernetes", "--without-operator", "--control-plane", "0", "--workers", "0", "--json"], { stdio: ["ignore", "pipe", "pipe"] });
+  const up = spawn(
+    join(root, "bin/mco"),
+    [
+      "up",
+      "--dir",
+      directory,
+      "--api-server",
+      "kubernetes",
+      "--without-operator",
+      "--control-plane",
+      "0",
+      "--workers",
+      "0",
+      "--json",
+    ],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
   let [stdout, stderr] = ["", ""];
   up.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
   const gone = new Promise<number | null>((resolve) => up.once("exit", resolve));
@@ -53,14 +69,25 @@ export async function startControlPlane(): Promise<ControlPlaneAddress & { stop(
 /** The authority of a control plane, to issue certificates for whoever a test speaks as. */
 export function authorityOf({ directory }: Pick<ControlPlaneAddress, "directory">): Promise<Authority> {
   const read = (name: string) => readFileSync(join(directory, "pki", name), "utf8");
-  return certificateAuthority({ name: "mco-cluster-ca", clock: systemClock, random: systemRandom, existing: { certificate: read("cluster-ca.crt"), key: read("cluster-ca.key") } });
+  return certificateAuthority({
+    name: "mco-cluster-ca",
+    clock: systemClock,
+    random: systemRandom,
+    existing: { certificate: read("cluster-ca.crt"), key: read("cluster-ca.key") },
+  });
 }
 
 /** A control plane as contract cases see it. */
-export async function kubernetesTarget(address: ControlPlaneAddress): Promise<ApiTarget & { close(): void; identity(user: Exclude<TestUser, "nobody">): Identity }> {
+export async function kubernetesTarget(
+  address: ControlPlaneAddress,
+): Promise<ApiTarget & { close(): void; identity(user: Exclude<TestUser, "nobody">): Identity }> {
   const authority = await authorityOf(address);
   const identities = new Map<TestUser, Identity>();
-  for (const [user, { name, groups }] of Object.entries(testUsers)) identities.set(user as TestUser, await authority.issue({ commonName: name, organizations: groups, usage: "client" }));
+  for (const [user, { name, groups }] of Object.entries(testUsers))
+    identities.set(
+      user as TestUser,
+      await authority.issue({ commonName: name, organizations: groups, usage: "client" }),
+    );
   return {
     ...httpsTarget({ url: address.url, ca: authority.certificate, identities }),
     identity(user) {

@@ -19,7 +19,13 @@ export interface RightUsed {
 interface AuditEvent {
   readonly verb: string;
   readonly user: { readonly username: string };
-  readonly objectRef?: { readonly resource?: string; readonly subresource?: string; readonly apiGroup?: string; readonly name?: string; readonly namespace?: string };
+  readonly objectRef?: {
+    readonly resource?: string;
+    readonly subresource?: string;
+    readonly apiGroup?: string;
+    readonly name?: string;
+    readonly namespace?: string;
+  };
   readonly responseStatus?: { readonly code?: number };
   readonly annotations?: Readonly<Record<string, string>>;
 }
@@ -34,9 +40,21 @@ export function rightsUsed(log: string): readonly RightUsed[] {
     if (!line.includes(prefix)) continue;
     const { verb, user, objectRef, responseStatus, annotations } = JSON.parse(line) as AuditEvent;
     if (!user.username.startsWith(prefix) || objectRef?.resource === undefined) continue;
-    const resource = objectRef.subresource === undefined ? objectRef.resource : `${objectRef.resource}/${objectRef.subresource}`;
-    const used = { account: user.username.slice(prefix.length), group: objectRef.apiGroup ?? "", resource, name: objectRef.name ?? "", namespace: objectRef.namespace ?? "" };
-    const answer = annotations?.["authorization.k8s.io/decision"] === "forbid" ? "forbidden" : responseStatus?.code === 403 ? "refused" : "allowed";
+    const resource =
+      objectRef.subresource === undefined ? objectRef.resource : `${objectRef.resource}/${objectRef.subresource}`;
+    const used = {
+      account: user.username.slice(prefix.length),
+      group: objectRef.apiGroup ?? "",
+      resource,
+      name: objectRef.name ?? "",
+      namespace: objectRef.namespace ?? "",
+    };
+    const answer =
+      annotations?.["authorization.k8s.io/decision"] === "forbid"
+        ? "forbidden"
+        : responseStatus?.code === 403
+          ? "refused"
+          : "allowed";
     // An apply that made its object needed the right to create as well.
     const verbs = verb === "patch" && responseStatus?.code === 201 ? ["patch", "create"] : [verb];
     for (const each of verbs) {
@@ -52,13 +70,18 @@ export function keepRightsUsed(directory: string, { refusals }: { readonly refus
   const log = join(directory, "logs", "audit.log");
   if (folder === undefined || !existsSync(log)) return;
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, `${basename(directory)}.json`), JSON.stringify(rightsUsed(readFileSync(log, "utf8")).filter(({ answer }) => answer === "allowed" || refusals)));
+  writeFileSync(
+    join(folder, `${basename(directory)}.json`),
+    JSON.stringify(rightsUsed(readFileSync(log, "utf8")).filter(({ answer }) => answer === "allowed" || refusals)),
+  );
 }
 
 /** What all clusters of this run asked. It is not kept any longer. */
 export function takeRightsKept(): readonly RightUsed[] {
   if (folder === undefined || !existsSync(folder)) return [];
-  const kept = readdirSync(folder).flatMap((name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as RightUsed[]);
+  const kept = readdirSync(folder).flatMap(
+    (name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as RightUsed[],
+  );
   rmSync(folder, { recursive: true, force: true });
   return kept;
 }

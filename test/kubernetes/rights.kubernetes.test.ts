@@ -14,7 +14,22 @@ interface Rule {
 const used = takeRightsKept();
 const granted = [...operatorRights(), ...componentRights()].flatMap((manifest) => {
   const { kind, metadata, rules = [] } = manifest as KubeObject & { readonly rules?: readonly Rule[] };
-  return kind !== "ClusterRole" && kind !== "Role" ? [] : rules.flatMap((rule) => rule.apiGroups.flatMap((group) => rule.resources.flatMap((resource) => rule.verbs.map((verb) => ({ account: metadata.name, group, resource, verb, names: rule.resourceNames, namespace: metadata.namespace })))));
+  return kind !== "ClusterRole" && kind !== "Role"
+    ? []
+    : rules.flatMap((rule) =>
+        rule.apiGroups.flatMap((group) =>
+          rule.resources.flatMap((resource) =>
+            rule.verbs.map((verb) => ({
+              account: metadata.name,
+              group,
+              resource,
+              verb,
+              names: rule.resourceNames,
+              namespace: metadata.namespace,
+            })),
+          ),
+        ),
+      );
 });
 const accounts = [...new Set(granted.map(({ account }) => account))];
 
@@ -31,17 +46,28 @@ function isForOtherClusters({ resource }: { readonly resource: string }): boolea
 }
 
 /** The config server may see a pool before the operator has given it that pool's account: it asks again. */
-const isTooEarly = ({ resource, name }: RightUsed): boolean => resource === "serviceaccounts/token" && name.startsWith(names.objects.nodeBootstrapperPrefix);
+const isTooEarly = ({ resource, name }: RightUsed): boolean =>
+  resource === "serviceaccounts/token" && name.startsWith(names.objects.nodeBootstrapperPrefix);
 
 /** Reading one object discloses no more than the list that a component lives by; it does so only when it meets a conflict. */
 const alsoBy = (verb: string): readonly string[] => (verb === "get" ? ["get", "list"] : [verb]);
 
-const inWords = ({ verb, group, resource, name }: Pick<RightUsed, "verb" | "group" | "resource"> & { readonly name?: string }) => `${verb} ${resource}${group === "" ? "" : `.${group}`}${name === undefined || name === "" ? "" : ` ${name}`}`;
+const inWords = ({
+  verb,
+  group,
+  resource,
+  name,
+}: Pick<RightUsed, "verb" | "group" | "resource"> & { readonly name?: string }) =>
+  `${verb} ${resource}${group === "" ? "" : `.${group}`}${name === undefined || name === "" ? "" : ` ${name}`}`;
 
 type Grant = (typeof granted)[number];
 
 const covers = (right: Grant, { account, group, resource, name, namespace }: RightUsed): boolean =>
-  right.account === account && right.group === group && right.resource === resource && (right.names === undefined || right.names.includes(name)) && (right.namespace === undefined || right.namespace === namespace);
+  right.account === account &&
+  right.group === group &&
+  right.resource === resource &&
+  (right.names === undefined || right.names.includes(name)) &&
+  (right.namespace === undefined || right.namespace === namespace);
 
 /** Runs last: it looks at what the components of all scenarios asked of the real API server. */
 describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) => {
@@ -49,21 +75,40 @@ describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) =>
 
   test("uses every right that it has", () => {
     const idle = granted.filter(
-      (right) => right.account === account && !isAskedWithin(right) && !isForOtherClusters(right) && !asked.some((one) => one.answer === "allowed" && alsoBy(right.verb).includes(one.verb) && covers(right, one)),
+      (right) =>
+        right.account === account &&
+        !isAskedWithin(right) &&
+        !isForOtherClusters(right) &&
+        !asked.some((one) => one.answer === "allowed" && alsoBy(right.verb).includes(one.verb) && covers(right, one)),
     );
     expect(idle.map(inWords)).toEqual([]);
   });
 
   test("is never refused", () => {
     // A server that has just been started forbids for a moment what it has not read the roles for yet: that is no right that lacks.
-    const lacking = asked.filter((one) => one.answer === "refused" || (one.answer === "forbidden" && !isTooEarly(one) && !granted.some((right) => right.verb === one.verb && covers(right, one))));
+    const lacking = asked.filter(
+      (one) =>
+        one.answer === "refused" ||
+        (one.answer === "forbidden" &&
+          !isTooEarly(one) &&
+          !granted.some((right) => right.verb === one.verb && covers(right, one))),
+    );
     expect(lacking.map(inWords)).toEqual([]);
   });
 });
 
 test.skipIf(used.length === 0)("nobody but the suite's accounts lives in its namespace", () => {
   // Machines that join use the account of their pool for a moment.
-  const components = used.map(({ account }) => account).filter((account) => !account.startsWith(names.objects.nodeBootstrapperPrefix));
+  const components = used
+    .map(({ account }) => account)
+    .filter((account) => !account.startsWith(names.objects.nodeBootstrapperPrefix));
   expect([...new Set(components)].sort()).toEqual([...accounts].sort());
-  expect(accounts).toEqual([names.objects.operator, names.objects.controller, names.objects.daemon, names.objects.state, names.objects.osBuilder, names.objects.configServer]);
+  expect(accounts).toEqual([
+    names.objects.operator,
+    names.objects.controller,
+    names.objects.daemon,
+    names.objects.state,
+    names.objects.osBuilder,
+    names.objects.configServer,
+  ]);
 });

@@ -11,7 +11,9 @@ declare module "vitest" {
 /** One control plane for a whole run: `inject("controlPlane")` finds it. Who breaks servers starts an own one. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (!hasKubernetes) {
-    process.stdout.write("Kubernetes' programs are not built: tests on the real control plane are skipped. 'hack/kubernetes build' builds them.\n");
+    process.stdout.write(
+      "Kubernetes' programs are not built: tests on the real control plane are skipped. 'hack/kubernetes build' builds them.\n",
+    );
     project.provide("controlPlane", undefined);
     return undefined;
   }

@@ -7,17 +7,32 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 const root = join(import.meta.dirname, "../..");
 let folder: string;
 
-const run = (program: string, args: readonly string[], cwd: string) => execFileSync(program, [...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, npm_config_update_notifier: "false" } });
+const run = (program: string, args: readonly string[], cwd: string) =>
+  execFileSync(program, [...args], {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, npm_config_update_notifier: "false" },
+  });
 
 /** The packed tarball, installed as `npm install` would lay it down, beside the libraries that it asks for. */
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "mco-library-"));
   run(join(root, "hack/build-library"), [], root);
-  const tarball = run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder], root).trim().split("\n").at(-1) ?? "";
+  const tarball =
+    run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder], root)
+      .trim()
+      .split("\n")
+      .at(-1) ?? "";
   const modules = join(folder, "node_modules");
   mkdirSync(join(modules, "machine-config-operator"), { recursive: true });
-  run("tar", ["-xzf", join(folder, tarball), "-C", join(modules, "machine-config-operator"), "--strip-components=1"], folder);
-  for (const name of ["typebox", "yaml", "fflate", "@noble", "kubernetes-types"]) symlinkSync(join(root, "node_modules", name), join(modules, name));
+  run(
+    "tar",
+    ["-xzf", join(folder, tarball), "-C", join(modules, "machine-config-operator"), "--strip-components=1"],
+    folder,
+  );
+  for (const name of ["typebox", "yaml", "fflate", "@noble", "kubernetes-types"])
+    symlinkSync(join(root, "node_modules", name), join(modules, name));
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
 }, 60_000);
 
@@ -39,23 +54,50 @@ console.log(JSON.stringify([name, validateMachineConfig(member).length, diffConf
 describe("the packed library", () => {
   test("is imported by a program and decides as the suite does", () => {
     writeFileSync(join(folder, "use.mjs"), program);
-    expect(JSON.parse(run(process.execPath, ["use.mjs"], folder))).toEqual([expect.stringMatching(/^rendered-worker-[0-9a-f]{32}$/), 0, 1, "change", "function", "MachineConfig", "valid"]);
+    expect(JSON.parse(run(process.execPath, ["use.mjs"], folder))).toEqual([
+      expect.stringMatching(/^rendered-worker-[0-9a-f]{32}$/),
+      0,
+      1,
+      "change",
+      "function",
+      "MachineConfig",
+      "valid",
+    ]);
   });
 
   test("carries types that a strict compiler accepts", () => {
-    writeFileSync(join(folder, "use.ts"), 'import { diffConfigs, renderPool, type RenderResult } from "machine-config-operator";\nimport type { MachineConfig } from "machine-config-operator/api";\nexport const name = (result: RenderResult): string => (result.verdict === "rendered" ? result.config.metadata.name : "");\nexport const count = (a: MachineConfig, b: MachineConfig): number => diffConfigs(a, b).length;\nexport { renderPool };\n');
-    writeFileSync(join(folder, "tsconfig.json"), '{"compilerOptions":{"strict":true,"module":"nodenext","target":"es2024","noEmit":true,"types":[]},"files":["use.ts"]}');
+    writeFileSync(
+      join(folder, "use.ts"),
+      'import { diffConfigs, renderPool, type RenderResult } from "machine-config-operator";\nimport type { MachineConfig } from "machine-config-operator/api";\nexport const name = (result: RenderResult): string => (result.verdict === "rendered" ? result.config.metadata.name : "");\nexport const count = (a: MachineConfig, b: MachineConfig): number => diffConfigs(a, b).length;\nexport { renderPool };\n',
+    );
+    writeFileSync(
+      join(folder, "tsconfig.json"),
+      '{"compilerOptions":{"strict":true,"module":"nodenext","target":"es2024","noEmit":true,"types":[]},"files":["use.ts"]}',
+    );
     expect(run(join(root, "node_modules/.bin/tsc"), ["-p", "."], folder)).toBe("");
   });
 
   test("bundles for a browser: nothing in it asks for Node.js", async () => {
     const { build } = await import("esbuild");
-    const { errors, outputFiles } = await build({ stdin: { contents: 'export * from "machine-config-operator"', resolveDir: folder }, bundle: true, platform: "browser", format: "esm", write: false, logLevel: "silent" });
+    const { errors, outputFiles } = await build({
+      stdin: { contents: 'export * from "machine-config-operator"', resolveDir: folder },
+      bundle: true,
+      platform: "browser",
+      format: "esm",
+      write: false,
+      logLevel: "silent",
+    });
     expect(errors).toEqual([]);
     expect(outputFiles[0]?.text).not.toMatch(/from\s*"node:/);
   });
 
   test("brings nothing but the library", () => {
-    expect(readdirSync(join(folder, "node_modules/machine-config-operator")).sort()).toEqual(["LICENSE", "README.md", "dist", "docs", "package.json"]);
+    expect(readdirSync(join(folder, "node_modules/machine-config-operator")).sort()).toEqual([
+      "LICENSE",
+      "README.md",
+      "dist",
+      "docs",
+      "package.json",
+    ]);
   });
 });

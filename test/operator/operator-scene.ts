@@ -23,17 +23,40 @@ export interface User {
 /** The machine's clock, whose date a test moves on; timers go as they do. */
 export function movableClock(): Clock & { moveTo(milliseconds: number): void } {
   let ahead = 0;
-  return { ...systemClock, now: () => systemClock.now() + ahead, moveTo: (milliseconds) => void (ahead = milliseconds - systemClock.now()) };
+  return {
+    ...systemClock,
+    now: () => systemClock.now() + ahead,
+    moveTo: (milliseconds) => void (ahead = milliseconds - systemClock.now()),
+  };
 }
 
 /** An operator that runs against a server in this process until the test is over, with certificates made for real. */
-export async function startOperator(prepare: (kube: KubeClient) => Promise<unknown> = () => Promise.resolve(), more: Partial<Pick<RunOperatorOptions, "clock" | "configServerAddress">> = {}) {
-  const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" } });
-  const as = (user: User) => createKubeClient({ transport: server.as(user), clock: systemClock, random: systemRandom, userAgent: "test" });
+export async function startOperator(
+  prepare: (kube: KubeClient) => Promise<unknown> = () => Promise.resolve(),
+  more: Partial<Pick<RunOperatorOptions, "clock" | "configServerAddress">> = {},
+) {
+  const server = createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" },
+  });
+  const as = (user: User) =>
+    createKubeClient({ transport: server.as(user), clock: systemClock, random: systemRandom, userAgent: "test" });
   const kube = as({ name: "admin", groups: ["system:masters"] });
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  await kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.osImageConfigMap, namespace }, data: { baseOSContainerImage: "os@sha256:0" } });
-  for (const [name, role] of [["master-0", "master"], ["worker-0", "worker"]] as const) await addNode(kube, name, role, "127.9.9.10");
+  await kube.create(kubernetes.ConfigMap, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: objects.osImageConfigMap, namespace },
+    data: { baseOSContainerImage: "os@sha256:0" },
+  });
+  for (const [name, role] of [
+    ["master-0", "master"],
+    ["worker-0", "worker"],
+  ] as const)
+    await addNode(kube, name, role, "127.9.9.10");
   await prepare(kube);
   const scribe = memoryScribe();
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe, ...more };
@@ -41,7 +64,20 @@ export async function startOperator(prepare: (kube: KubeClient) => Promise<unkno
   /** Runs an operator of a version, and returns the way to end it. */
   const operator = (version: string, image: string) => {
     const stopping = new AbortController();
-    const running = runOperator({ ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "operator" }), identity: `test-${version}`, version, image, apiServer: "https://127.9.9.1:6443", authoritiesSettleMs: 1000, setLogLevel: (level) => (logLevel = level) }, stopping.signal);
+    const running = runOperator(
+      {
+        ...ports,
+        kube,
+        events: createEventRecorder({ ...ports, kube, component: "operator" }),
+        identity: `test-${version}`,
+        version,
+        image,
+        apiServer: "https://127.9.9.1:6443",
+        authoritiesSettleMs: 1000,
+        setLogLevel: (level) => (logLevel = level),
+      },
+      stopping.signal,
+    );
     return async () => {
       stopping.abort(new Error("the test is over"));
       await running;
@@ -61,19 +97,42 @@ export async function startOperator(prepare: (kube: KubeClient) => Promise<unkno
 
 /** A machine that reports an address. */
 export async function addNode(kube: KubeClient, name: string, role: string, address: string): Promise<void> {
-  await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" } } });
-  await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address }] } } }, { subresource: "status" });
+  await kube.create(kubernetes.Node, {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name, labels: { [`node-role.kubernetes.io/${role}`]: "" } },
+  });
+  await kube.patch(
+    kubernetes.Node,
+    { name },
+    { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address }] } } },
+    { subresource: "status" },
+  );
 }
 
 /** Waits by watching until an object is as wanted. */
-export async function until<T extends KubeObject>(kube: KubeClient, resource: Resource<T>, key: { name: string; namespace?: string }, isWanted: (object: T) => boolean): Promise<T> {
+export async function until<T extends KubeObject>(
+  kube: KubeClient,
+  resource: Resource<T>,
+  key: { name: string; namespace?: string },
+  isWanted: (object: T) => boolean,
+): Promise<T> {
   const deadline = systemClock.deadline(20_000);
   try {
-    const { items, resourceVersion } = await kube.list(resource, key.namespace === undefined ? {} : { namespace: key.namespace });
+    const { items, resourceVersion } = await kube.list(
+      resource,
+      key.namespace === undefined ? {} : { namespace: key.namespace },
+    );
     const already = items.find((item) => keyOf(item) === keyOf({ metadata: key }) && isWanted(item));
     if (already !== undefined) return already;
-    for await (const event of kube.watch(resource, key.namespace === undefined ? {} : { namespace: key.namespace }, { resourceVersion, timeoutSeconds: 60 }, deadline.signal)) {
-      if (event.type === "ADDED" || event.type === "MODIFIED") if (keyOf(event.object) === keyOf({ metadata: key }) && isWanted(event.object)) return event.object;
+    for await (const event of kube.watch(
+      resource,
+      key.namespace === undefined ? {} : { namespace: key.namespace },
+      { resourceVersion, timeoutSeconds: 60 },
+      deadline.signal,
+    )) {
+      if (event.type === "ADDED" || event.type === "MODIFIED")
+        if (keyOf(event.object) === keyOf({ metadata: key }) && isWanted(event.object)) return event.object;
     }
     throw new Error(`${resource.kind}/${key.name} never came to be as wanted`);
   } finally {
@@ -94,7 +153,11 @@ export async function installed(kube: KubeClient): Promise<void> {
 export async function lookedAgain(kube: KubeClient): Promise<void> {
   for (const name of ["worker", "master", "worker"]) {
     await until(kube, MachineConfigPool, { name }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
-    await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } });
+    await kube.patch(
+      MachineConfigPool,
+      { name },
+      { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } } } },
+    );
     await until(kube, MachineConfigPool, { name }, ({ metadata }) => metadata.labels?.[labels.builtInPool] === "");
   }
 }

@@ -46,7 +46,15 @@ export class FakeRegistry implements Images {
     const has = isBase ? { "containers.bootc": "1" } : this.images.get(image);
     if (this.is === "denying" && !isBase) return Promise.resolve({ is: "denied", problem: "401" });
     if (has === undefined) return Promise.resolve({ is: "absent", problem: "manifest unknown" });
-    return Promise.resolve({ is: "image", digest: image.slice(image.indexOf("@") + 1), architecture: this.architecture, created: Date.UTC(2025, 0, 1), labels: has, layers: [], diffIds: [] });
+    return Promise.resolve({
+      is: "image",
+      digest: image.slice(image.indexOf("@") + 1),
+      architecture: this.architecture,
+      created: Date.UTC(2025, 0, 1),
+      labels: has,
+      layers: [],
+      diffIds: [],
+    });
   }
 
   readFiles(): ReturnType<Images["readFiles"]> {
@@ -93,7 +101,8 @@ export class BuilderScene {
     this.kernel = kernel;
     this.cluster = cluster;
     this.backend = new FakeBackend(kernel.clock);
-    this.backend.onImage = (image: string, request: BuildRequest) => this.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
+    this.backend.onImage = (image: string, request: BuildRequest) =>
+      this.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
   }
 
   static async make(pools: readonly string[] = ["worker"]): Promise<BuilderScene> {
@@ -106,12 +115,31 @@ export class BuilderScene {
         apiVersion: ControllerConfig.apiVersion,
         kind: "ControllerConfig",
         metadata: { name: objects.controllerConfig },
-        spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: "os@sha256:0", releaseImage: "r", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+        spec: {
+          clusterDNSIP: "10.0.0.10",
+          cloudProviderConfig: "",
+          kubeAPIServerServingCAData: "",
+          rootCAData: "",
+          cloudProviderCAData: null,
+          additionalTrustBundle: null,
+          images: {},
+          baseOSContainerImage: "os@sha256:0",
+          releaseImage: "r",
+          proxy: null,
+          infra: null,
+          dns: null,
+          ipFamilies: "IPv4",
+        },
       });
       await scene.secret("push", "r.example.com");
       await scene.secret(objects.globalPullSecret, "b.example.com");
       for (const pool of pools) {
-        await kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: pool }, spec: { nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${pool}`]: "" } } } });
+        await kube.create(MachineConfigPool, {
+          apiVersion: MachineConfigPool.apiVersion,
+          kind: "MachineConfigPool",
+          metadata: { name: pool },
+          spec: { nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${pool}`]: "" } } },
+        });
         await scene.render(pool, { files: { "/etc/a": "1" } });
       }
     });
@@ -133,22 +161,57 @@ export class BuilderScene {
   }
 
   secret(name: string, host: string) {
-    return this.kube.create(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": credentials(host) } });
+    return this.kube.create(kubernetes.Secret, {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace },
+      type: "kubernetes.io/dockerconfigjson",
+      data: { ".dockerconfigjson": credentials(host) },
+    });
   }
 
   configMap(name: string, data: Readonly<Record<string, string>>) {
-    return this.kube.apply(kubernetes.ConfigMap, { metadata: { name, namespace }, data: { ...data } }, { owner: "people", force: true });
+    return this.kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name, namespace }, data: { ...data } },
+      { owner: "people", force: true },
+    );
   }
 
   buildConfig(more: Readonly<Record<string, string>> = {}) {
-    return this.configMap(objects.buildConfig, { baseImagePullSecretName: objects.globalPullSecret, finalImagePushSecretName: "push", finalImagePullspec: `${repository}:v1`, ...more });
+    return this.configMap(objects.buildConfig, {
+      baseImagePullSecretName: objects.globalPullSecret,
+      finalImagePushSecretName: "push",
+      finalImagePullspec: `${repository}:v1`,
+      ...more,
+    });
   }
 
   /** A rendered configuration, and the pool points to it. @returns its name. */
-  async render(pool: string, { files = {}, spec = {}, base = "b" }: WantedConfig, name = `rendered-${pool}-${(this.#renders += 1)}`): Promise<string> {
+  async render(
+    pool: string,
+    { files = {}, spec = {}, base = "b" }: WantedConfig,
+    name = `rendered-${pool}-${(this.#renders += 1)}`,
+  ): Promise<string> {
     await this.kube.apply(
       MachineConfig,
-      { metadata: { name }, spec: { osImageURL: baseImage(base), config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) } }, ...spec } },
+      {
+        metadata: { name },
+        spec: {
+          osImageURL: baseImage(base),
+          config: {
+            ignition: { version: "3.4.0" },
+            storage: {
+              files: Object.entries(files).map(([path, text]) => ({
+                path,
+                mode: 0o644,
+                contents: { source: encodeDataUrl(text) },
+              })),
+            },
+          },
+          ...spec,
+        },
+      },
       { owner: "render" },
     );
     await this.point(pool, name);
@@ -156,7 +219,11 @@ export class BuilderScene {
   }
 
   point(pool: string, name: string) {
-    return this.kube.patch(MachineConfigPool, { name: pool }, { type: "merge", body: { spec: { configuration: { name } } } });
+    return this.kube.patch(
+      MachineConfigPool,
+      { name: pool },
+      { type: "merge", body: { spec: { configuration: { name } } } },
+    );
   }
 
   optIn(pool = "worker", has: Readonly<Record<string, string>> = {}, spec: Partial<MachineOSConfig["spec"]> = {}) {
@@ -164,20 +231,50 @@ export class BuilderScene {
       apiVersion: MachineOSConfig.apiVersion,
       kind: "MachineOSConfig",
       metadata: { name: pool, annotations: { ...has } },
-      spec: { machineConfigPool: { name: pool }, imageBuilder: { imageBuilderType: "Job" }, renderedImagePushSecret: { name: "push" }, renderedImagePushSpec: `${repository}:latest`, ...spec },
+      spec: {
+        machineConfigPool: { name: pool },
+        imageBuilder: { imageBuilderType: "Job" },
+        renderedImagePushSecret: { name: "push" },
+        renderedImagePushSpec: `${repository}:latest`,
+        ...spec,
+      },
     });
   }
 
-  node(name: string, pool: string, has: { readonly labels?: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> } = {}) {
-    return this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${pool}`]: "", [labels.arch]: "amd64", ...has.labels }, annotations: { ...has.annotations } }, spec: {} });
+  node(
+    name: string,
+    pool: string,
+    has: {
+      readonly labels?: Readonly<Record<string, string>>;
+      readonly annotations?: Readonly<Record<string, string>>;
+    } = {},
+  ) {
+    return this.kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name,
+        labels: { [`node-role.kubernetes.io/${pool}`]: "", [labels.arch]: "amd64", ...has.labels },
+        annotations: { ...has.annotations },
+      },
+      spec: {},
+    });
   }
 
   annotatePool(changes: Readonly<Record<string, string | null>>, pool = "worker") {
-    return this.kube.patch(MachineConfigPool, { name: pool }, { type: "merge", body: { metadata: { annotations: changes } } });
+    return this.kube.patch(
+      MachineConfigPool,
+      { name: pool },
+      { type: "merge", body: { metadata: { annotations: changes } } },
+    );
   }
 
   labelPool(changes: Readonly<Record<string, string | null>>, pool = "worker") {
-    return this.kube.patch(MachineConfigPool, { name: pool }, { type: "merge", body: { metadata: { labels: changes } } });
+    return this.kube.patch(
+      MachineConfigPool,
+      { name: pool },
+      { type: "merge", body: { metadata: { labels: changes } } },
+    );
   }
 
   annotateConfig(changes: Readonly<Record<string, string | null>>, name = "worker") {
@@ -201,7 +298,12 @@ export class BuilderScene {
   readonly failures: string[] = [];
 
   #log(): Logger {
-    const log: Logger = { ...silentLogger, child: () => log, warn: (fields, message) => void this.failures.push(`${message}: ${fields["error"] instanceof Error ? (fields["error"].stack ?? "") : ""}`) };
+    const log: Logger = {
+      ...silentLogger,
+      child: () => log,
+      warn: (fields, message) =>
+        void this.failures.push(`${message}: ${fields["error"] instanceof Error ? (fields["error"].stack ?? "") : ""}`),
+    };
     return log;
   }
 
@@ -210,19 +312,43 @@ export class BuilderScene {
     const stopping = new AbortController();
     const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));
     const { monotonic, after } = this.kernel.clock;
-    const ports = { clock: clockFrom({ now: () => this.kernel.clock.now() + this.#skipped, monotonic, after }), random: this.kernel.random, log: this.#log(), scribe: this.scribe };
+    const ports = {
+      clock: clockFrom({ now: () => this.kernel.clock.now() + this.#skipped, monotonic, after }),
+      random: this.kernel.random,
+      log: this.#log(),
+      scribe: this.scribe,
+    };
     const events = createEventRecorder({ ...ports, kube, component: "machine-os-builder" });
-    void runOsBuilder({ ...ports, kube, events, identity, version: "1.0.0", backends: () => [this.backend], images: (access) => (this.accesses.push(access), this.registry), lease: { leaseSeconds: 150, renewSeconds: 100, retrySeconds: 20 } }, stopping.signal).catch(() => undefined);
+    void runOsBuilder(
+      {
+        ...ports,
+        kube,
+        events,
+        identity,
+        version: "1.0.0",
+        backends: () => [this.backend],
+        images: (access) => (this.accesses.push(access), this.registry),
+        lease: { leaseSeconds: 150, renewSeconds: 100, retrySeconds: 20 },
+      },
+      stopping.signal,
+    ).catch(() => undefined);
     return stopping;
   }
 
   async builds(): Promise<readonly MachineOSBuild[]> {
     const { items } = await this.act(() => this.kube.list(MachineOSBuild));
-    return items.toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? "") || Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion));
+    return items.toSorted(
+      (a, b) =>
+        (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? "") ||
+        Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion),
+    );
   }
 
   async states(): Promise<readonly string[]> {
-    return (await this.builds()).map((build) => `${build.spec.machineConfig.name} ${build.metadata.annotations?.[annotations.buildStrategy]} ${textOf(stateOfBuild(build))}`);
+    return (await this.builds()).map(
+      (build) =>
+        `${build.spec.machineConfig.name} ${build.metadata.annotations?.[annotations.buildStrategy]} ${textOf(stateOfBuild(build))}`,
+    );
   }
 
   async config(name = "worker"): Promise<MachineOSConfig> {
@@ -237,8 +363,15 @@ export class BuilderScene {
 
   async pool(name = "worker") {
     const pool = await this.act(() => this.kube.get(MachineConfigPool, { name }));
-    const conditions = pool?.status?.conditions as { type: string; status: string; reason: string; message: string }[] | undefined;
-    return { pool, notes: pool?.metadata.annotations ?? {}, labels: pool?.metadata.labels ?? {}, of: (type: string) => conditionOf(conditions, type) };
+    const conditions = pool?.status?.conditions as
+      | { type: string; status: string; reason: string; message: string }[]
+      | undefined;
+    return {
+      pool,
+      notes: pool?.metadata.annotations ?? {},
+      labels: pool?.metadata.labels ?? {},
+      of: (type: string) => conditionOf(conditions, type),
+    };
   }
 
   async events(reason: string): Promise<string[]> {
@@ -248,14 +381,24 @@ export class BuilderScene {
 
   /** Labels that an image of ours carries. */
   imageLabels(mode: "full" | "os-only", base = "b") {
-    return { [imageLabels.content]: mode, [imageLabels.recipe]: "1", [imageLabels.baseDigest]: `sha256:${base.repeat(64)}` };
+    return {
+      [imageLabels.content]: mode,
+      [imageLabels.recipe]: "1",
+      [imageLabels.baseDigest]: `sha256:${base.repeat(64)}`,
+    };
   }
 }
 
 const textOf = ({ phase, reason }: BuildState) => (reason === "" ? phase : `${phase}/${reason}`);
 
 /** A pool with an image rolled out, and the os-builder running. */
-export async function builtPool(how: { readonly has?: Readonly<Record<string, string>>; readonly spec?: Partial<MachineOSConfig["spec"]>; readonly pools?: readonly string[] } = {}): Promise<{ scene: BuilderScene; process: AbortController; image: string }> {
+export async function builtPool(
+  how: {
+    readonly has?: Readonly<Record<string, string>>;
+    readonly spec?: Partial<MachineOSConfig["spec"]>;
+    readonly pools?: readonly string[];
+  } = {},
+): Promise<{ scene: BuilderScene; process: AbortController; image: string }> {
   const scene = await BuilderScene.make(how.pools ?? ["worker"]);
   for (const pool of how.pools ?? ["worker"]) await scene.act(() => scene.optIn(pool, how.has, how.spec));
   const process = scene.start();

@@ -30,11 +30,21 @@ const shortLife: readonly ((scene: BuilderScene) => Promise<unknown>)[] = [
   (scene) => scene.labelPool({ [annotations.layeringEnabled]: null }),
 ];
 
-async function live(chapters: typeof busyLife, killedAfterWrite: number): Promise<{ readonly scene: BuilderScene; readonly writes: number }> {
+async function live(
+  chapters: typeof busyLife,
+  killedAfterWrite: number,
+): Promise<{ readonly scene: BuilderScene; readonly writes: number }> {
   const scene = await BuilderScene.make();
   scene.backend.scripts = [
-    [{ forMs: 1000, is: "running", step: "pull-base" }, { is: "fails", failure: unavailable }],
-    [{ forMs: 1000, is: "running", step: "pull-base" }, { forMs: 1000, is: "running", step: "push" }, { is: "succeeds" }],
+    [
+      { forMs: 1000, is: "running", step: "pull-base" },
+      { is: "fails", failure: unavailable },
+    ],
+    [
+      { forMs: 1000, is: "running", step: "pull-base" },
+      { forMs: 1000, is: "running", step: "push" },
+      { is: "succeeds" },
+    ],
   ];
   let writes = 0;
   let process: AbortController | undefined;
@@ -51,7 +61,8 @@ async function live(chapters: typeof busyLife, killedAfterWrite: number): Promis
     scene.kernel.schedule(500, "started again", begin);
   };
   scene.intercept = (handler) => async (request, signal) => {
-    const isWrite = request.method !== "GET" && !request.target.includes("/leases") && !request.target.includes("/events");
+    const isWrite =
+      request.method !== "GET" && !request.target.includes("/leases") && !request.target.includes("/events");
     const answer = await handler(request, signal);
     if (isWrite) step();
     return answer;
@@ -89,7 +100,17 @@ describe("a builder that is killed", () => {
   test("after any write, or any word to what makes images, ends where one that lived ends, and leaves nothing behind", async () => {
     const whole = await live(busyLife, -1);
     const expected = await ending(whole.scene);
-    expect(expected).toMatchObject({ isNamed: true, serial: "1", active: undefined, request: undefined, retries: undefined, degraded: "False", upToDate: "True", objects: [], build: "rendered-worker-1" });
+    expect(expected).toMatchObject({
+      isNamed: true,
+      serial: "1",
+      active: undefined,
+      request: undefined,
+      retries: undefined,
+      degraded: "False",
+      upToDate: "True",
+      objects: [],
+      build: "rendered-worker-1",
+    });
     expect(whole.writes).toBeGreaterThan(40);
     // A spread of the steps here; the others with MCO_EVERY_KILL.
     const stride = process.env["MCO_EVERY_KILL"] === undefined ? 14 : 1;
@@ -102,18 +123,41 @@ describe("a builder that is killed", () => {
   test("while a pool opts out, ends its run and takes back what was told, all the same", async () => {
     const left = async ({ scene }: Awaited<ReturnType<typeof live>>) => {
       const { notes, of } = await scene.pool();
-      return { notes: Object.keys(notes).sort(), degraded: of("ImageBuildDegraded")?.reason, building: of("Building")?.status, objects: [...scene.backend.objects.keys()], cancelled: scene.backend.cancelled.length, configs: (await scene.act(() => scene.kube.list(MachineOSConfig))).items.length, running: (await scene.builds()).filter((build) => !hasEnded(stateOfBuild(build))).length };
+      return {
+        notes: Object.keys(notes).sort(),
+        degraded: of("ImageBuildDegraded")?.reason,
+        building: of("Building")?.status,
+        objects: [...scene.backend.objects.keys()],
+        cancelled: scene.backend.cancelled.length,
+        configs: (await scene.act(() => scene.kube.list(MachineOSConfig))).items.length,
+        running: (await scene.builds()).filter((build) => !hasEnded(stateOfBuild(build))).length,
+      };
     };
     const whole = await live(shortLife, -1);
     const expected = await left(whole);
-    expect(expected).toEqual({ notes: [], degraded: "OptedOut", building: undefined, objects: [], cancelled: expected.cancelled, configs: 0, running: 0 });
+    expect(expected).toEqual({
+      notes: [],
+      degraded: "OptedOut",
+      building: undefined,
+      objects: [],
+      cancelled: expected.cancelled,
+      configs: 0,
+      running: 0,
+    });
     expect(expected.cancelled).toBeGreaterThan(0);
     const stride = process.env["MCO_EVERY_KILL"] === undefined ? 12 : 1;
-    for (let at = 2; at <= whole.writes; at += stride) expect(await left(await live(shortLife, at)), `killed after step ${at}`).toMatchObject({ ...expected, cancelled: expect.any(Number) as number });
+    for (let at = 2; at <= whole.writes; at += stride)
+      expect(await left(await live(shortLife, at)), `killed after step ${at}`).toMatchObject({
+        ...expected,
+        cancelled: expect.any(Number) as number,
+      });
   });
 
   test("while retries are counted, counts none twice", async () => {
-    const always = [{ forMs: 500, is: "running" as const, step: "push" }, { is: "fails" as const, failure: unavailable }];
+    const always = [
+      { forMs: 500, is: "running" as const, step: "push" },
+      { is: "fails" as const, failure: unavailable },
+    ];
     for (const at of [3, 5, 7, 9, 11, 13, 15, 17]) {
       const scene = await BuilderScene.make();
       scene.backend.scripts = [always];
@@ -121,7 +165,12 @@ describe("a builder that is killed", () => {
       let process = scene.start("one");
       scene.intercept = (handler) => async (request, signal) => {
         const answer = await handler(request, signal);
-        if (request.method !== "GET" && !request.target.includes("/leases") && !request.target.includes("/events") && (writes += 1) === at) {
+        if (
+          request.method !== "GET" &&
+          !request.target.includes("/leases") &&
+          !request.target.includes("/events") &&
+          (writes += 1) === at
+        ) {
           process.abort();
           scene.kernel.schedule(200, "started again", () => (process = scene.start("two")));
         }
@@ -142,7 +191,8 @@ describe("a builder that is killed", () => {
     await scene.pass(5000);
     process.abort();
     await scene.pass(1000);
-    for (const { metadata } of await scene.builds()) await scene.act(() => scene.kube.delete((scene.buildKind), { name: metadata.name }));
+    for (const { metadata } of await scene.builds())
+      await scene.act(() => scene.kube.delete(scene.buildKind, { name: metadata.name }));
     await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
     scene.start("two");
     await scene.pass(30_000);
@@ -167,18 +217,21 @@ test("of two builders one works; when it goes, the other goes on with its runs",
 });
 
 describe("what does not get through", () => {
-  test.for(["start", "observe", "cancel", "cleanup", "preflight"] as const)("a %s that fails every other time changes nothing of the end", async (verb) => {
-    const scene = await BuilderScene.make();
-    scene.backend.breaks = (called, call) => called === verb && call % 2 === 1;
-    await scene.act(() => scene.optIn("worker", {}, scene.steps()));
-    scene.start();
-    await scene.pass(4000);
-    await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
-    await scene.pass(60_000);
-    expect((await scene.states()).at(-1)).toBe("rendered-worker-2 build Succeeded/Ready");
-    expect(await scene.condition("UpToDate")).toMatchObject({ status: "True" });
-    expect(scene.backend.objects.size).toBe(0);
-  });
+  test.for(["start", "observe", "cancel", "cleanup", "preflight"] as const)(
+    "a %s that fails every other time changes nothing of the end",
+    async (verb) => {
+      const scene = await BuilderScene.make();
+      scene.backend.breaks = (called, call) => called === verb && call % 2 === 1;
+      await scene.act(() => scene.optIn("worker", {}, scene.steps()));
+      scene.start();
+      await scene.pass(4000);
+      await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
+      await scene.pass(60_000);
+      expect((await scene.states()).at(-1)).toBe("rendered-worker-2 build Succeeded/Ready");
+      expect(await scene.condition("UpToDate")).toMatchObject({ status: "True" });
+      expect(scene.backend.objects.size).toBe(0);
+    },
+  );
 
   test("an image is published before anything is cleaned up: a clean-up that never works keeps nobody from it", async () => {
     const scene = await BuilderScene.make();

@@ -7,35 +7,55 @@ import { annotations, finalizers, labels, namespace, objects } from "../../src/a
 import { BuilderScene, builtPool, repository } from "./builder-scene.ts";
 
 const layering = annotations.layeringEnabled;
-const configs = (scene: BuilderScene) => scene.act(() => scene.kube.list(MachineOSConfig)).then(({ items }) => items.map(({ metadata }) => metadata.name));
-const deleteConfig = (scene: BuilderScene, name = "worker") => scene.act(() => scene.kube.delete(MachineOSConfig, { name }));
+const configs = (scene: BuilderScene) =>
+  scene.act(() => scene.kube.list(MachineOSConfig)).then(({ items }) => items.map(({ metadata }) => metadata.name));
+const deleteConfig = (scene: BuilderScene, name = "worker") =>
+  scene.act(() => scene.kube.delete(MachineOSConfig, { name }));
 
 describe("opting in", () => {
   test.for([
-    { title: "a label of the pool", ask: (scene: BuilderScene) => scene.labelPool({ [layering]: "" }), source: "PoolLabel" },
-    { title: "an annotation of the pool", ask: (scene: BuilderScene) => scene.annotatePool({ [layering]: "true" }), source: "PoolLabel" },
-    { title: "the cluster's default", ask: (scene: BuilderScene) => scene.buildConfig({ defaultOptIn: "true" }), source: "ClusterDefault" },
+    {
+      title: "a label of the pool",
+      ask: (scene: BuilderScene) => scene.labelPool({ [layering]: "" }),
+      source: "PoolLabel",
+    },
+    {
+      title: "an annotation of the pool",
+      ask: (scene: BuilderScene) => scene.annotatePool({ [layering]: "true" }),
+      source: "PoolLabel",
+    },
+    {
+      title: "the cluster's default",
+      ask: (scene: BuilderScene) => scene.buildConfig({ defaultOptIn: "true" }),
+      source: "ClusterDefault",
+    },
     { title: "a MachineOSConfig", ask: (scene: BuilderScene) => scene.optIn(), source: undefined },
-  ])("by $title, without a word about what images hold, makes an image of all of the configuration", async ({ ask, source }) => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.buildConfig());
-    scene.start();
-    await scene.pass(2000);
-    await scene.act(async () => void (await ask(scene)));
-    await scene.pass(15_000);
-    const config = await scene.config();
-    const [build] = await scene.builds();
-    expect(config.metadata.annotations?.[annotations.optInSource]).toBe(source);
-    expect(config.metadata.finalizers).toEqual([finalizers.osBuildCleanup]);
-    expect(config.status?.currentImagePullSpec).toBe(build?.status?.digestedImagePushSpec);
-    expect(build?.metadata.annotations?.[annotations.imageContent]).toBe("full");
-    expect(await scene.condition("Accepted")).toMatchObject({ status: "True" });
-    expect(scene.scribe.lines.filter(({ chapter }) => chapter === "OptIn")).toHaveLength(1);
-    const { notes, of } = await scene.pool();
-    expect(notes[annotations.newestImageEquivalentConfig]).toBe(source === "PoolLabel" ? config.status?.currentImagePullSpec : undefined);
-    expect(of("BuildSuccess")?.status).toBe(source === "PoolLabel" ? "True" : undefined);
-    if (source !== undefined) expect(config.metadata.ownerReferences).toMatchObject([{ kind: "MachineConfigPool", name: "worker" }]);
-  });
+  ])(
+    "by $title, without a word about what images hold, makes an image of all of the configuration",
+    async ({ ask, source }) => {
+      const scene = await BuilderScene.make();
+      await scene.act(() => scene.buildConfig());
+      scene.start();
+      await scene.pass(2000);
+      await scene.act(async () => void (await ask(scene)));
+      await scene.pass(15_000);
+      const config = await scene.config();
+      const [build] = await scene.builds();
+      expect(config.metadata.annotations?.[annotations.optInSource]).toBe(source);
+      expect(config.metadata.finalizers).toEqual([finalizers.osBuildCleanup]);
+      expect(config.status?.currentImagePullSpec).toBe(build?.status?.digestedImagePushSpec);
+      expect(build?.metadata.annotations?.[annotations.imageContent]).toBe("full");
+      expect(await scene.condition("Accepted")).toMatchObject({ status: "True" });
+      expect(scene.scribe.lines.filter(({ chapter }) => chapter === "OptIn")).toHaveLength(1);
+      const { notes, of } = await scene.pool();
+      expect(notes[annotations.newestImageEquivalentConfig]).toBe(
+        source === "PoolLabel" ? config.status?.currentImagePullSpec : undefined,
+      );
+      expect(of("BuildSuccess")?.status).toBe(source === "PoolLabel" ? "True" : undefined);
+      if (source !== undefined)
+        expect(config.metadata.ownerReferences).toMatchObject([{ kind: "MachineConfigPool", name: "worker" }]);
+    },
+  );
 
   test("the cluster's default has images of all pools made when the builder starts, without any event of a pool", async () => {
     const scene = await BuilderScene.make(["worker", "infra", "master"]);
@@ -43,7 +63,8 @@ describe("opting in", () => {
     scene.start();
     await scene.pass(20_000);
     expect((await configs(scene)).toSorted()).toEqual(["infra", "master", "worker"]);
-    for (const pool of ["worker", "infra", "master"]) expect((await scene.config(pool)).status?.currentImagePullSpec).toBeDefined();
+    for (const pool of ["worker", "infra", "master"])
+      expect((await scene.config(pool)).status?.currentImagePullSpec).toBeDefined();
     expect(scene.backend.started).toHaveLength(1);
   });
 
@@ -55,7 +76,9 @@ describe("opting in", () => {
     await scene.pass(10_000);
     await scene.act(() => scene.configMap(objects.customContainerfiles, { worker: "FROM os\nRUN true" }));
     await scene.pass(15_000);
-    expect((await scene.config()).spec.containerFile).toEqual([{ containerfileArch: "NoArch", content: "FROM os\nRUN true" }]);
+    expect((await scene.config()).spec.containerFile).toEqual([
+      { containerfileArch: "NoArch", content: "FROM os\nRUN true" },
+    ]);
     expect((await scene.states()).at(-1)).toBe("rendered-worker-1 build Succeeded/Ready");
     await scene.act(() => scene.buildConfig({ finalImagePullspec: "r.example.com/elsewhere:x" }));
     await scene.pass(15_000);
@@ -78,15 +101,33 @@ describe("opting in", () => {
 
   test("problems of the inputs are told all at once and nothing is begun; what is mended is built", async () => {
     const scene = await BuilderScene.make();
-    await scene.act(() => scene.optIn("worker", {}, { renderedImagePushSecret: { name: "nobody" }, containerFile: [{ containerfileArch: "NoArch", content: "FROM fedora\nRUN true" }] }));
+    await scene.act(() =>
+      scene.optIn(
+        "worker",
+        {},
+        {
+          renderedImagePushSecret: { name: "nobody" },
+          containerFile: [{ containerfileArch: "NoArch", content: "FROM fedora\nRUN true" }],
+        },
+      ),
+    );
     scene.start();
     await scene.pass(5000);
     const condition = await scene.condition("InputsValid");
     expect(condition).toMatchObject({ status: "False", reason: "SecretMissing" });
-    expect(condition?.message.split("\n").map((line) => line.split(":")[0])).toEqual(["1. SecretMissing", "2. ContainerfileInvalid"]);
+    expect(condition?.message.split("\n").map((line) => line.split(":")[0])).toEqual([
+      "1. SecretMissing",
+      "2. ContainerfileInvalid",
+    ]);
     expect(await scene.builds()).toEqual([]);
     expect((await scene.pool()).of("ImageBuildDegraded")?.status ?? "False").toBe("False");
-    await scene.act(() => scene.kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { spec: { renderedImagePushSecret: { name: "push" }, containerFile: null } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        { type: "merge", body: { spec: { renderedImagePushSecret: { name: "push" }, containerFile: null } } },
+      ),
+    );
     await scene.pass(15_000);
     expect(await scene.condition("InputsValid")).toMatchObject({ status: "True", reason: "AsExpected" });
     expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
@@ -96,8 +137,25 @@ describe("opting in", () => {
     const { scene } = await builtPool();
     scene.registry.pushing = "denied";
     await scene.act(() => scene.secret("push-2", "r.example.com"));
-    await scene.act(() => scene.kube.patch(kubernetes.Secret, { name: "push-2", namespace }, { type: "merge", body: { data: { ".dockerconfigjson": btoa(JSON.stringify({ auths: { "r.example.com": { auth: btoa("a:b") } } })) } } }));
-    await scene.act(() => scene.kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { spec: { renderedImagePushSecret: { name: "push-2" } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        kubernetes.Secret,
+        { name: "push-2", namespace },
+        {
+          type: "merge",
+          body: {
+            data: { ".dockerconfigjson": btoa(JSON.stringify({ auths: { "r.example.com": { auth: btoa("a:b") } } })) },
+          },
+        },
+      ),
+    );
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        { type: "merge", body: { spec: { renderedImagePushSecret: { name: "push-2" } } } },
+      ),
+    );
     await scene.pass(2000);
     expect(await scene.condition("InputsValid")).toMatchObject({ status: "True", reason: "PushTokenDenied" });
     await scene.pass(300_000);
@@ -113,9 +171,44 @@ describe("opting in", () => {
     await scene.act(async () => {
       const { kube } = scene;
       await scene.optIn("worker", { [annotations.currentMachineOSBuild]: "worker-md5" });
-      await kube.create(MachineOSBuild, { apiVersion: MachineOSBuild.apiVersion, kind: MachineOSBuild.kind, metadata: { name: "worker-md5" }, spec: { machineConfig: { name: "rendered-worker-1" }, machineOSConfig: { name: "worker" }, renderedImagePushSpec: `${repository}:worker-md5` } });
-      await kube.patch(MachineOSBuild, { name: "worker-md5" }, { type: "merge", body: { status: { digestedImagePushSpec: image, conditions: [{ type: "Succeeded", status: "True", reason: "Ready", message: "", lastTransitionTime: "2026-01-01T00:00:00Z" }] } } }, { subresource: "status" });
-      await kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { status: { currentImagePullSpec: image, observedGeneration: 1 } } }, { subresource: "status" });
+      await kube.create(MachineOSBuild, {
+        apiVersion: MachineOSBuild.apiVersion,
+        kind: MachineOSBuild.kind,
+        metadata: { name: "worker-md5" },
+        spec: {
+          machineConfig: { name: "rendered-worker-1" },
+          machineOSConfig: { name: "worker" },
+          renderedImagePushSpec: `${repository}:worker-md5`,
+        },
+      });
+      await kube.patch(
+        MachineOSBuild,
+        { name: "worker-md5" },
+        {
+          type: "merge",
+          body: {
+            status: {
+              digestedImagePushSpec: image,
+              conditions: [
+                {
+                  type: "Succeeded",
+                  status: "True",
+                  reason: "Ready",
+                  message: "",
+                  lastTransitionTime: "2026-01-01T00:00:00Z",
+                },
+              ],
+            },
+          },
+        },
+        { subresource: "status" },
+      );
+      await kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        { type: "merge", body: { status: { currentImagePullSpec: image, observedGeneration: 1 } } },
+        { subresource: "status" },
+      );
     });
     const first = scene.start();
     await scene.pass(10_000);
@@ -219,7 +312,10 @@ describe("opting out", () => {
     await scene.pass(10_000);
     expect((await configs(scene)).toSorted()).toEqual(["infra", "worker"]);
     for (const pool of ["worker", "infra"]) {
-      expect(await scene.condition("InputsValid", pool)).toMatchObject({ status: "False", reason: "BuildConfigMissing" });
+      expect(await scene.condition("InputsValid", pool)).toMatchObject({
+        status: "False",
+        reason: "BuildConfigMissing",
+      });
       expect((await scene.config(pool)).status?.currentImagePullSpec).toBeDefined();
     }
   });
@@ -251,7 +347,11 @@ describe("opting out", () => {
       scene.start();
       await scene.pass(5000);
       expect(scene.backend.objects.size).toBe(1);
-      await scene.act(() => (kind === "config" ? scene.kube.delete(MachineOSConfig, { name: "worker" }) : scene.kube.delete(MachineConfigPool, { name: "worker" })));
+      await scene.act(() =>
+        kind === "config"
+          ? scene.kube.delete(MachineOSConfig, { name: "worker" })
+          : scene.kube.delete(MachineConfigPool, { name: "worker" }),
+      );
       await scene.pass(60_000);
       expect(scene.backend.objects.size).toBe(0);
       expect(scene.backend.cancelled).toHaveLength(1);
@@ -267,7 +367,13 @@ describe("opting out", () => {
     await deleteConfig(scene);
     await scene.pass(2_000_000);
     expect(scene.registry.deleted).toEqual([]);
-    await scene.act(() => scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { metadata: { annotations: { [annotations.currentImage]: null } } } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        kubernetes.Node,
+        { name: "w0" },
+        { type: "merge", body: { metadata: { annotations: { [annotations.currentImage]: null } } } },
+      ),
+    );
     await scene.pass(600_000);
     expect(scene.registry.deleted).toEqual([]);
     await scene.pass(600_000);

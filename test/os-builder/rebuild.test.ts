@@ -7,9 +7,23 @@ import type { FakeMoment } from "../../src/os-builder/fake-backend.ts";
 import { BuilderScene, builtPool } from "./builder-scene.ts";
 
 const { rebuildImage, buildRetries, rebuildActive, rebuildSerial } = annotations;
-const unavailable: BuildFailure = { class: "PushUnavailable", step: "push", cause: "r.example.com answered 503", excerpt: "503" };
-const wrong: BuildFailure = { class: "UserStepFailed", step: "user:2", exitCode: 7, cause: "exit status 7", excerpt: "make: *** [all] Error 7" };
-const fails = (failure: BuildFailure): readonly FakeMoment[] => [{ forMs: 1000, is: "running", step: "pull-base" }, { is: "fails", failure }];
+const unavailable: BuildFailure = {
+  class: "PushUnavailable",
+  step: "push",
+  cause: "r.example.com answered 503",
+  excerpt: "503",
+};
+const wrong: BuildFailure = {
+  class: "UserStepFailed",
+  step: "user:2",
+  exitCode: 7,
+  cause: "exit status 7",
+  excerpt: "make: *** [all] Error 7",
+};
+const fails = (failure: BuildFailure): readonly FakeMoment[] => [
+  { forMs: 1000, is: "running", step: "pull-base" },
+  { is: "fails", failure },
+];
 const works: readonly FakeMoment[] = [{ forMs: 1000, is: "running", step: "pull-base" }, { is: "succeeds" }];
 const slow: readonly FakeMoment[] = [{ forMs: 30_000, is: "running", step: "pull-base" }, { is: "succeeds" }];
 
@@ -32,7 +46,10 @@ describe("asking for a rebuild", () => {
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "for INC-1" }));
     await scene.pass(10_000);
     expect((await scene.pool()).notes[rebuildImage]).toBe("for INC-1");
-    expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "False", reason: "RebuildRequested" });
+    expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({
+      status: "False",
+      reason: "RebuildRequested",
+    });
     expect(await scene.states()).toEqual(["rendered-worker-1 append Building/StepPullBase"]);
     expect(scene.backend.objects.has(failed?.metadata.name ?? "")).toBe(false);
     await scene.pass(40_000);
@@ -169,7 +186,9 @@ describe("asking for a rebuild", () => {
 
   test("a paused pool is built for", async () => {
     const { scene } = await builtPool();
-    await scene.act(() => scene.kube.patch(scene.poolKind, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }));
+    await scene.act(() =>
+      scene.kube.patch(scene.poolKind, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
+    );
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "" }));
     await scene.pass(10_000);
     expect(scene.backend.started).toHaveLength(2);
@@ -193,7 +212,11 @@ describe("retries", () => {
     expect(seen.filter((count) => count !== "0")).toEqual(["1", "2", "3", "4", "5"]);
     expect(scene.backend.started).toHaveLength(6);
     expect(await scene.states()).toEqual(["rendered-worker-1 append Failed/RetryLimitReached"]);
-    expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "True", reason: "RetryLimitReached", message: expect.stringContaining("PushUnavailable") as string });
+    expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({
+      status: "True",
+      reason: "RetryLimitReached",
+      message: expect.stringContaining("PushUnavailable") as string,
+    });
     expect(await scene.events("BuildRetryScheduled")).toHaveLength(5);
     expect(await scene.events("BuildDegraded")).toHaveLength(1);
     await scene.pass(660_000);
@@ -203,7 +226,10 @@ describe("retries", () => {
     scene.backend.scripts = [works];
     await scene.act(() => scene.annotatePool({ [buildRetries]: null }));
     await scene.pass(20_000);
-    expect(await scene.states()).toEqual(["rendered-worker-1 append Failed/RetryLimitReached", "rendered-worker-1 append Succeeded/Appended"]);
+    expect(await scene.states()).toEqual([
+      "rendered-worker-1 append Failed/RetryLimitReached",
+      "rendered-worker-1 append Succeeded/Appended",
+    ]);
     expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "False", reason: "AsExpected" });
     expect(await scene.events("BuildRecovered")).toHaveLength(1);
   });
@@ -216,7 +242,13 @@ describe("retries", () => {
     await scene.pass(20_000);
     expect((await scene.pool()).notes[buildRetries]).toBe("1");
     const [waiting] = await scene.builds();
-    expect(stateOfBuild(waiting ?? {})).toMatchObject({ phase: "Building", reason: "RetryScheduled", message: expect.stringMatching(/^attempt 2 of 6 at .*; previous: PushUnavailable: r\.example\.com answered 503$/) as string });
+    expect(stateOfBuild(waiting ?? {})).toMatchObject({
+      phase: "Building",
+      reason: "RetryScheduled",
+      message: expect.stringMatching(
+        /^attempt 2 of 6 at .*; previous: PushUnavailable: r\.example\.com answered 503$/,
+      ) as string,
+    });
     await scene.pass(200_000);
     expect(scene.backend.started.map(({ id }) => id.slice(-2))).toEqual(["-1", "-2", "-3"]);
     expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
@@ -265,7 +297,13 @@ describe("retries", () => {
 
   test("a node that goes away under a build costs no retry; a run that somebody deletes is begun once more after a minute", async () => {
     const scene = await BuilderScene.make();
-    scene.backend.scripts = [[{ forMs: 1000, is: "running", step: "pull-base" }, { is: "fails", failure: { class: "NodeLost", step: "run", cause: "the node went away", excerpt: "" } }], [{ forMs: 3_600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
+    scene.backend.scripts = [
+      [
+        { forMs: 1000, is: "running", step: "pull-base" },
+        { is: "fails", failure: { class: "NodeLost", step: "run", cause: "the node went away", excerpt: "" } },
+      ],
+      [{ forMs: 3_600_000, is: "running", step: "pull-base" }, { is: "succeeds" }],
+    ];
     await scene.act(() => scene.optIn());
     scene.start();
     await scene.pass(60_000);
@@ -290,7 +328,13 @@ describe("retries", () => {
     scene.start();
     await scene.pass(20_000);
     expect((await scene.states())[0]).toBe("rendered-worker-1 build Failed/UserStepFailed");
-    await scene.act(() => scene.kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { spec: scene.steps("FROM os\nRUN true") } }));
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        { type: "merge", body: { spec: scene.steps("FROM os\nRUN true") } },
+      ),
+    );
     await scene.pass(20_000);
     expect((await scene.states())[1]).toBe("rendered-worker-1 build Succeeded/Ready");
   });

@@ -13,7 +13,8 @@ const never = new AbortController().signal;
 const blob = bytesOf(300_000, 5);
 const digest = sha256Of(blob);
 const wanted = { digest, sizeBytes: blob.length };
-const storeIn = (folder: string, clock = systemClock) => folderStore(folder, { files: systemFiles, clock, random: systemRandom });
+const storeIn = (folder: string, clock = systemClock) =>
+  folderStore(folder, { files: systemFiles, clock, random: systemRandom });
 
 /** A source that notes where it was asked to begin, and breaks off after `upTo` bytes of the whole. */
 function source(bytes: Buffer, upTo = bytes.length, begin = (from: number) => from) {
@@ -35,7 +36,11 @@ test("what arrived is kept, and the rest is asked for", async () => {
   const store = storeIn(await temporaryFolder());
   const first = source(blob, 120_000);
   const second = source(blob);
-  expect(await failure(store.receive(wanted, first.fetch, never))).toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", arrivedBytes: 120_000, retryable: true });
+  expect(await failure(store.receive(wanted, first.fetch, never))).toMatchObject({
+    code: "MCO_IMAGE_UNREACHABLE",
+    arrivedBytes: 120_000,
+    retryable: true,
+  });
   expect(await store.has(digest)).toBe(false);
   await store.receive(wanted, second.fetch, never);
   expect([first.asked, second.asked]).toEqual([[0], [120_000]]);
@@ -54,8 +59,14 @@ test("wrong bytes leave nothing behind, and tell whether earlier ones were among
   const store = storeIn(await temporaryFolder());
   const other = bytesOf(blob.length, 6);
   await failure(store.receive(wanted, source(other, 120_000).fetch, never));
-  expect(await failure(store.receive(wanted, source(blob).fetch, never))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH", resumed: true });
-  expect(await failure(store.receive(wanted, source(other).fetch, never))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH", resumed: false });
+  expect(await failure(store.receive(wanted, source(blob).fetch, never))).toMatchObject({
+    code: "MCO_IMAGE_DIGEST_MISMATCH",
+    resumed: true,
+  });
+  expect(await failure(store.receive(wanted, source(other).fetch, never))).toMatchObject({
+    code: "MCO_IMAGE_DIGEST_MISMATCH",
+    resumed: false,
+  });
   const last = source(blob);
   await store.receive(wanted, last.fetch, never);
   expect(last.asked).toEqual([0]);
@@ -80,7 +91,13 @@ test("what a dead process began is taken over; what a living one gets on with is
     return systemClock.sleep(Math.min(milliseconds, 5), signal);
   };
   const impatient = { ...systemClock, sleep };
-  await expect(storeIn(folder, impatient).receive(wanted, () => Promise.reject(new Error("fetched beside the other")), stop.signal)).rejects.toThrow("enough");
+  await expect(
+    storeIn(folder, impatient).receive(
+      wanted,
+      () => Promise.reject(new Error("fetched beside the other")),
+      stop.signal,
+    ),
+  ).rejects.toThrow("enough");
 
   child.kill("SIGKILL");
   await once(child, "exit");
@@ -95,7 +112,13 @@ test("a living process that gets nowhere is not waited for for ever", async () =
   await mkdir(join(folder, "partial"), { recursive: true });
   await writeFile(join(folder, "partial", `${digest.slice(7)}~${await processIdentity()}-other`), "x");
   let now = 0;
-  const clock = { ...systemClock, monotonic: () => now, sleep: async (milliseconds: number) => { now += milliseconds; } };
+  const clock = {
+    ...systemClock,
+    monotonic: () => now,
+    sleep: async (milliseconds: number) => {
+      now += milliseconds;
+    },
+  };
   const own = source(blob);
   await storeIn(folder, clock).receive(wanted, own.fetch, never);
   expect(own.asked).toEqual([0]);

@@ -16,15 +16,31 @@ const never = new AbortController().signal;
 const layer = packLayer([{ path: "/etc/x", kind: "file", contents: Buffer.from("x"), mode: 0o644, uid: 0, gid: 0 }], 7);
 const addition = { dropTopLayer: false, layer, labels: {}, tag: "made", createdSeconds: 7 };
 
-function storeWith(more: Partial<Parameters<typeof imageStore>[0]> = {}): { readonly store: ImageStore; readonly waits: readonly number[] } {
+function storeWith(more: Partial<Parameters<typeof imageStore>[0]> = {}): {
+  readonly store: ImageStore;
+  readonly waits: readonly number[];
+} {
   const wire = httpsWire();
   onTestFinished(() => wire.close());
   const { clock, waits } = hurriedClock();
-  return { store: imageStore({ wire: wire.send, clock, random: { ...systemRandom, next: () => 0.5 }, auth: { pull: undefined, push: undefined }, certificates: async () => [], architecture: "amd64", ...more }), waits };
+  return {
+    store: imageStore({
+      wire: wire.send,
+      clock,
+      random: { ...systemRandom, next: () => 0.5 },
+      auth: { pull: undefined, push: undefined },
+      certificates: async () => [],
+      architecture: "amd64",
+      ...more,
+    }),
+    waits,
+  };
 }
 
 /** A registry with an image of one layer that does not compress. */
-async function withParent(options?: Parameters<typeof registry>[0]): Promise<{ readonly at: TestRegistry; readonly digest: string; readonly blob: string }> {
+async function withParent(
+  options?: Parameters<typeof registry>[0],
+): Promise<{ readonly at: TestRegistry; readonly digest: string; readonly blob: string }> {
   const at = await registry(options);
   const content = gzippedLayer({ path: "usr/data", contents: bytesOf(200_000).toString("latin1") });
   return { at, digest: at.addImage("os/base", [content], { tag: "v1" }), blob: sha256Of(content.bytes) };
@@ -46,12 +62,21 @@ describe("images of registries", () => {
     const [{ at: from, digest, blob }, to] = [await withParent(), await registry()];
     from.plan(`blobs/${blob}`, { do: "cut", afterBytes: Math.floor((from.blobs.get(blob)?.length ?? 0) / 2) }, "none");
     const { store } = storeWith();
-    const made = await store.append({ ...addition, parent: `${from.host}/os/base@${digest}`, repository: `${to.host}/os/made` }, never);
+    const made = await store.append(
+      { ...addition, parent: `${from.host}/os/base@${digest}`, repository: `${to.host}/os/made` },
+      never,
+    );
     expect(to.manifests.has(made.digest)).toBe(true);
     expect([to.blobs.get(blob)?.length, to.blobs.has(layer.digest)]).toEqual([from.blobs.get(blob)?.length, true]);
-    expect(from.seen.filter(({ target }) => target.includes(blob)).map(({ range }) => range === undefined)).toEqual([true, false]);
+    expect(from.seen.filter(({ target }) => target.includes(blob)).map(({ range }) => range === undefined)).toEqual([
+      true,
+      false,
+    ]);
     const sent = to.seen.filter(({ method }) => method === "PUT").length;
-    await store.append({ ...addition, parent: `${from.host}/os/base@${digest}`, repository: `${to.host}/os/made` }, never);
+    await store.append(
+      { ...addition, parent: `${from.host}/os/base@${digest}`, repository: `${to.host}/os/made` },
+      never,
+    );
     expect(to.seen.filter(({ method }) => method === "PUT").length).toBe(sent + 1); // The manifest alone.
   });
 
@@ -63,16 +88,27 @@ describe("images of registries", () => {
     let breaks = 2;
     const broken = storeWith({
       wire: async (given, signal) => {
-        if (given.method === "PUT" && given.url.pathname.endsWith("/manifests/made") && (breaks -= 1) >= 0) throw new WireFailure("unreachable", "ECONNRESET");
+        if (given.method === "PUT" && given.url.pathname.endsWith("/manifests/made") && (breaks -= 1) >= 0)
+          throw new WireFailure("unreachable", "ECONNRESET");
         return wire.send(given, signal);
       },
     });
     expect(await failure(broken.store.append(request, never))).toMatchObject({ code: "none" });
     expect(broken.waits).toEqual([1000, 2000]);
     const refused = storeWith();
-    at.plan("/manifests/made", { do: "status", status: 503, body: '{"errors":[{"code":"UNAVAILABLE","message":"being\\nmaintained, password=s3cret-words"}]}' });
+    at.plan("/manifests/made", {
+      do: "status",
+      status: 503,
+      body: '{"errors":[{"code":"UNAVAILABLE","message":"being\\nmaintained, password=s3cret-words"}]}',
+    });
     const failed = await failure(refused.store.append(request, never));
-    expect(failed).toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", action: "push", status: 503, says: "UNAVAILABLE", laterMayHelp: true });
+    expect(failed).toMatchObject({
+      code: "MCO_IMAGE_UNREACHABLE",
+      action: "push",
+      status: 503,
+      says: "UNAVAILABLE",
+      laterMayHelp: true,
+    });
     expect(failed["problem"]).toMatch(/^being maintained/);
     expect(JSON.stringify(failed)).not.toContain("s3cret-words");
     expect(refused.waits).toEqual([]);
@@ -86,23 +122,36 @@ describe("images of registries", () => {
   ])("a push that is answered with $status says so", async ({ status, expected }) => {
     const { at, digest } = await withParent();
     at.plan("/blobs/uploads/", { do: "status", status });
-    expect(await failure(storeWith().store.append({ ...addition, parent: `${at.host}/os/base@${digest}`, repository: `${at.host}/os/new` }, never))).toMatchObject({ ...expected, status, action: "push" });
+    expect(
+      await failure(
+        storeWith().store.append(
+          { ...addition, parent: `${at.host}/os/base@${digest}`, repository: `${at.host}/os/new` },
+          never,
+        ),
+      ),
+    ).toMatchObject({ ...expected, status, action: "push" });
   });
 
   test("bytes that are others than their digest says are not taken", async () => {
     const { at, digest } = await withParent();
     const { store } = storeWith();
     at.plan(`manifests/${digest}`, { do: "garble" });
-    expect(await failure(store.parentOf(`${at.host}/os/base@${digest}`, never))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH" });
+    expect(await failure(store.parentOf(`${at.host}/os/base@${digest}`, never))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+    });
     at.plan("/blobs/", { do: "garble" });
-    expect(await failure(store.inspect(`${at.host}/os/base@${digest}`, never))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH" });
+    expect(await failure(store.inspect(`${at.host}/os/base@${digest}`, never))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+    });
   });
 
   test("a parent that the policy does not accept is not built on", async () => {
     const { at, digest } = await withParent();
     const parent = `${at.host}/os/base@${digest}`;
     const verifier = async () => () => "invalid" as const;
-    await expect(storeWith({ policy: '{"default":[{"type":"reject"}]}', verifier }).store.parentOf(parent, never)).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED" });
+    await expect(
+      storeWith({ policy: '{"default":[{"type":"reject"}]}', verifier }).store.parentOf(parent, never),
+    ).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED" });
     expect((await storeWith({ policy: acceptAnything, verifier }).store.parentOf(parent, never)).layers.length).toBe(1);
   });
 
@@ -147,7 +196,12 @@ test("a proxy is asked for every registry but those that it is not for, and is s
     proxy.close();
   });
   const httpsProxy = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  const through = (settings: ProxySettings) => storeWith({ proxy: settings, certificates: async () => [pki.certificate], auth: { pull: authJson(at.host, "u", "s3cret"), push: undefined } }).store.inspect(`${at.host}/os/base@${digest}`, never);
+  const through = (settings: ProxySettings) =>
+    storeWith({
+      proxy: settings,
+      certificates: async () => [pki.certificate],
+      auth: { pull: authJson(at.host, "u", "s3cret"), push: undefined },
+    }).store.inspect(`${at.host}/os/base@${digest}`, never);
   expect(await through({ httpsProxy })).toMatchObject({ is: "image" });
   expect(asked[0]).toBe(at.host);
   expect(Buffer.concat(seen).includes(Buffer.from("u:s3cret").toString("base64"))).toBe(false);

@@ -34,8 +34,18 @@ async function filesOf(folder: string, below = ""): Promise<Record<string, strin
 async function pushStock(to: TestRegistry, path: string, auth?: string): Promise<string> {
   const wire = httpsWire();
   try {
-    const client = registryClient({ wire: wire.send, clock: systemClock, auth: parseAuthFile(auth), certificates: async () => [] });
-    await pushImage(packedStockOs, { host: to.host, path, insecure: false, tag: "1" }, { client, clock: systemClock, random: systemRandom }, never);
+    const client = registryClient({
+      wire: wire.send,
+      clock: systemClock,
+      auth: parseAuthFile(auth),
+      certificates: async () => [],
+    });
+    await pushImage(
+      packedStockOs,
+      { host: to.host, path, insecure: false, tag: "1" },
+      { client, clock: systemClock, random: systemRandom },
+      never,
+    );
   } finally {
     wire.close();
   }
@@ -53,22 +63,32 @@ describe("the stock OS", () => {
 
     await writeStockOs(systemFiles, born);
     await imageTrees(pulled).fetch(image, settings({ auth }), never);
-    expect(await filesOf(await imageTrees(pulled).treeOf(image, never))).toEqual(await filesOf(await imageTrees(born).treeOf(stockOsImage, never)));
+    expect(await filesOf(await imageTrees(pulled).treeOf(image, never))).toEqual(
+      await filesOf(await imageTrees(born).treeOf(stockOsImage, never)),
+    );
   });
 
   test("where a machine was born with it nobody is asked, whatever the policy", async () => {
     const folder = await temporaryFolder();
     await writeStockOs(systemFiles, folder);
     await imageTrees(folder).fetch(stockOsImage, settings({ policy: reject }), never);
-    expect(await readdir(folder)).toEqual([`sha256-${packedStockOs.manifest.digest.slice(7)}`, `sha256-${packedStockOs.manifest.digest.slice(7)}.complete`]);
+    expect(await readdir(folder)).toEqual([
+      `sha256-${packedStockOs.manifest.digest.slice(7)}`,
+      `sha256-${packedStockOs.manifest.digest.slice(7)}.complete`,
+    ]);
   });
 });
 
 test("an image that was not fetched is unknown, and one without a digest is no OS image", async () => {
   const trees = imageTrees(await temporaryFolder());
-  expect(await failure(trees.treeOf(`quay.io/os/a@sha256:${"1".repeat(64)}`, never))).toMatchObject({ code: "MCO_HOST_IMAGE_UNKNOWN" });
+  expect(await failure(trees.treeOf(`quay.io/os/a@sha256:${"1".repeat(64)}`, never))).toMatchObject({
+    code: "MCO_HOST_IMAGE_UNKNOWN",
+  });
   expect(await failure(trees.treeOf("quay.io/os/a:1", never))).toMatchObject({ code: "MCO_HOST_IMAGE_UNKNOWN" });
-  expect(await failure(trees.fetch("quay.io/os/a:1", settings(), never))).toMatchObject({ code: "MCO_IMAGE_INVALID", retryable: false });
+  expect(await failure(trees.fetch("quay.io/os/a:1", settings(), never))).toMatchObject({
+    code: "MCO_IMAGE_INVALID",
+    retryable: false,
+  });
 });
 
 test("a tree that one machine fetched is another's only if its own policy says so", async () => {
@@ -77,13 +97,22 @@ test("a tree that one machine fetched is another's only if its own policy says s
   const key = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const image = await pushStock(from, "os/stock");
   const trees = imageTrees(folder);
-  const signed = settings({ policy: JSON.stringify({ default: [{ type: "sigstoreSigned", keyPath: "/k" }] }), file: async (path) => (path === "/k" ? key.publicKey.export({ type: "spki", format: "pem" }).toString() : undefined) });
+  const signed = settings({
+    policy: JSON.stringify({ default: [{ type: "sigstoreSigned", keyPath: "/k" }] }),
+    file: async (path) =>
+      path === "/k" ? key.publicKey.export({ type: "spki", format: "pem" }).toString() : undefined,
+  });
   await trees.fetch(image, settings(), never);
   const asked = from.seen.length;
   await trees.fetch(image, settings(), never);
   expect(from.seen.length).toBe(asked);
-  expect(await failure(trees.fetch(image, settings({ policy: reject }), never))).toMatchObject({ code: "MCO_IMAGE_REFUSED" });
-  expect(await failure(trees.fetch(image, signed, never))).toMatchObject({ code: "MCO_IMAGE_REFUSED", requirement: "sigstoreSigned" });
+  expect(await failure(trees.fetch(image, settings({ policy: reject }), never))).toMatchObject({
+    code: "MCO_IMAGE_REFUSED",
+  });
+  expect(await failure(trees.fetch(image, signed, never))).toMatchObject({
+    code: "MCO_IMAGE_REFUSED",
+    requirement: "sigstoreSigned",
+  });
   attachSignature(from, "os/stock", packedStockOs.manifest.digest, key.privateKey);
   await trees.fetch(image, signed, never);
 });
@@ -111,7 +140,8 @@ test("what was half unpacked when a process was killed is removed, and a tree wi
 
 describe("trees of images that are of no more use", () => {
   const hour = 3_600_000;
-  const content = (n: number) => tarOf({ path: "usr/lib/n", contents: `${n}` }, { path: "etc/n", contents: `${n}`, uid: 5 });
+  const content = (n: number) =>
+    tarOf({ path: "usr/lib/n", contents: `${n}` }, { path: "etc/n", contents: `${n}`, uid: 5 });
 
   /** A folder with machines and images, whose time the test turns. */
   async function scene() {
@@ -123,7 +153,10 @@ describe("trees of images that are of no more use", () => {
     const images = [0, 1, 2, 3, 4].map((n) => `${from.host}/os/a@${from.addImage("os/a", [{ bytes: content(n) }])}`);
     const machine = (name: string) => {
       const options = { directory: join(folder, "hosts", name), images: trees, requestReboot: async () => undefined };
-      return { ...directoryMachine(options), stage: (image: string) => directoryHost(options).os.stage({ ...bare, image }, undefined, never) };
+      return {
+        ...directoryMachine(options),
+        stage: (image: string) => directoryHost(options).os.stage({ ...bare, image }, undefined, never),
+      };
     };
     const bare = { kernelArguments: [], packages: [], kernelType: "default" } as const;
     await mkdir(join(folder, "os"));
@@ -141,7 +174,8 @@ describe("trees of images that are of no more use", () => {
       /** Numbers of the images that have a tree. */
       left: async () => {
         const found: number[] = [];
-        for (const [n, image] of images.entries()) if ((await trees.treeOf(image, never).catch(() => undefined)) !== undefined) found.push(n);
+        for (const [n, image] of images.entries())
+          if ((await trees.treeOf(image, never).catch(() => undefined)) !== undefined) found.push(n);
         return found;
       },
     };
@@ -151,7 +185,8 @@ describe("trees of images that are of no more use", () => {
     const { folder, images, machine, bare, from, wait, fetch, left } = await scene();
     await writeStockOs(systemFiles, join(folder, "os"));
     const [first, second] = [machine("worker-0"), machine("worker-1")];
-    for (const name of ["worker-0", "worker-1", "worker-new"]) await mkdir(join(folder, "hosts", name), { recursive: true });
+    for (const name of ["worker-0", "worker-1", "worker-new"])
+      await mkdir(join(folder, "hosts", name), { recursive: true });
     for (const n of [0, 1, 2, 3]) await fetch(n);
     await first.provision({ ...bare, image: images[0] ?? "" });
     await first.stage(images[1] ?? "");
@@ -209,7 +244,11 @@ describe("trees of images that are of no more use", () => {
     const { folder, images, wait, fetch, left } = await scene();
     await fetch(0);
     wait(2 * hour);
-    await imageTrees(join(folder, "os"), { clock: { ...systemClock, now: () => systemClock.now() + 2 * hour } }).fetch(images[1] ?? "", settings(), never);
+    await imageTrees(join(folder, "os"), { clock: { ...systemClock, now: () => systemClock.now() + 2 * hour } }).fetch(
+      images[1] ?? "",
+      settings(),
+      never,
+    );
     expect(await left()).toEqual([0, 1]);
   });
 });
@@ -221,11 +260,19 @@ test("a machine without root has the owners of what it pulled", async () => {
     const folder = await temporaryFolder();
     const from = await registry();
     const image = `${from.host}/os/a@${from.addImage("os/a", [{ bytes: tarOf({ path: "etc/key", contents: "1", mode: 0o440, uid: 5, gid: 6 }) }])}`;
-    const options = { directory: join(folder, "node"), images: imageTrees(join(folder, "os")), requestReboot: async () => undefined };
+    const options = {
+      directory: join(folder, "node"),
+      images: imageTrees(join(folder, "os")),
+      requestReboot: async () => undefined,
+    };
     await options.images.fetch(image, settings(), never);
     await mkdir(options.directory);
     await directoryMachine(options).provision({ image, kernelArguments: [], packages: [], kernelType: "default" });
-    for (const entry of [await directoryHost(options).files.read("/etc/key", never), await directoryHost(options).files.vendor("/etc/key", never)]) expect(entry).toMatchObject({ mode: 0o440, uid: 5, gid: 6 });
+    for (const entry of [
+      await directoryHost(options).files.read("/etc/key", never),
+      await directoryHost(options).files.vendor("/etc/key", never),
+    ])
+      expect(entry).toMatchObject({ mode: 0o440, uid: 5, gid: 6 });
   } finally {
     if (wasRoot) process.seteuid?.(0);
   }
@@ -237,7 +284,11 @@ describe("processes", () => {
     for (const child of started.splice(0)) child.kill("SIGKILL"); // None is left but by a test that failed.
   });
   function start(folder: string, image: string): ChildProcess {
-    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "fetch-once.ts"), folder, image], { stdio: ["ignore", "inherit", "inherit"] });
+    const child = spawn(
+      process.execPath,
+      ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "fetch-once.ts"), folder, image],
+      { stdio: ["ignore", "inherit", "inherit"] },
+    );
     started.push(child);
     return child;
   }
@@ -255,8 +306,13 @@ describe("processes", () => {
     const first = start(folder, image);
     const partial = join(folder, "store", "partial");
     // Other parts of the image come and go there meanwhile.
-    const sizeOf = (name: string) => stat(join(partial, name)).then(({ size }) => size, () => 0);
-    const arrived = async () => (await Promise.all((await readdir(partial).catch(() => [])).map(sizeOf))).includes(half);
+    const sizeOf = (name: string) =>
+      stat(join(partial, name)).then(
+        ({ size }) => size,
+        () => 0,
+      );
+    const arrived = async () =>
+      (await Promise.all((await readdir(partial).catch(() => [])).map(sizeOf))).includes(half);
     while (!(await arrived())) {
       if (first.exitCode !== null) throw new Error("the process ended by itself");
       await systemClock.sleep(10);
@@ -266,9 +322,14 @@ describe("processes", () => {
     expect(await failure(imageTrees(folder).treeOf(image, never))).toMatchObject({ code: "MCO_HOST_IMAGE_UNKNOWN" });
 
     expect(await exitOf(start(folder, image))).toBe(0);
-    expect(from.seen.filter(({ target }) => target.endsWith(blob)).map(({ range }) => range)).toEqual([undefined, `bytes=${half}-`]);
+    expect(from.seen.filter(({ target }) => target.endsWith(blob)).map(({ range }) => range)).toEqual([
+      undefined,
+      `bytes=${half}-`,
+    ]);
     expect(from.sentOf(blob)).toBe(layer.length);
-    expect(await readFile(join(await imageTrees(folder).treeOf(image, never), "usr/lib/big"), "utf8")).toBe(big.toString("base64"));
+    expect(await readFile(join(await imageTrees(folder).treeOf(image, never), "usr/lib/big"), "utf8")).toBe(
+      big.toString("base64"),
+    );
   });
 
   test("three that fetch the same image at once all end well, with one tree", async () => {

@@ -41,14 +41,24 @@ export function hurriedClock() {
   return { waits, clock: { ...systemClock, sleep } };
 }
 
-export type PullChoices = Partial<Omit<PullOptions, "client" | "random">> & { readonly auth?: string; readonly client?: Partial<RegistryClientOptions>; readonly certificate?: string; readonly keys?: Readonly<Record<string, string>> };
+export type PullChoices = Partial<Omit<PullOptions, "client" | "random">> & {
+  readonly auth?: string;
+  readonly client?: Partial<RegistryClientOptions>;
+  readonly certificate?: string;
+  readonly keys?: Readonly<Record<string, string>>;
+};
 
 /** Pulls into a store of its own, unless one is given, and gives what was waited for in between. */
-export async function pull(image: string, choices: PullChoices = {}): Promise<{ readonly pulled: PulledImage; readonly store: BlobStore; readonly waits: readonly number[] }> {
+export async function pull(
+  image: string,
+  choices: PullChoices = {},
+): Promise<{ readonly pulled: PulledImage; readonly store: BlobStore; readonly waits: readonly number[] }> {
   const { waits, clock } = hurriedClock();
   const { auth, client, certificate, keys, ...chosen } = choices;
   const wire = httpsWire();
-  const store = choices.store ?? folderStore(await temporaryFolder(), { files: systemFiles, clock: systemClock, random: systemRandom });
+  const store =
+    choices.store ??
+    folderStore(await temporaryFolder(), { files: systemFiles, clock: systemClock, random: systemRandom });
   try {
     const pulled = await pullImage(
       image,
@@ -61,7 +71,13 @@ export async function pull(image: string, choices: PullChoices = {}): Promise<{ 
         verifier: (wanted) => signatureVerifier(wanted, async (path) => keys?.[path]),
         ...chosen,
         store,
-        client: registryClient({ wire: wire.send, clock: systemClock, auth: parseAuthFile(auth), certificates: async () => (certificate === undefined ? [] : [certificate]), ...client }),
+        client: registryClient({
+          wire: wire.send,
+          clock: systemClock,
+          auth: parseAuthFile(auth),
+          certificates: async () => (certificate === undefined ? [] : [certificate]),
+          ...client,
+        }),
       },
       new AbortController().signal,
     );
@@ -76,20 +92,53 @@ export async function failure(work: Promise<unknown>): Promise<Readonly<Record<s
   try {
     await work;
   } catch (error) {
-    const { code, facts, message } = error as { code?: string; facts?: Readonly<Record<string, unknown>>; message: string };
+    const { code, facts, message } = error as {
+      code?: string;
+      facts?: Readonly<Record<string, unknown>>;
+      message: string;
+    };
     return { message, ...facts, code };
   }
   return { code: "none" };
 }
 
 /** Signs as cosign does, and puts the signature beside the image. */
-export function attachSignature(to: TestRegistry, path: string, digest: string, key: KeyObject, claim: { readonly name?: string; readonly digest?: string } = {}): void {
-  const payload = Buffer.from(JSON.stringify({ critical: { identity: { "docker-reference": claim.name ?? `${to.host}/${path}:signed` }, image: { "docker-manifest-digest": claim.digest ?? digest }, type: "cosign container image signature" }, optional: null }));
+export function attachSignature(
+  to: TestRegistry,
+  path: string,
+  digest: string,
+  key: KeyObject,
+  claim: { readonly name?: string; readonly digest?: string } = {},
+): void {
+  const payload = Buffer.from(
+    JSON.stringify({
+      critical: {
+        identity: { "docker-reference": claim.name ?? `${to.host}/${path}:signed` },
+        image: { "docker-manifest-digest": claim.digest ?? digest },
+        type: "cosign container image signature",
+      },
+      optional: null,
+    }),
+  );
   const signature = sign(key.asymmetricKeyType === "ed25519" ? null : "sha256", payload, key).toString("base64");
   const config = Buffer.from("{}");
-  const layer = { mediaType: "application/vnd.dev.cosign.simplesigning.v1+json", digest: to.addBlob(payload), size: payload.length, annotations: { "dev.cosignproject.cosign/signature": signature } };
+  const layer = {
+    mediaType: "application/vnd.dev.cosign.simplesigning.v1+json",
+    digest: to.addBlob(payload),
+    size: payload.length,
+    annotations: { "dev.cosignproject.cosign/signature": signature },
+  };
   to.addManifest(
-    { schemaVersion: 2, mediaType: "application/vnd.oci.image.manifest.v1+json", config: { mediaType: "application/vnd.oci.image.config.v1+json", digest: to.addBlob(config), size: config.length }, layers: [layer] },
+    {
+      schemaVersion: 2,
+      mediaType: "application/vnd.oci.image.manifest.v1+json",
+      config: {
+        mediaType: "application/vnd.oci.image.config.v1+json",
+        digest: to.addBlob(config),
+        size: config.length,
+      },
+      layers: [layer],
+    },
     "application/vnd.oci.image.manifest.v1+json",
     [`${path}:${digest.replace(":", "-")}.sig`],
   );

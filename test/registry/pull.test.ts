@@ -28,11 +28,22 @@ describe("an image by digest", () => {
     const from = await registry();
     const arm = from.addImage("os/a", [layer(1000, 1)], { architecture: "arm64" });
     const amd = from.addImage("os/a", [layer(1000, 2)]);
-    const entry = (digest: string, architecture: string) => ({ mediaType: "application/vnd.oci.image.manifest.v1+json", digest, size: from.manifests.get(digest)?.bytes.length ?? 0, platform: { os: "linux", architecture } });
-    const index = from.addManifest({ schemaVersion: 2, manifests: [entry(arm, "arm64"), entry(amd, "amd64")] }, "application/vnd.oci.image.index.v1+json");
+    const entry = (digest: string, architecture: string) => ({
+      mediaType: "application/vnd.oci.image.manifest.v1+json",
+      digest,
+      size: from.manifests.get(digest)?.bytes.length ?? 0,
+      platform: { os: "linux", architecture },
+    });
+    const index = from.addManifest(
+      { schemaVersion: 2, manifests: [entry(arm, "arm64"), entry(amd, "amd64")] },
+      "application/vnd.oci.image.index.v1+json",
+    );
     expect((await pull(`${from.host}/os/a@${index}`)).pulled).toMatchObject({ digest: amd, indexDigest: index });
     expect((await pull(`${from.host}/os/a@${index}`, { architecture: "arm64" })).pulled).toMatchObject({ digest: arm });
-    expect(await failure(pull(`${from.host}/os/a@${index}`, { architecture: "s390x" }))).toMatchObject({ code: "MCO_IMAGE_INVALID", has: ["linux/arm64", "linux/amd64"] });
+    expect(await failure(pull(`${from.host}/os/a@${index}`, { architecture: "s390x" }))).toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      has: ["linux/arm64", "linux/amd64"],
+    });
   });
 
   test("a tag is asked for once, and is that digest from then on", async () => {
@@ -49,25 +60,42 @@ describe("an image by digest", () => {
 describe("faults", () => {
   const big = bytesOf(2 * megabyte, 3);
   test.for([
-    { title: "a connection that is cut", faults: [{ do: "cut", afterBytes: 1_000_000 }, { do: "cut", afterBytes: 500_000 }], again: 0 },
+    {
+      title: "a connection that is cut",
+      faults: [
+        { do: "cut", afterBytes: 1_000_000 },
+        { do: "cut", afterBytes: 500_000 },
+      ],
+      again: 0,
+    },
     { title: "a body that is short", faults: [{ do: "shorten", toBytes: 700_000 }], again: 0 },
-    { title: "a registry that is busy", faults: [{ do: "status", status: 503 }, { do: "status", status: 429 }], again: 0 },
+    {
+      title: "a registry that is busy",
+      faults: [
+        { do: "status", status: 503 },
+        { do: "status", status: 429 },
+      ],
+      again: 0,
+    },
     { title: "a registry that falls silent", faults: [{ do: "stall", afterBytes: 300_000 }], again: 0 },
     { title: "a registry that sends a byte now and then", faults: [{ do: "trickle", everyMs: 20 }], again: 0 },
     { title: "wrong bytes, once", faults: [{ do: "garble" }], again: big.length },
-  ] as const)("$title: the pull gets on, and no byte is fetched twice", async ({ faults, again }: { faults: readonly Fault[]; again: number }) => {
-    const from = await registry();
-    const digest = from.addImage("os/a", [{ bytes: big }]);
-    const blob = sha256Of(big);
-    from.plan(blob, ...faults);
-    const { store, waits } = await pull(`${from.host}/os/a@${digest}`, { client: { quietMs: 400 } });
-    expect(await store.has(blob)).toBe(true);
-    // A machine that is busy for longer than the patience looks like a registry that is.
-    expect(waits.length).toBeGreaterThanOrEqual(faults.length);
-    // What was on the wire when a connection was cut may be lost, and is fetched again.
-    const slack = 512 * 1024 * (1 + waits.length - faults.length);
-    expect(from.sentOf(blob) - big.length - again).toBeLessThan(slack);
-  });
+  ] as const)(
+    "$title: the pull gets on, and no byte is fetched twice",
+    async ({ faults, again }: { faults: readonly Fault[]; again: number }) => {
+      const from = await registry();
+      const digest = from.addImage("os/a", [{ bytes: big }]);
+      const blob = sha256Of(big);
+      from.plan(blob, ...faults);
+      const { store, waits } = await pull(`${from.host}/os/a@${digest}`, { client: { quietMs: 400 } });
+      expect(await store.has(blob)).toBe(true);
+      // A machine that is busy for longer than the patience looks like a registry that is.
+      expect(waits.length).toBeGreaterThanOrEqual(faults.length);
+      // What was on the wire when a connection was cut may be lost, and is fetched again.
+      const slack = 512 * 1024 * (1 + waits.length - faults.length);
+      expect(from.sentOf(blob) - big.length - again).toBeLessThan(slack);
+    },
+  );
 
   test("a server without ranges sends everything again, and that is what counts", async () => {
     const from = await registry({ withoutRanges: true });
@@ -84,7 +112,11 @@ describe("faults", () => {
     from.plan(blob, { do: "garble" }, { do: "garble" }, { do: "garble" });
     const folder = await temporaryFolder();
     const store = folderStore(folder, { files: systemFiles, clock: systemClock, random: systemRandom });
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { store }))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH", retryable: false, digest: blob });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`, { store }))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+      retryable: false,
+      digest: blob,
+    });
     expect(from.seen.filter(({ target }) => target.endsWith(blob)).length).toBe(2);
     expect(await store.has(blob)).toBe(false);
     await pull(`${from.host}/os/a@${digest}`, { store }).catch(() => undefined);
@@ -94,8 +126,14 @@ describe("faults", () => {
   test("a manifest of another digest is never looked at", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
-    from.manifests.set(digest, { bytes: Buffer.from('{"schemaVersion":2}'), mediaType: "application/vnd.oci.image.manifest.v1+json" });
-    expect(await failure(pull(`${from.host}/os/a@${digest}`))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH", retryable: false });
+    from.manifests.set(digest, {
+      bytes: Buffer.from('{"schemaVersion":2}'),
+      mediaType: "application/vnd.oci.image.manifest.v1+json",
+    });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+      retryable: false,
+    });
   });
 
   test.for([
@@ -126,13 +164,23 @@ describe("faults", () => {
     const small = layer(1000);
     const digest = from.addImage("os/a", [small]);
     from.blobs.set(sha256Of(small.bytes), bytesOf(megabyte));
-    expect(await failure(pull(`${from.host}/os/a@${digest}`))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH", problem: "it is longer than its manifest says" });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+      problem: "it is longer than its manifest says",
+    });
   });
 
   test("a manifest without an end is not read to its end", async () => {
     const from = await registry();
-    from.addManifest({ schemaVersion: 2, filler: "x".repeat(5 * megabyte) }, "application/vnd.oci.image.manifest.v1+json", ["os/a:v1"]);
-    expect(await failure(pull(`${from.host}/os/a:v1`))).toMatchObject({ code: "MCO_IMAGE_INVALID", problem: "the manifest is too large" });
+    from.addManifest(
+      { schemaVersion: 2, filler: "x".repeat(5 * megabyte) },
+      "application/vnd.oci.image.manifest.v1+json",
+      ["os/a:v1"],
+    );
+    expect(await failure(pull(`${from.host}/os/a:v1`))).toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      problem: "the manifest is too large",
+    });
   });
 });
 
@@ -142,13 +190,20 @@ describe("credentials", () => {
     const digest = from.addImage("os/a", [layer()]);
     const image = `${from.host}/os/a@${digest}`;
     expect((await pull(image, { auth: authJson(`${from.host}/os`, "builder", "s3cret") })).pulled.digest).toBe(digest);
-    if (kind === "bearer") expect(from.seen.filter(({ target }) => target.startsWith("/token")).map(({ target }) => new URL(target, "http://x").searchParams.get("scope"))).toEqual(["repository:os/a:pull"]);
+    if (kind === "bearer")
+      expect(
+        from.seen
+          .filter(({ target }) => target.startsWith("/token"))
+          .map(({ target }) => new URL(target, "http://x").searchParams.get("scope")),
+      ).toEqual(["repository:os/a:pull"]);
 
     const wrong = await failure(pull(image, { auth: authJson(from.host, "builder", "wr0ng") }));
     expect(wrong).toMatchObject({ code: "MCO_IMAGE_UNAUTHORIZED", retryable: false });
     expect(JSON.stringify(wrong)).not.toMatch(/wr0ng|s3cret|YnVpbGRlcj/);
     expect(await failure(pull(image))).toMatchObject({ code: "MCO_IMAGE_UNAUTHORIZED" });
-    expect(await failure(pull(image, { auth: authJson(`${from.host}/other`, "builder", "s3cret") }))).toMatchObject({ code: "MCO_IMAGE_UNAUTHORIZED" });
+    expect(await failure(pull(image, { auth: authJson(`${from.host}/other`, "builder", "s3cret") }))).toMatchObject({
+      code: "MCO_IMAGE_UNAUTHORIZED",
+    });
   });
 
   test("a redirect to elsewhere is followed without them", async () => {
@@ -169,15 +224,23 @@ describe("credentials", () => {
     thief.addBlob(bytes);
     const digest = from.addImage("os/a", [{ bytes }]);
     from.plan(sha256Of(bytes), { do: "redirect", to: `http://${thief.host}/v2/x/blobs/${sha256Of(bytes)}` });
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { auth: authJson(from.host, "builder", "s3cret") }))).toMatchObject({ code: "MCO_IMAGE_UNAUTHORIZED" });
+    expect(
+      await failure(pull(`${from.host}/os/a@${digest}`, { auth: authJson(from.host, "builder", "s3cret") })),
+    ).toMatchObject({ code: "MCO_IMAGE_UNAUTHORIZED" });
     expect(thief.seen.map(({ authorization }) => authorization)).toEqual([undefined]);
   });
 
   test("redirects in circles end", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
-    from.plan("/manifests/", ...Array.from({ length: 20 }, () => ({ do: "redirect", to: `/v2/os/a/manifests/${digest}` }) as const));
-    expect(await failure(pull(`${from.host}/os/a@${digest}`))).toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", problem: "it redirects in circles" });
+    from.plan(
+      "/manifests/",
+      ...Array.from({ length: 20 }, () => ({ do: "redirect", to: `/v2/os/a/manifests/${digest}` }) as const),
+    );
+    expect(await failure(pull(`${from.host}/os/a@${digest}`))).toMatchObject({
+      code: "MCO_IMAGE_UNREACHABLE",
+      problem: "it redirects in circles",
+    });
   });
 });
 
@@ -188,8 +251,14 @@ describe("TLS", () => {
     const digest = from.addImage("os/a", [layer()]);
     const image = `${from.host}/os/a@${digest}`;
     expect((await pull(image, { certificate: authority.certificate })).pulled.digest).toBe(digest);
-    expect(await failure(pull(image))).toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", kind: "untrusted", retryable: false });
-    expect(await failure(pull(image, { certificate: (await testAuthority()).certificate }))).toMatchObject({ kind: "untrusted" });
+    expect(await failure(pull(image))).toMatchObject({
+      code: "MCO_IMAGE_UNREACHABLE",
+      kind: "untrusted",
+      retryable: false,
+    });
+    expect(await failure(pull(image, { certificate: (await testAuthority()).certificate }))).toMatchObject({
+      kind: "untrusted",
+    });
     const registries = `[[registry]]\nlocation = "${from.host}"\ninsecure = true\n`;
     expect((await pull(image, { registries })).pulled.digest).toBe(digest);
   });
@@ -198,7 +267,10 @@ describe("TLS", () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const authority = await testAuthority();
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { certificate: authority.certificate }))).toMatchObject({ code: "MCO_IMAGE_UNREACHABLE", kind: "notTls" });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`, { certificate: authority.certificate }))).toMatchObject({
+      code: "MCO_IMAGE_UNREACHABLE",
+      kind: "notTls",
+    });
   });
 
   test("TLS does not lead to plain HTTP", async () => {
@@ -207,18 +279,28 @@ describe("TLS", () => {
     const from = await registry({ tls: await authority.server("127.0.0.1") });
     const digest = from.addImage("os/a", [layer()]);
     from.plan("/manifests/", { do: "redirect", to: `http://${plain.host}/v2/os/a/manifests/${digest}` });
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { certificate: authority.certificate }))).toMatchObject({ problem: "it redirects from TLS to plain HTTP" });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`, { certificate: authority.certificate }))).toMatchObject({
+      problem: "it redirects from TLS to plain HTTP",
+    });
     expect(plain.seen).toEqual([]);
   });
 });
 
 describe("mirrors", () => {
-  const mirroring = (source: string, ...mirrors: readonly string[]) => `[[registry]]\nlocation = "${source}"\n${mirrors.map((mirror) => `[[registry.mirror]]\nlocation = "${mirror}"\n`).join("")}`;
+  const mirroring = (source: string, ...mirrors: readonly string[]) =>
+    `[[registry]]\nlocation = "${source}"\n${mirrors.map((mirror) => `[[registry.mirror]]\nlocation = "${mirror}"\n`).join("")}`;
 
   test("the first that has the image gives it, with its own credentials", async () => {
-    const [empty, second, source] = await Promise.all([registry(), registry({ auth: { kind: "basic", user: "m", password: "mirror" } }), registry()]);
+    const [empty, second, source] = await Promise.all([
+      registry(),
+      registry({ auth: { kind: "basic", user: "m", password: "mirror" } }),
+      registry(),
+    ]);
     const digest = second.addImage("copies/os/a", [layer()]);
-    const { pulled } = await pull(`${source.host}/os/a@${digest}`, { registries: mirroring(source.host, empty.host, `${second.host}/copies`), auth: authJson(second.host, "m", "mirror") });
+    const { pulled } = await pull(`${source.host}/os/a@${digest}`, {
+      registries: mirroring(source.host, empty.host, `${second.host}/copies`),
+      auth: authJson(second.host, "m", "mirror"),
+    });
     expect(pulled.digest).toBe(digest);
     expect(source.seen).toEqual([]);
     expect(empty.seen.map(({ authorization }) => authorization).filter((shown) => shown !== undefined)).toEqual([]);
@@ -245,15 +327,26 @@ describe("mirrors", () => {
 
   test("a failure says what each of them said", async () => {
     const [mirror, source] = await Promise.all([registry(), registry()]);
-    const failed = await failure(pull(`${source.host}/os/a@sha256:${"1".repeat(64)}`, { registries: mirroring(source.host, mirror.host) }));
-    expect(failed).toMatchObject({ code: "MCO_IMAGE_ABSENT", host: source.host, mirrors: [{ from: `${mirror.host}/os/a`, code: "MCO_IMAGE_ABSENT" }] });
+    const failed = await failure(
+      pull(`${source.host}/os/a@sha256:${"1".repeat(64)}`, { registries: mirroring(source.host, mirror.host) }),
+    );
+    expect(failed).toMatchObject({
+      code: "MCO_IMAGE_ABSENT",
+      host: source.host,
+      mirrors: [{ from: `${mirror.host}/os/a`, code: "MCO_IMAGE_ABSENT" }],
+    });
   });
 
   test("a blocked registry and a file that cannot be read are refusals", async () => {
     const from = await registry();
     const image = `${from.host}/os/a@sha256:${"1".repeat(64)}`;
-    expect(await failure(pull(image, { registries: `[[registry]]\nlocation = "${from.host}"\nblocked = true\n` }))).toMatchObject({ code: "MCO_IMAGE_REFUSED" });
-    expect(await failure(pull(image, { registries: "nonsense" }))).toMatchObject({ code: "MCO_IMAGE_REFUSED", problem: "registries.conf cannot be read" });
+    expect(
+      await failure(pull(image, { registries: `[[registry]]\nlocation = "${from.host}"\nblocked = true\n` })),
+    ).toMatchObject({ code: "MCO_IMAGE_REFUSED" });
+    expect(await failure(pull(image, { registries: "nonsense" }))).toMatchObject({
+      code: "MCO_IMAGE_REFUSED",
+      problem: "registries.conf cannot be read",
+    });
     expect(from.seen).toEqual([]);
   });
 });
@@ -261,7 +354,8 @@ describe("mirrors", () => {
 describe("policy", () => {
   const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const pem = ec.publicKey.export({ type: "spki", format: "pem" }).toString();
-  const signedBy = (signedIdentity: object = { type: "matchRepoDigestOrExact" }) => JSON.stringify({ default: [{ type: "sigstoreSigned", keyPath: "/etc/pki/os.pub", signedIdentity }] });
+  const signedBy = (signedIdentity: object = { type: "matchRepoDigestOrExact" }) =>
+    JSON.stringify({ default: [{ type: "sigstoreSigned", keyPath: "/etc/pki/os.pub", signedIdentity }] });
   const keys = { "/etc/pki/os.pub": pem };
 
   test.for([
@@ -274,13 +368,24 @@ describe("policy", () => {
     const digest = from.addImage("os/a", [layer()]);
     attachSignature(from, "os/a", digest, pair.privateKey);
     const keyData = Buffer.from(pair.publicKey.export({ type: "spki", format: "pem" })).toString("base64");
-    expect((await pull(`${from.host}/os/a@${digest}`, { policy: JSON.stringify({ default: [{ type: "sigstoreSigned", keyData }] }) })).pulled.digest).toBe(digest);
+    expect(
+      (
+        await pull(`${from.host}/os/a@${digest}`, {
+          policy: JSON.stringify({ default: [{ type: "sigstoreSigned", keyData }] }),
+        })
+      ).pulled.digest,
+    ).toBe(digest);
   });
 
   test("without one nothing but manifests is fetched", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({ code: "MCO_IMAGE_REFUSED", scope: "default", requirement: "sigstoreSigned", retryable: false });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({
+      code: "MCO_IMAGE_REFUSED",
+      scope: "default",
+      requirement: "sigstoreSigned",
+      retryable: false,
+    });
     expect(from.seen.filter(({ target }) => target.includes("/blobs/"))).toEqual([]);
   });
 
@@ -289,7 +394,8 @@ describe("policy", () => {
     const digest = from.addImage("os/a", [layer()]);
     const image = `${from.host}/os/a@${digest}`;
     const refusals: unknown[] = [];
-    const attempt = async (choices: object = {}) => void refusals.push((await failure(pull(image, { policy: signedBy(), keys, ...choices })))["problem"]);
+    const attempt = async (choices: object = {}) =>
+      void refusals.push((await failure(pull(image, { policy: signedBy(), keys, ...choices })))["problem"]);
     attachSignature(from, "os/a", digest, ec.privateKey, { digest: `sha256:${"2".repeat(64)}` });
     await attempt();
     attachSignature(from, "os/a", digest, generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey);
@@ -311,10 +417,25 @@ describe("policy", () => {
   test("a signature over an index covers the manifest that it names", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
-    const index = from.addManifest({ schemaVersion: 2, manifests: [{ mediaType: "application/vnd.oci.image.manifest.v1+json", digest, size: 1, platform: { os: "linux", architecture: "amd64" } }] }, "application/vnd.oci.image.index.v1+json");
+    const index = from.addManifest(
+      {
+        schemaVersion: 2,
+        manifests: [
+          {
+            mediaType: "application/vnd.oci.image.manifest.v1+json",
+            digest,
+            size: 1,
+            platform: { os: "linux", architecture: "amd64" },
+          },
+        ],
+      },
+      "application/vnd.oci.image.index.v1+json",
+    );
     attachSignature(from, "os/a", index, ec.privateKey);
     expect((await pull(`${from.host}/os/a@${index}`, { policy: signedBy(), keys })).pulled.digest).toBe(digest);
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({ code: "MCO_IMAGE_REFUSED" });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({
+      code: "MCO_IMAGE_REFUSED",
+    });
   });
 
   test("a signature whose bytes are others is a lie of the registry", async () => {
@@ -322,16 +443,38 @@ describe("policy", () => {
     const digest = from.addImage("os/a", [layer()]);
     attachSignature(from, "os/a", digest, ec.privateKey);
     from.plan("/blobs/", { do: "garble" });
-    expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH", retryable: false });
+    expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+      retryable: false,
+    });
   });
 
   test("what is rejected is not even asked for", async () => {
     const from = await registry();
     const image = `${from.host}/os/a@sha256:${"1".repeat(64)}`;
-    expect(await failure(pull(image, { policy: '{"default":[{"type":"reject"}]}' }))).toMatchObject({ code: "MCO_IMAGE_REFUSED", scope: "default", requirement: "reject" });
-    expect(await failure(pull(image, { policy: JSON.stringify({ default: [{ type: "insecureAcceptAnything" }], transports: { docker: { [from.host]: [{ type: "signedBy", keyType: "GPGKeys", keyPath: "k" }] } } }) }))).toMatchObject({ code: "MCO_IMAGE_REFUSED", scope: from.host, requirement: "signedBy" });
-    expect(await failure(pull(image, { policy: "{}" }))).toMatchObject({ code: "MCO_IMAGE_REFUSED", problem: "policy.json cannot be read: it has no default" });
-    expect(await failure(pull(image, { policy: undefined }))).toMatchObject({ code: "MCO_IMAGE_REFUSED", problem: "the machine has no policy.json" });
+    expect(await failure(pull(image, { policy: '{"default":[{"type":"reject"}]}' }))).toMatchObject({
+      code: "MCO_IMAGE_REFUSED",
+      scope: "default",
+      requirement: "reject",
+    });
+    expect(
+      await failure(
+        pull(image, {
+          policy: JSON.stringify({
+            default: [{ type: "insecureAcceptAnything" }],
+            transports: { docker: { [from.host]: [{ type: "signedBy", keyType: "GPGKeys", keyPath: "k" }] } },
+          }),
+        }),
+      ),
+    ).toMatchObject({ code: "MCO_IMAGE_REFUSED", scope: from.host, requirement: "signedBy" });
+    expect(await failure(pull(image, { policy: "{}" }))).toMatchObject({
+      code: "MCO_IMAGE_REFUSED",
+      problem: "policy.json cannot be read: it has no default",
+    });
+    expect(await failure(pull(image, { policy: undefined }))).toMatchObject({
+      code: "MCO_IMAGE_REFUSED",
+      problem: "the machine has no policy.json",
+    });
     expect(from.seen).toEqual([]);
   });
 });

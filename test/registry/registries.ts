@@ -17,7 +17,11 @@ import { authJson } from "./settings.ts";
 
 /** Programs that a test cannot do without and that are not here, each with how to get it. */
 export const missingPrograms = (...programs: readonly string[]): readonly string[] =>
-  programs.filter((program) => !(process.env["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, program)))).map((program) => `${program} is not on this machine (hack/image-tools installs it)`);
+  programs
+    .filter(
+      (program) => !(process.env["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, program))),
+    )
+    .map((program) => `${program} is not on this machine (hack/image-tools installs it)`);
 
 export const password = "s3cret";
 /** {@link password} by bcrypt, which is all that Debian's registry takes. */
@@ -35,9 +39,19 @@ const users = [
 ];
 
 /** The embedded registry, in this process. Users: `builder`, and `puller`, who only pulls. */
-export async function startEmbedded(folder: string, tls: Identity): Promise<RunningRegistry & { readonly server: ReturnType<typeof registryServer> }> {
+export async function startEmbedded(
+  folder: string,
+  tls: Identity,
+): Promise<RunningRegistry & { readonly server: ReturnType<typeof registryServer> }> {
   const closing = new AbortController();
-  const server = registryServer({ folder, files: systemFiles, blobs: await blobFolder(folder, systemClock), clock: systemClock, random: systemRandom, users });
+  const server = registryServer({
+    folder,
+    files: systemFiles,
+    blobs: await blobFolder(folder, systemClock),
+    clock: systemClock,
+    random: systemRandom,
+    users,
+  });
   const { port } = await listenRegistry({ host: "127.0.0.1", port: 0, tls, log: silentLogger }, server, closing.signal);
   return { host: `127.0.0.1:${port}`, folder, server, close: async () => closing.abort() };
 }
@@ -59,7 +73,10 @@ export async function startDebian(folder: string, tls: Identity): Promise<Runnin
       version: 0.1,
       log: { level: "error", accesslog: { disabled: true } },
       storage: { filesystem: { rootdirectory: join(folder, "data") }, delete: { enabled: true } },
-      http: { addr: `127.0.0.1:${port}`, tls: { certificate: join(folder, "server.crt"), key: join(folder, "server.key") } },
+      http: {
+        addr: `127.0.0.1:${port}`,
+        tls: { certificate: join(folder, "server.crt"), key: join(folder, "server.key") },
+      },
       auth: { htpasswd: { realm: "test", path: join(folder, "htpasswd") } },
     }),
   );
@@ -74,9 +91,23 @@ export async function startDebian(folder: string, tls: Identity): Promise<Runnin
 }
 
 /** Images of a registry as these users see them. */
-export function storeAt(host: string, authority: string | undefined, who: { readonly pull?: readonly [user: string, password: string]; readonly push?: readonly [user: string, password: string] } = {}): ImageStore & { close(): void } {
+export function storeAt(
+  host: string,
+  authority: string | undefined,
+  who: {
+    readonly pull?: readonly [user: string, password: string];
+    readonly push?: readonly [user: string, password: string];
+  } = {},
+): ImageStore & { close(): void } {
   const wire = httpsWire();
   const { pull = ["builder", password], push = ["builder", password] } = who;
-  const store = imageStore({ wire: wire.send, clock: systemClock, random: { ...systemRandom, next: () => 0 }, auth: { pull: authJson(host, ...pull), push: authJson(host, ...push) }, certificates: async () => (authority === undefined ? [] : [authority]), architecture: "amd64" });
+  const store = imageStore({
+    wire: wire.send,
+    clock: systemClock,
+    random: { ...systemRandom, next: () => 0 },
+    auth: { pull: authJson(host, ...pull), push: authJson(host, ...push) },
+    certificates: async () => (authority === undefined ? [] : [authority]),
+    architecture: "amd64",
+  });
   return Object.assign(store, { close: () => wire.close() });
 }

@@ -25,7 +25,13 @@ function block(entry: BuiltEntry, size: number): Buffer {
   header.write(entry.type ?? "0", 156);
   header.write(entry.target ?? "", 157, 100);
   header.write("ustar\x0000", 257);
-  header.write(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0 `, 148);
+  header.write(
+    `${header
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, "0")}\0 `,
+    148,
+  );
   return header;
 }
 

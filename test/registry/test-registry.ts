@@ -9,7 +9,12 @@ export type Fault =
   | { readonly do: "cut"; readonly afterBytes: number }
   /** Ends the body early, and without a length in the header. */
   | { readonly do: "shorten"; readonly toBytes: number }
-  | { readonly do: "status"; readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
+  | {
+      readonly do: "status";
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
+    }
   /** Other bytes of the same length. */
   | { readonly do: "garble" }
   | { readonly do: "redirect"; readonly to: string }
@@ -42,7 +47,11 @@ export interface TestRegistry {
   readonly blobs: Map<string, Uint8Array>;
   addBlob(bytes: Uint8Array): string;
   /** Makes an OCI manifest of layers and gives its digest. */
-  addImage(path: string, layers: readonly { readonly mediaType?: string; readonly bytes: Uint8Array; readonly plain?: Uint8Array }[], options?: { readonly tag?: string; readonly architecture?: string }): string;
+  addImage(
+    path: string,
+    layers: readonly { readonly mediaType?: string; readonly bytes: Uint8Array; readonly plain?: Uint8Array }[],
+    options?: { readonly tag?: string; readonly architecture?: string },
+  ): string;
   addManifest(value: object, mediaType: string, names?: readonly string[]): string;
   /** The next requests whose target holds `part` meet these faults, one each. */
   plan(part: string, ...faults: readonly (Fault | "none")[]): void;
@@ -51,7 +60,8 @@ export interface TestRegistry {
   close(): Promise<void>;
 }
 
-export const sha256Of = (bytes: Uint8Array | string): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+export const sha256Of = (bytes: Uint8Array | string): string =>
+  `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
 const ociManifest = "application/vnd.oci.image.manifest.v1+json";
 
@@ -71,7 +81,9 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     const shown = request.headers.authorization;
     if (auth.kind === "basic" ? shown === basic : shown?.startsWith("Bearer token-") === true) return true;
     const challenge = auth.kind === "basic" ? 'Basic realm="test"' : `Bearer realm="${origin}/token",service="test"`;
-    response.writeHead(401, { "www-authenticate": challenge, "content-type": "application/json" }).end('{"errors":[{"code":"UNAUTHORIZED","message":"s3cret words"}]}');
+    response
+      .writeHead(401, { "www-authenticate": challenge, "content-type": "application/json" })
+      .end('{"errors":[{"code":"UNAUTHORIZED","message":"s3cret words"}]}');
     return false;
   }
 
@@ -79,13 +91,15 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     const target = record.target;
     const origin = `${options.tls === undefined ? "http" : "https"}://${request.headers.host}`;
     if (auth?.kind === "bearer" && target.startsWith("/token")) {
-      if (record.authorization === basic) response.end(JSON.stringify({ token: `token-${(tokens += 1)}`, expires_in: 300 }));
+      if (record.authorization === basic)
+        response.end(JSON.stringify({ token: `token-${(tokens += 1)}`, expires_in: 300 }));
       else response.writeHead(401).end();
       return;
     }
     const plan = plans.find(({ part, faults }) => target.includes(part) && faults.length > 0);
     const fault = plan?.faults.shift() ?? "none";
-    if (fault !== "none" && fault.do === "status") return void response.writeHead(fault.status, fault.headers).end(fault.body ?? "");
+    if (fault !== "none" && fault.do === "status")
+      return void response.writeHead(fault.status, fault.headers).end(fault.body ?? "");
     if (fault !== "none" && fault.do === "redirect") return void response.writeHead(307, { location: fault.to }).end();
     if (!allowed(request, response, origin)) return;
     if (target === "/v2/") return void response.end("{}");
@@ -100,7 +114,9 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
         return void response.writeHead(201).end();
       }
       const found = manifests.get(name.startsWith("sha256:") ? name : `${path}:${name}`);
-      return found === undefined ? absent() : sendBody(response, record, found.bytes, { "content-type": found.mediaType }, fault, 200);
+      return found === undefined
+        ? absent()
+        : sendBody(response, record, found.bytes, { "content-type": found.mediaType }, fault, 200);
     }
     const upload = /^\/v2\/(.+)\/blobs\/uploads\/(.*)$/.exec(target);
     if (upload !== null) {
@@ -119,16 +135,31 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     if (record.method === "HEAD") return void response.writeHead(200, { "content-length": blob.length }).end();
     const from = options.withoutRanges === true ? 0 : Number(/^bytes=([0-9]+)-$/.exec(record.range ?? "")?.[1] ?? 0);
     if (from > 0 && from >= blob.length) return void response.writeHead(416).end();
-    sendBody(response, record, blob.subarray(from), from > 0 ? { "content-range": `bytes ${from}-${blob.length - 1}/${blob.length}` } : {}, fault, from > 0 ? 206 : 200);
+    sendBody(
+      response,
+      record,
+      blob.subarray(from),
+      from > 0 ? { "content-range": `bytes ${from}-${blob.length - 1}/${blob.length}` } : {},
+      fault,
+      from > 0 ? 206 : 200,
+    );
   }
 
   const server =
     options.tls === undefined
       ? createHttpServer((request, response) => receive(request, response))
-      : createHttpsServer({ cert: options.tls.certificate, key: options.tls.key }, (request, response) => receive(request, response));
+      : createHttpsServer({ cert: options.tls.certificate, key: options.tls.key }, (request, response) =>
+          receive(request, response),
+        );
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
-    const record: SeenRequest = { method: request.method ?? "", target: request.url ?? "", authorization: request.headers.authorization, range: request.headers.range, sentBytes: 0 };
+    const record: SeenRequest = {
+      method: request.method ?? "",
+      target: request.url ?? "",
+      authorization: request.headers.authorization,
+      range: request.headers.range,
+      sentBytes: 0,
+    };
     seen.push(record);
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -153,18 +184,31 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
       return sha256Of(bytes);
     },
     addImage(path, layers, { tag, architecture = "amd64" } = {}) {
-      const config = Buffer.from(JSON.stringify({ architecture, os: "linux", rootfs: { type: "layers", diff_ids: layers.map(({ bytes, plain }) => sha256Of(plain ?? bytes)) } }));
-      const described = (mediaType: string, bytes: Uint8Array) => ({ mediaType, digest: registry.addBlob(bytes), size: bytes.length });
+      const config = Buffer.from(
+        JSON.stringify({
+          architecture,
+          os: "linux",
+          rootfs: { type: "layers", diff_ids: layers.map(({ bytes, plain }) => sha256Of(plain ?? bytes)) },
+        }),
+      );
+      const described = (mediaType: string, bytes: Uint8Array) => ({
+        mediaType,
+        digest: registry.addBlob(bytes),
+        size: bytes.length,
+      });
       const value = {
         schemaVersion: 2,
         mediaType: ociManifest,
         config: described("application/vnd.oci.image.config.v1+json", config),
-        layers: layers.map(({ mediaType, bytes, plain }) => described(mediaType ?? `application/vnd.oci.image.layer.v1.tar${plain === undefined ? "" : "+gzip"}`, bytes)),
+        layers: layers.map(({ mediaType, bytes, plain }) =>
+          described(mediaType ?? `application/vnd.oci.image.layer.v1.tar${plain === undefined ? "" : "+gzip"}`, bytes),
+        ),
       };
       return registry.addManifest(value, ociManifest, tag === undefined ? [] : [`${path}:${tag}`]);
     },
     plan: (part, ...faults) => void plans.push({ part, faults: [...faults] }),
-    sentOf: (part) => seen.filter(({ target }) => target.includes(part)).reduce((sum, { sentBytes }) => sum + sentBytes, 0),
+    sentOf: (part) =>
+      seen.filter(({ target }) => target.includes(part)).reduce((sum, { sentBytes }) => sum + sentBytes, 0),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
@@ -174,7 +218,14 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   return registry;
 }
 
-function sendBody(response: ServerResponse, record: SeenRequest, bytes: Uint8Array, headers: Readonly<Record<string, string>>, fault: Fault | "none", status: number): void {
+function sendBody(
+  response: ServerResponse,
+  record: SeenRequest,
+  bytes: Uint8Array,
+  headers: Readonly<Record<string, string>>,
+  fault: Fault | "none",
+  status: number,
+): void {
   const plain = fault === "none" ? undefined : fault.do;
   response.writeHead(status, plain === "shorten" ? headers : { ...headers, "content-length": String(bytes.length) });
   const send = (part: Uint8Array) => {

@@ -1,6 +1,17 @@
 import { request } from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, MachineStateBook, MachineStateChapter, MachineStateJournal, kubernetes, names } from "../../src/api/index.ts";
+import {
+  ClusterOperator,
+  MachineConfig,
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineConfiguration,
+  MachineStateBook,
+  MachineStateChapter,
+  MachineStateJournal,
+  kubernetes,
+  names,
+} from "../../src/api/index.ts";
 import type { Chapter } from "../../src/api/machine-state-chapter.ts";
 import { type Condition, conditionOf } from "../../src/api/object.ts";
 import type { StoryLine } from "../../src/api/stories.ts";
@@ -16,28 +27,58 @@ const worker = "worker-0";
 let cluster: TestCluster;
 
 async function chaptersOf(book: string): Promise<readonly Chapter[]> {
-  const { items } = await cluster.kube.list(MachineStateChapter, { labelSelector: `${names.bookLabels.book}=${book.replace("/", ".")}` });
+  const { items } = await cluster.kube.list(MachineStateChapter, {
+    labelSelector: `${names.bookLabels.book}=${book.replace("/", ".")}`,
+  });
   return items.map(({ spec }) => spec).sort((a, b) => a.number - b.number);
 }
 
 /** The chapter of a machine's update to a target, once it is closed. */
 function updateOf(node: string, target: string): Promise<Chapter> {
-  return expect.poll(async () => (await chaptersOf(`node/${node}`)).filter(({ chapter, run, state }) => chapter === "Update" && run === target && state === "Closed"), { timeout: 40_000, message: `the update of ${node} to ${target}` }).toHaveLength(1).then(async () => (await chaptersOf(`node/${node}`)).find(({ chapter, run }) => chapter === "Update" && run === target) as Chapter);
+  return expect
+    .poll(
+      async () =>
+        (await chaptersOf(`node/${node}`)).filter(
+          ({ chapter, run, state }) => chapter === "Update" && run === target && state === "Closed",
+        ),
+      { timeout: 40_000, message: `the update of ${node} to ${target}` },
+    )
+    .toHaveLength(1)
+    .then(
+      async () =>
+        (await chaptersOf(`node/${node}`)).find(
+          ({ chapter, run }) => chapter === "Update" && run === target,
+        ) as Chapter,
+    );
 }
 
 function isWhole(chapter: Chapter): void {
   expect(chapter).toMatchObject({ outcome: "Succeeded", confidence: "Told", pool: "worker" });
   expect(chapter.sections.length).toBeGreaterThanOrEqual(6);
-  for (const { path, startedAt, endedAt } of chapter.sections) expect(Date.parse(startedAt), path).toBeLessThanOrEqual(Date.parse(endedAt ?? ""));
+  for (const { path, startedAt, endedAt } of chapter.sections)
+    expect(Date.parse(startedAt), path).toBeLessThanOrEqual(Date.parse(endedAt ?? ""));
 }
 
-const statePod = async () => (await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.state}` })).items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-const settings = (data: Record<string, string>) => cluster.kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data }, { owner: "people" });
+const statePod = async () =>
+  (await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.state}` })).items.filter(
+    ({ metadata }) => metadata.deletionTimestamp === undefined,
+  );
+const settings = (data: Record<string, string>) =>
+  cluster.kube.apply(
+    kubernetes.ConfigMap,
+    { metadata: { name: objects.stateConfig, namespace }, data },
+    { owner: "people" },
+  );
 const untilCondition = (type: string, is: (condition: Condition) => boolean) =>
-  cluster.until(MachineConfiguration, "cluster", ({ status }) => {
-    const condition = conditionOf(status?.conditions as Condition[] | undefined, type);
-    return condition !== undefined && is(condition);
-  }, `${type} is as wanted`);
+  cluster.until(
+    MachineConfiguration,
+    "cluster",
+    ({ status }) => {
+      const condition = conditionOf(status?.conditions as Condition[] | undefined, type);
+      return condition !== undefined && is(condition);
+    },
+    `${type} is as wanted`,
+  );
 
 describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
   /** Targets of the pool worker before and after the first roll-out. */
@@ -47,7 +88,17 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 1 });
     await settings({ "retention.pool.days-after-end": "0" });
-    await cluster.kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name: "infra" }, spec: { machineConfigSelector: { matchExpressions: [{ key: names.labels.role, operator: "In", values: ["worker", "infra"] }] }, nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } } } });
+    await cluster.kube.create(MachineConfigPool, {
+      apiVersion: MachineConfigPool.apiVersion,
+      kind: "MachineConfigPool",
+      metadata: { name: "infra" },
+      spec: {
+        machineConfigSelector: {
+          matchExpressions: [{ key: names.labels.role, operator: "In", values: ["worker", "infra"] }],
+        },
+        nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } },
+      },
+    });
   }, 180_000);
 
   afterAll(() => cluster?.stop());
@@ -55,22 +106,70 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
   test("has the state process as a pod, a journal for everybody who writes, and says how its parts are", async () => {
     expect(await statePod()).toHaveLength(1);
     const { items } = await cluster.kube.list(MachineStateJournal);
-    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual([journals.controller, "node-master-0", "node-worker-0", journals.operator, journals.osBuilder, journals.server].sort());
-    for (const type of ["OperatorHealthy", "ControllerHealthy", "DaemonsHealthy", "ServerHealthy", "BuilderHealthy", "StateKeeping"]) await untilCondition(type, ({ status }) => status === "True");
+    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(
+      [
+        journals.controller,
+        "node-master-0",
+        "node-worker-0",
+        journals.operator,
+        journals.osBuilder,
+        journals.server,
+      ].sort(),
+    );
+    for (const type of [
+      "OperatorHealthy",
+      "ControllerHealthy",
+      "DaemonsHealthy",
+      "ServerHealthy",
+      "BuilderHealthy",
+      "StateKeeping",
+    ])
+      await untilCondition(type, ({ status }) => status === "True");
     await untilCondition("BootstrapComplete", ({ reason }) => reason === "BootstrapJournalMissing");
   });
 
   test("killed in the middle of a roll-out with a blocked drain, it changes nothing of it; nor of a drift", async () => {
     const app = { app: "web" };
-    const web = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", namespace: "default" }, spec: { replicas: 1, selector: { matchLabels: app }, template: { metadata: { labels: app }, spec: { containers: [{ name: "c", image: pauseImage(version) }] } } } };
-    const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "web", namespace: "default" }, spec: { minAvailable: 1, selector: { matchLabels: app } } };
-    await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: [web, budget] }) });
-    await cluster.until(kubernetes.PodDisruptionBudget, "web", ({ status }) => status?.currentHealthy === 1 && status.disruptionsAllowed === 0, "the budget counts one pod", { namespace: "default" });
+    const web = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "web", namespace: "default" },
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: app },
+        template: { metadata: { labels: app }, spec: { containers: [{ name: "c", image: pauseImage(version) }] } },
+      },
+    };
+    const budget = {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata: { name: "web", namespace: "default" },
+      spec: { minAvailable: 1, selector: { matchLabels: app } },
+    };
+    await cluster.kubectl(["apply", "-f", "-"], {
+      input: JSON.stringify({ apiVersion: "v1", kind: "List", items: [web, budget] }),
+    });
+    await cluster.until(
+      kubernetes.PodDisruptionBudget,
+      "web",
+      ({ status }) => status?.currentHealthy === 1 && status.disruptionsAllowed === 0,
+      "the budget counts one pod",
+      { namespace: "default" },
+    );
     first = await cluster.target("worker");
     await cluster.kube.create(MachineConfig, machineConfig("99-worker-books", { "/etc/books.conf": "one\n" }) as never);
-    await cluster.until(MachineConfigNode, worker, ({ status }) => conditionOf(status?.conditions, "Drained")?.message.includes("default/web") ?? false, "the drain is blocked");
+    await cluster.until(
+      MachineConfigNode,
+      worker,
+      ({ status }) => conditionOf(status?.conditions, "Drained")?.message.includes("default/web") ?? false,
+      "the drain is blocked",
+    );
     expect(await cluster.kill("SIGKILL", "state", "start")).toBe(1);
-    await cluster.kube.patch(kubernetes.PodDisruptionBudget, { name: "web", namespace: "default" }, { type: "merge", body: { spec: { minAvailable: 0 } } });
+    await cluster.kube.patch(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace: "default" },
+      { type: "merge", body: { spec: { minAvailable: 0 } } },
+    );
     second = await cluster.untilRolledOut("worker", first);
 
     const ours = cluster.hostFile(worker, "/etc/books.conf") ?? "";
@@ -84,20 +183,42 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     const chapter = await updateOf(worker, second);
     isWhole(chapter);
     expect(chapter).toMatchObject({ from: { config: first }, to: { config: second } });
-    expect(chapter.sections.map(({ path }) => path)).toEqual(expect.arrayContaining(["Requested", "Prepared", "Executed/Cordoned", "Executed/Drained", "Executed/Files", "PostAction/Rebooted", "Resumed", "Complete/Uncordoned", "Updated"]));
+    expect(chapter.sections.map(({ path }) => path)).toEqual(
+      expect.arrayContaining([
+        "Requested",
+        "Prepared",
+        "Executed/Cordoned",
+        "Executed/Drained",
+        "Executed/Files",
+        "PostAction/Rebooted",
+        "Resumed",
+        "Complete/Uncordoned",
+        "Updated",
+      ]),
+    );
     expect(chapter.entries.map(({ reason }) => reason)).toContain("PodsBlocked");
     const lines = chapter.entries.map(({ writer, boot, seq, sub }) => `${writer.instance} ${boot} ${seq} ${sub ?? 0}`);
     expect(lines).toEqual([...new Set(lines)]);
-    await expect.poll(async () => (await chaptersOf(`node/${worker}`)).filter(({ chapter: kind, state }) => kind === "Drift" && state === "Closed"), { timeout: 40_000 }).toHaveLength(1);
+    await expect
+      .poll(
+        async () =>
+          (await chaptersOf(`node/${worker}`)).filter(
+            ({ chapter: kind, state }) => kind === "Drift" && state === "Closed",
+          ),
+        { timeout: 40_000 },
+      )
+      .toHaveLength(1);
     const drift = (await chaptersOf(`node/${worker}`)).find(({ chapter: kind }) => kind === "Drift");
     expect(drift?.entries.map(({ reason }) => reason)).toEqual(["ConfigDrift", "DriftGone"]);
     const { stdout } = await cluster.kubectl(["get", "machinestatechapters", "-l", `book=node.${worker}`]);
     expect(stdout).toMatch(/^NAME +BOOK +\S+ +CHAPTER +STARTED +DURATION +OUTCOME +REASON\n/);
     expect(stdout).toMatch(/node\/worker-0 +\d+ +Update +\S+ +\S+ +Succeeded +Succeeded/);
     const read = await cluster.mco(["book", `node/${worker}`]);
-    for (const words of ["Executed/Drained", "default/web", "Drift", "/etc/books.conf"]) expect(read.stdout).toContain(words);
+    for (const words of ["Executed/Drained", "default/web", "Drift", "/etc/books.conf"])
+      expect(read.stdout).toContain(words);
     // That of the pool is told by the controllers, and the installation by the operator.
-    const has = async (book: string, kind: string, run: string) => (await chaptersOf(book)).some((one) => one.chapter === kind && one.run === run && one.outcome === "Succeeded");
+    const has = async (book: string, kind: string, run: string) =>
+      (await chaptersOf(book)).some((one) => one.chapter === kind && one.run === run && one.outcome === "Succeeded");
     await expect.poll(() => has("pool/worker", "Rollout", second), { timeout: 30_000 }).toBe(true);
     await expect.poll(() => has("cluster", "Install", version), { timeout: 30_000 }).toBe(true);
     await cluster.until(MachineStateBook, "pool.infra", () => true, "the other pool has a book");
@@ -105,74 +226,220 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
   });
 
   test("a chapter that is closed cannot be changed by anybody, and books are written by the state process alone", async () => {
-    const closed = (await cluster.kube.list(MachineStateChapter, { labelSelector: `${names.bookLabels.state}=Closed` })).items[0];
+    const closed = (await cluster.kube.list(MachineStateChapter, { labelSelector: `${names.bookLabels.state}=Closed` }))
+      .items[0];
     const name = closed?.metadata.name ?? "";
-    await expect(cluster.kube.patch(MachineStateChapter, { name }, { type: "merge", body: { spec: { message: "it was otherwise" } } })).rejects.toThrow("a closed chapter is never changed");
-    const may = async (account: string, verb: string, kind: string) => (await cluster.kubectl(["auth", "can-i", verb, kind, `--as=system:serviceaccount:${namespace}:${account}`])).stdout.trim();
+    await expect(
+      cluster.kube.patch(
+        MachineStateChapter,
+        { name },
+        { type: "merge", body: { spec: { message: "it was otherwise" } } },
+      ),
+    ).rejects.toThrow("a closed chapter is never changed");
+    const may = async (account: string, verb: string, kind: string) =>
+      (
+        await cluster.kubectl(["auth", "can-i", verb, kind, `--as=system:serviceaccount:${namespace}:${account}`])
+      ).stdout.trim();
     for (const kind of ["machinestatebooks", "machinestatechapters"]) {
       expect(await may(objects.state, "patch", kind)).toBe("yes");
-      for (const account of [objects.operator, objects.controller, objects.daemon]) expect(await may(account, "patch", kind), account).toBe("no");
+      for (const account of [objects.operator, objects.controller, objects.daemon])
+        expect(await may(account, "patch", kind), account).toBe("no");
     }
   });
 
   test("with the state process switched off a roll-out goes its way; switched on again, the chapters appear, that of the bootstrap too, and retention holds", async () => {
     await settings({ mode: "off" });
     await expect.poll(statePod, { timeout: 30_000 }).toEqual([]);
-    for (const type of [...healthTypes, ...keepingTypes]) await untilCondition(type, ({ status, reason }) => status === "Unknown" && reason === "Off");
+    for (const type of [...healthTypes, ...keepingTypes])
+      await untilCondition(type, ({ status, reason }) => status === "Unknown" && reason === "Off");
     const before = await cluster.target("worker");
-    await cluster.kube.create(MachineConfig, machineConfig("99-worker-books-off", {}, { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA books"] }] } } }) as never);
+    await cluster.kube.create(
+      MachineConfig,
+      machineConfig(
+        "99-worker-books-off",
+        {},
+        { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA books"] }] } } },
+      ) as never,
+    );
     const target = await cluster.untilRolledOut("worker", before);
     const operator = await cluster.kube.get(ClusterOperator, { name: objects.clusterOperator });
-    expect(["Available", "Degraded"].map((type) => conditionOf(operator?.status?.conditions, type)?.status)).toEqual(["True", "False"]);
+    expect(["Available", "Degraded"].map((type) => conditionOf(operator?.status?.conditions, type)?.status)).toEqual([
+      "True",
+      "False",
+    ]);
     // What journals hold is read without it.
-    await expect.poll(async () => (await cluster.mco(["book", `node/${worker}`, "--json"])).stdout, { timeout: 30_000 }).toContain(target);
+    await expect
+      .poll(async () => (await cluster.mco(["book", `node/${worker}`, "--json"])).stdout, { timeout: 30_000 })
+      .toContain(target);
     expect((await chaptersOf(`node/${worker}`)).some(({ run }) => run === target)).toBe(false);
     // As a bootstrap hands it over; nobody else writes there.
     const at = Date.now() - 3_600_000;
     const told: readonly StoryLine[] = [
-      { book: "cluster", chapter: "Bootstrap", path: "ManifestsRendered", mark: "end", level: "boundary", reason: "ManifestsRendered", message: "12 manifests" },
-      { book: "cluster", chapter: "Bootstrap", path: "ControllerRendered/master", mark: "end", level: "boundary", reason: "PoolRendered", message: "rendered-master-0" },
-      { book: "cluster", chapter: "Bootstrap", path: "Served/master", mark: "end", level: "boundary", reason: "Served", message: "master-0 was given its configuration", data: { node: "master-0" } },
-      { book: "node/master-0", chapter: "Bootstrap", path: "Served", mark: "end", level: "boundary", reason: "Served", message: "it was given its configuration" },
-      { book: "cluster", chapter: "Bootstrap", path: "HandedOver", mark: "end", level: "boundary", reason: "HandedOver", message: "the cluster is up" },
+      {
+        book: "cluster",
+        chapter: "Bootstrap",
+        path: "ManifestsRendered",
+        mark: "end",
+        level: "boundary",
+        reason: "ManifestsRendered",
+        message: "12 manifests",
+      },
+      {
+        book: "cluster",
+        chapter: "Bootstrap",
+        path: "ControllerRendered/master",
+        mark: "end",
+        level: "boundary",
+        reason: "PoolRendered",
+        message: "rendered-master-0",
+      },
+      {
+        book: "cluster",
+        chapter: "Bootstrap",
+        path: "Served/master",
+        mark: "end",
+        level: "boundary",
+        reason: "Served",
+        message: "master-0 was given its configuration",
+        data: { node: "master-0" },
+      },
+      {
+        book: "node/master-0",
+        chapter: "Bootstrap",
+        path: "Served",
+        mark: "end",
+        level: "boundary",
+        reason: "Served",
+        message: "it was given its configuration",
+      },
+      {
+        book: "cluster",
+        chapter: "Bootstrap",
+        path: "HandedOver",
+        mark: "end",
+        level: "boundary",
+        reason: "HandedOver",
+        message: "the cluster is up",
+      },
     ];
-    const lines = told.map((line, index) => lineOf(line, { writer: { component: "controller", instance: "bootstrap" }, boot: "before", number: { seq: index + 1 }, at: at + index * 1000, mono: index * 1000 }));
-    await cluster.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: MachineStateJournal.kind, metadata: { name: journals.bootstrap }, spec: { lines, last: [{ component: "controller", instance: "bootstrap", boot: "before", seq: lines.length }] } });
+    const lines = told.map((line, index) =>
+      lineOf(line, {
+        writer: { component: "controller", instance: "bootstrap" },
+        boot: "before",
+        number: { seq: index + 1 },
+        at: at + index * 1000,
+        mono: index * 1000,
+      }),
+    );
+    await cluster.kube.create(MachineStateJournal, {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: MachineStateJournal.kind,
+      metadata: { name: journals.bootstrap },
+      spec: { lines, last: [{ component: "controller", instance: "bootstrap", boot: "before", seq: lines.length }] },
+    });
     // A node without a machine: its daemon never comes up, and nobody can be blamed for that but its kubelet.
-    await cluster.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "ghost", labels: { [names.labels.os]: "linux" } } });
-    await cluster.until(kubernetes.DaemonSet, objects.daemon, ({ status }) => status?.desiredNumberScheduled === 3 && status.numberReady === 2, "a daemon is wanted there", { namespace });
+    await cluster.kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "ghost", labels: { [names.labels.os]: "linux" } },
+    });
+    await cluster.until(
+      kubernetes.DaemonSet,
+      objects.daemon,
+      ({ status }) => status?.desiredNumberScheduled === 3 && status.numberReady === 2,
+      "a daemon is wanted there",
+      { namespace },
+    );
     await settings({ mode: "on", "retention.node.chapters": "1", "retention.pool.days-after-end": "0" });
     isWhole(await updateOf(worker, target));
     await untilCondition("StateKeeping", ({ reason }) => reason === "AsExpected");
     await untilCondition("BootstrapComplete", ({ status }) => status === "True");
     const bootstraps = (await chaptersOf("cluster")).filter(({ chapter }) => chapter === "Bootstrap");
-    expect(bootstraps).toMatchObject([{ state: "Closed", outcome: "Succeeded", startedAt: `${new Date(at).toISOString().slice(0, 19)}Z` }]);
-    expect(bootstraps[0]?.sections.map(({ path }) => path)).toEqual(["ManifestsRendered", "ControllerRendered/master", "Served/master", "HandedOver"]);
-    await expect.poll(async () => (await chaptersOf("node/master-0")).map(({ chapter }) => chapter), { timeout: 30_000 }).toContain("Bootstrap");
-    await untilCondition("DaemonsHealthy", ({ status, message }) => status === "True" && message.startsWith("1 of 3 copies of machine-config-daemon are not available"));
+    expect(bootstraps).toMatchObject([
+      { state: "Closed", outcome: "Succeeded", startedAt: `${new Date(at).toISOString().slice(0, 19)}Z` },
+    ]);
+    expect(bootstraps[0]?.sections.map(({ path }) => path)).toEqual([
+      "ManifestsRendered",
+      "ControllerRendered/master",
+      "Served/master",
+      "HandedOver",
+    ]);
+    await expect
+      .poll(async () => (await chaptersOf("node/master-0")).map(({ chapter }) => chapter), { timeout: 30_000 })
+      .toContain("Bootstrap");
+    await untilCondition(
+      "DaemonsHealthy",
+      ({ status, message }) =>
+        status === "True" && message.startsWith("1 of 3 copies of machine-config-daemon are not available"),
+    );
     await cluster.kube.delete(kubernetes.Node, { name: "ghost" });
-    await expect.poll(async () => (await chaptersOf(`node/${worker}`)).filter(({ state, outcome }) => state === "Closed" && outcome === "Succeeded").length, { timeout: 30_000 }).toBeLessThanOrEqual(2);
-    const index = await cluster.until(MachineStateBook, "node.worker-0", ({ spec }) => spec.prunedThrough > 0, "older chapters were thrown away");
+    await expect
+      .poll(
+        async () =>
+          (await chaptersOf(`node/${worker}`)).filter(
+            ({ state, outcome }) => state === "Closed" && outcome === "Succeeded",
+          ).length,
+        { timeout: 30_000 },
+      )
+      .toBeLessThanOrEqual(2);
+    const index = await cluster.until(
+      MachineStateBook,
+      "node.worker-0",
+      ({ spec }) => spec.prunedThrough > 0,
+      "older chapters were thrown away",
+    );
     expect(index.spec.counters["chapters"]).toBeGreaterThan(2);
   });
 
   test("a machine that was served and has not joined is told of on its pool, also where somebody else serves", async () => {
     const at = Date.now() - 40 * 60_000;
-    const line = lineOf({ book: "cluster", chapter: "Server", path: "Served/worker", mark: "note", level: "boundary", reason: "Served", message: "served", data: { requester: "10.99.0.7", config: second } }, { writer: { component: "server", instance: "a-writer-of-tests" }, boot: "boot", number: { seq: 1 }, at, mono: 1 });
+    const line = lineOf(
+      {
+        book: "cluster",
+        chapter: "Server",
+        path: "Served/worker",
+        mark: "note",
+        level: "boundary",
+        reason: "Served",
+        message: "served",
+        data: { requester: "10.99.0.7", config: second },
+      },
+      { writer: { component: "server", instance: "a-writer-of-tests" }, boot: "boot", number: { seq: 1 }, at, mono: 1 },
+    );
     const journal = await cluster.kube.get(MachineStateJournal, { name: journals.server });
-    await cluster.kube.patch(MachineStateJournal, { name: journals.server }, { type: "json", operations: appendLines(journal?.spec, [line])?.operations ?? [] });
-    await expect.poll(async () => (await cluster.kube.list(kubernetes.Event)).items.filter(({ reason, involvedObject }) => reason === "JoinOverdue" && involvedObject.name === "worker").map(({ message }) => message), { timeout: 30_000 }).toEqual([expect.stringContaining("10.99.0.7")]);
+    await cluster.kube.patch(
+      MachineStateJournal,
+      { name: journals.server },
+      { type: "json", operations: appendLines(journal?.spec, [line])?.operations ?? [] },
+    );
+    await expect
+      .poll(
+        async () =>
+          (await cluster.kube.list(kubernetes.Event)).items
+            .filter(({ reason, involvedObject }) => reason === "JoinOverdue" && involvedObject.name === "worker")
+            .map(({ message }) => message),
+        { timeout: 30_000 },
+      )
+      .toEqual([expect.stringContaining("10.99.0.7")]);
     expect((await cluster.mco(["explain", "pool/worker"])).stdout).toContain("the machine 10.99.0.7 was given");
   });
 
   test("who may read figures gets them from the state process over TLS, and nobody else", async () => {
     await cluster.kubectl(["create", "clusterrole", "reads-figures", "--verb=get", "--non-resource-url=/metrics"]);
     await cluster.kubectl(["create", "serviceaccount", "reader", "-n", "default"]);
-    await cluster.kubectl(["create", "clusterrolebinding", "reads-figures", "--clusterrole=reads-figures", "--serviceaccount=default:reader"]);
-    const tokenOf = async (account: string) => (await cluster.kubectl(["create", "token", account, "-n", "default"])).stdout.trim();
+    await cluster.kubectl([
+      "create",
+      "clusterrolebinding",
+      "reads-figures",
+      "--clusterrole=reads-figures",
+      "--serviceaccount=default:reader",
+    ]);
+    const tokenOf = async (account: string) =>
+      (await cluster.kubectl(["create", "token", account, "-n", "default"])).stdout.trim();
     const [pod] = await statePod();
     const secret = await cluster.kube.get(kubernetes.Secret, { name: stateMetrics.secret, namespace });
-    const scrape = (token: string) => get(`https://${pod?.status?.hostIP}:${stateMetrics.port}/metrics`, atob(secret?.data?.["ca.crt"] ?? ""), token);
+    const scrape = (token: string) =>
+      get(`https://${pod?.status?.hostIP}:${stateMetrics.port}/metrics`, atob(secret?.data?.["ca.crt"] ?? ""), token);
     const { status, text } = await scrape(await tokenOf("reader"));
     expect(status, text).toBe(200);
     expect(text).toMatch(/mco_health\{component="StateKeeping"\} 1/);
@@ -182,9 +449,17 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
   });
 
   test("the book of a pool that is gone goes with its time, and leaves a line in the book of the cluster", async () => {
-    await expect.poll(async () => (await cluster.kube.list(MachineStateBook)).items.map(({ metadata }) => metadata.name), { timeout: 40_000 }).not.toContain("pool.infra");
+    await expect
+      .poll(async () => (await cluster.kube.list(MachineStateBook)).items.map(({ metadata }) => metadata.name), {
+        timeout: 40_000,
+      })
+      .not.toContain("pool.infra");
     expect(await chaptersOf("pool/infra")).toEqual([]);
-    expect((await chaptersOf("cluster")).filter(({ chapter }) => chapter === "Library").flatMap(({ sections }) => sections.map(({ path }) => path))).toContain("Gone/pool/infra");
+    expect(
+      (await chaptersOf("cluster"))
+        .filter(({ chapter }) => chapter === "Library")
+        .flatMap(({ sections }) => sections.map(({ path }) => path)),
+    ).toContain("Gone/pool/infra");
   });
 });
 

@@ -12,12 +12,31 @@ let serial = 0;
 async function change(): Promise<{ text: string; before: string }> {
   const before = await cluster.target("worker");
   const text = `generation ${(serial += 1)}\n`;
-  await cluster.kube.apply(MachineConfig, machineConfig("99-worker-crash", { "/etc/crash/a.conf": text, "/etc/crash/b.conf": text, "/etc/crash/c.conf": text }) as never, { owner: "test" });
+  await cluster.kube.apply(
+    MachineConfig,
+    machineConfig("99-worker-crash", {
+      "/etc/crash/a.conf": text,
+      "/etc/crash/b.conf": text,
+      "/etc/crash/c.conf": text,
+    }) as never,
+    { owner: "test" },
+  );
   return { text, before };
 }
 
 const untilSomeoneWorks = (before: string) =>
-  Promise.any(workers.map((worker) => cluster.untilNode(worker, (node) => annotation(node, annotations.desiredConfig) !== before && annotation(node, annotations.state) === "Working", `${worker} works`).then(() => worker)));
+  Promise.any(
+    workers.map((worker) =>
+      cluster
+        .untilNode(
+          worker,
+          (node) =>
+            annotation(node, annotations.desiredConfig) !== before && annotation(node, annotations.state) === "Working",
+          `${worker} works`,
+        )
+        .then(() => worker),
+    ),
+  );
 
 async function expectAll(text: string): Promise<void> {
   for (const worker of workers) {
@@ -75,19 +94,37 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     expect(code).toBe(0);
     const { name } = JSON.parse(stdout) as { name: string };
     expect(name).toBe("worker-2");
-    await cluster.untilNode(name, (node) => annotation(node, annotations.currentConfig) === target && annotation(node, annotations.state) === "Done", `${name} has joined`);
+    await cluster.untilNode(
+      name,
+      (node) =>
+        annotation(node, annotations.currentConfig) === target && annotation(node, annotations.state) === "Done",
+      `${name} has joined`,
+    );
     expect(cluster.hostFile(name, "/etc/crash/a.conf")).toBe(cluster.hostFile("worker-0", "/etc/crash/a.conf"));
-    const list = JSON.parse((await cluster.mco(["host", "list", "--json"])).stdout) as { hosts: { name: string; power: string }[] };
+    const list = JSON.parse((await cluster.mco(["host", "list", "--json"])).stdout) as {
+      hosts: { name: string; power: string }[];
+    };
     expect(list.hosts.map((host) => `${host.name} ${host.power}`)).toContain("worker-2 on");
   });
 
   test("a machine that fails is no longer ready, and recovers", { timeout: 180_000 }, async () => {
     expect((await cluster.mco(["host", "fail", "worker-2"])).code).toBe(0);
-    const isReady = (status: string) => (node: { status?: { conditions?: { type: string; status: string }[] } }) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status === status;
+    const isReady = (status: string) => (node: { status?: { conditions?: { type: string; status: string }[] } }) =>
+      node.status?.conditions?.find(({ type }) => type === "Ready")?.status === status;
     await cluster.untilNode("worker-2", isReady("Unknown"), "worker-2 is taken for lost", 100);
-    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.unavailableMachineCount === 1, "the pool counts it as unavailable");
+    await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ status }) => status?.unavailableMachineCount === 1,
+      "the pool counts it as unavailable",
+    );
     expect((await cluster.mco(["host", "recover", "worker-2"])).code).toBe(0);
     await cluster.untilNode("worker-2", isReady("True"), "worker-2 is back");
-    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.unavailableMachineCount === 0, "the pool is whole again");
+    await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ status }) => status?.unavailableMachineCount === 0,
+      "the pool is whole again",
+    );
   });
 });

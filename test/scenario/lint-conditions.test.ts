@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { conditionProblems } from "./lint-conditions.ts";
 
-const condition = (type: string, status: string, more = {}) => ({ type, status, reason: "", message: "", lastTransitionTime: "2026-01-01T00:00:00Z", ...more }) as never;
+const condition = (type: string, status: string, more = {}) =>
+  ({ type, status, reason: "", message: "", lastTransitionTime: "2026-01-01T00:00:00Z", ...more }) as never;
 const pool = (conditions: readonly never[], more: { generation?: number; observedGeneration?: number } = {}) => ({
   apiVersion: "machineconfiguration.openshift.io/v1",
   kind: "MachineConfigPool",
@@ -10,13 +11,41 @@ const pool = (conditions: readonly never[], more: { generation?: number; observe
 });
 
 test.for([
-  { title: "a pool that is updated and says so is fine", object: pool([condition("Updated", "True"), condition("Degraded", "False")]), problems: [] },
-  { title: "a generation from the future is seen", object: pool([], { generation: 1, observedGeneration: 2 }), problems: ["MachineConfigPool/worker has observed generation 2 of 1"] },
-  { title: "a condition without a type is seen", object: pool([condition("", "True")]), problems: ["MachineConfigPool/worker has a condition without a type"] },
-  { title: "Updated beside Degraded is seen", object: pool([condition("Updated", "True"), condition("Degraded", "True", { message: "x" })]), problems: ["MachineConfigPool/worker is Updated and Degraded"] },
-  { title: "Updated beside Updating is seen", object: pool([condition("Updated", "True"), condition("Updating", "True")]), problems: ["MachineConfigPool/worker is Updated and Updating"] },
-  { title: "a failure that does not say why is seen", object: pool([condition("RenderDegraded", "True")]), problems: ["MachineConfigPool/worker: RenderDegraded does not say why"] },
-  { title: "a status that Kubernetes does not know is seen", object: pool([condition("Updated", "yes")]), problems: ['MachineConfigPool/worker: Updated is "yes"'] },
+  {
+    title: "a pool that is updated and says so is fine",
+    object: pool([condition("Updated", "True"), condition("Degraded", "False")]),
+    problems: [],
+  },
+  {
+    title: "a generation from the future is seen",
+    object: pool([], { generation: 1, observedGeneration: 2 }),
+    problems: ["MachineConfigPool/worker has observed generation 2 of 1"],
+  },
+  {
+    title: "a condition without a type is seen",
+    object: pool([condition("", "True")]),
+    problems: ["MachineConfigPool/worker has a condition without a type"],
+  },
+  {
+    title: "Updated beside Degraded is seen",
+    object: pool([condition("Updated", "True"), condition("Degraded", "True", { message: "x" })]),
+    problems: ["MachineConfigPool/worker is Updated and Degraded"],
+  },
+  {
+    title: "Updated beside Updating is seen",
+    object: pool([condition("Updated", "True"), condition("Updating", "True")]),
+    problems: ["MachineConfigPool/worker is Updated and Updating"],
+  },
+  {
+    title: "a failure that does not say why is seen",
+    object: pool([condition("RenderDegraded", "True")]),
+    problems: ["MachineConfigPool/worker: RenderDegraded does not say why"],
+  },
+  {
+    title: "a status that Kubernetes does not know is seen",
+    object: pool([condition("Updated", "yes")]),
+    problems: ['MachineConfigPool/worker: Updated is "yes"'],
+  },
 ])("$title", ({ object, problems }) => {
   expect(conditionProblems(object)).toEqual(problems);
 });

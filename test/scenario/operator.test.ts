@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ClusterOperator, ControllerConfig, MachineConfigNode, MachineConfigPool, kubernetes, names } from "../../src/api/index.ts";
+import {
+  ClusterOperator,
+  ControllerConfig,
+  MachineConfigNode,
+  MachineConfigPool,
+  kubernetes,
+  names,
+} from "../../src/api/index.ts";
 import { conditionOf } from "../../src/api/object.ts";
 import { TestCluster, hasApiServer } from "./test-cluster.ts";
 
@@ -13,33 +20,69 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
 
   afterAll(() => cluster?.stop());
 
-  const operatorIs = (type: string, status: string, what: string) => cluster.until(ClusterOperator, objects.clusterOperator, (operator) => conditionOf(operator.status?.conditions, type)?.status === status, what);
+  const operatorIs = (type: string, status: string, what: string) =>
+    cluster.until(
+      ClusterOperator,
+      objects.clusterOperator,
+      (operator) => conditionOf(operator.status?.conditions, type)?.status === status,
+      what,
+    );
 
   test("gives its pools their labels back, and leaves their spec to the administrator", async () => {
-    await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } }, spec: { maxUnavailable: 2 } } });
-    const pool = await cluster.until(MachineConfigPool, "worker", ({ metadata }) => metadata.labels?.[labels.builtInPool] === "", "the label is back");
+    await cluster.kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { metadata: { labels: { [labels.builtInPool]: null } }, spec: { maxUnavailable: 2 } } },
+    );
+    const pool = await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ metadata }) => metadata.labels?.[labels.builtInPool] === "",
+      "the label is back",
+    );
     expect(pool.spec.maxUnavailable).toBe(2);
   });
 
   test("removes a MachineConfigNode that no machine stands behind", async () => {
-    await cluster.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name: "nobody" }, spec: { node: { name: "nobody" }, pool: { name: "worker" }, configVersion: { desired: names.notYetSet } } });
+    await cluster.kube.create(MachineConfigNode, {
+      apiVersion: MachineConfigNode.apiVersion,
+      kind: MachineConfigNode.kind,
+      metadata: { name: "nobody" },
+      spec: { node: { name: "nobody" }, pool: { name: "worker" }, configVersion: { desired: names.notYetSet } },
+    });
     // Something has to make it look again.
-    await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: 1 } } });
-    await expect.poll(() => cluster.kube.get(MachineConfigNode, { name: "nobody" }), { timeout: 20_000 }).toBeUndefined();
+    await cluster.kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { spec: { maxUnavailable: 1 } } },
+    );
+    await expect
+      .poll(() => cluster.kube.get(MachineConfigNode, { name: "nobody" }), { timeout: 20_000 })
+      .toBeUndefined();
   });
 
   test("is degraded, with the reason, for as long as nobody says what OS machines run; a second time is counted in the event", async () => {
     const images = { name: objects.osImageConfigMap, namespace };
     const before = await cluster.kube.get(kubernetes.ConfigMap, images);
     for (const _ of ["once", "again"]) {
-      await cluster.kube.patch(kubernetes.ConfigMap, images, { type: "merge", body: { data: { baseOSContainerImage: null } } });
+      await cluster.kube.patch(kubernetes.ConfigMap, images, {
+        type: "merge",
+        body: { data: { baseOSContainerImage: null } },
+      });
       const degraded = await operatorIs("Degraded", "True", "the operator is degraded");
       expect(conditionOf(degraded.status?.conditions, "Degraded")?.message).toContain(objects.osImageConfigMap);
       await cluster.kube.patch(kubernetes.ConfigMap, images, { type: "merge", body: { data: before?.data } });
       await operatorIs("Degraded", "False", "the operator is well again");
     }
-    const events = async () => (await cluster.kube.list(kubernetes.Event, { fieldSelector: `involvedObject.name=${objects.clusterOperator}` })).items.filter(({ reason }) => reason === "OperatorDegraded").map(({ count }) => count);
+    const events = async () =>
+      (
+        await cluster.kube.list(kubernetes.Event, { fieldSelector: `involvedObject.name=${objects.clusterOperator}` })
+      ).items
+        .filter(({ reason }) => reason === "OperatorDegraded")
+        .map(({ count }) => count);
     await expect.poll(events, { timeout: 20_000 }).toEqual([2]);
-    expect((await cluster.kube.get(ControllerConfig, { name: objects.controllerConfig }))?.spec.baseOSContainerImage).toBe(before?.data?.["baseOSContainerImage"]);
+    expect(
+      (await cluster.kube.get(ControllerConfig, { name: objects.controllerConfig }))?.spec.baseOSContainerImage,
+    ).toBe(before?.data?.["baseOSContainerImage"]);
   });
 });

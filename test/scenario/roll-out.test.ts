@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, type Node, ProvisioningToken, kubernetes, names } from "../../src/api/index.ts";
+import {
+  MachineConfig,
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineConfiguration,
+  type Node,
+  ProvisioningToken,
+  kubernetes,
+  names,
+} from "../../src/api/index.ts";
 import { conditionOf, timestampOf } from "../../src/api/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
@@ -17,11 +26,21 @@ async function withWatch(resource: typeof kubernetes.Node, work: () => Promise<v
   const away = new Set<string>();
   let most = 0;
   const watching = (async () => {
-    for await (const event of cluster.kube.watch(resource, {}, { resourceVersion: list.resourceVersion, timeoutSeconds: 600 }, stop.signal)) {
+    for await (const event of cluster.kube.watch(
+      resource,
+      {},
+      { resourceVersion: list.resourceVersion, timeoutSeconds: 600 },
+      stop.signal,
+    )) {
       if (event.type === "BOOKMARK" || !event.object.metadata.name.startsWith("worker")) continue;
       const { object } = event;
       const ready = object.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
-      if (ready && object.spec?.unschedulable !== true && annotation(object, annotations.currentConfig) === annotation(object, annotations.desiredConfig)) away.delete(object.metadata.name);
+      if (
+        ready &&
+        object.spec?.unschedulable !== true &&
+        annotation(object, annotations.currentConfig) === annotation(object, annotations.desiredConfig)
+      )
+        away.delete(object.metadata.name);
       else away.add(object.metadata.name);
       most = Math.max(most, away.size);
     }
@@ -42,8 +61,18 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   test("comes up with operator, controller and daemons as pods, and reports itself available", async () => {
     const pods = await cluster.kube.list(kubernetes.Pod, { namespace });
     const named = (prefix: string) => pods.items.filter(({ metadata }) => metadata.name.startsWith(prefix)).length;
-    expect([named("machine-config-operator"), named("machine-config-controller"), named("machine-config-daemon")]).toEqual([1, 1, 3]);
-    const { stdout } = await cluster.kubectl(["get", "clusteroperator", "machine-config", "-o", "jsonpath={.status.conditions[?(@.type=='Available')].status}"]);
+    expect([
+      named("machine-config-operator"),
+      named("machine-config-controller"),
+      named("machine-config-daemon"),
+    ]).toEqual([1, 1, 3]);
+    const { stdout } = await cluster.kubectl([
+      "get",
+      "clusteroperator",
+      "machine-config",
+      "-o",
+      "jsonpath={.status.conditions[?(@.type=='Available')].status}",
+    ]);
     expect(stdout).toBe("True");
   });
 
@@ -51,7 +80,10 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     const before = await cluster.target("worker");
     const boots = bootIds();
     const most = await withWatch(kubernetes.Node, async () => {
-      await cluster.kube.create(MachineConfig, machineConfig("99-worker-chrony", { "/etc/chrony.conf": "server one\n" }) as never);
+      await cluster.kube.create(
+        MachineConfig,
+        machineConfig("99-worker-chrony", { "/etc/chrony.conf": "server one\n" }) as never,
+      );
       await cluster.untilRolledOut("worker", before);
     });
     expect(most).toBe(1);
@@ -66,25 +98,68 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   test("SSH keys arrive without a reboot and without a drain", async () => {
     const before = await cluster.target("worker");
     const boots = bootIds();
-    await cluster.kube.create(MachineConfig, machineConfig("99-worker-ssh", {}, { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA test"] }] } } }) as never);
+    await cluster.kube.create(
+      MachineConfig,
+      machineConfig(
+        "99-worker-ssh",
+        {},
+        { config: { passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA test"] }] } } },
+      ) as never,
+    );
     await cluster.untilRolledOut("worker", before);
     expect(bootIds()).toEqual(boots);
-    for (const worker of workers) expect(cluster.hostFile(worker, "/var/home/core/.ssh/authorized_keys.d/ignition")).toBe("ssh-ed25519 AAAA test\n");
+    for (const worker of workers)
+      expect(cluster.hostFile(worker, "/var/home/core/.ssh/authorized_keys.d/ignition")).toBe(
+        "ssh-ed25519 AAAA test\n",
+      );
   });
 
   test("a policy of the administrator turns a reboot into a restart, and kernel arguments always reboot", async () => {
-    await cluster.kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/chrony.conf", actions: [{ type: "Restart", restart: { serviceName: "chronyd.service" } }] }] } } } });
-    await cluster.until(MachineConfiguration, "cluster", ({ status }) => (status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files ?? []).some(({ path }) => path === "/etc/chrony.conf"), "the policy is in force");
+    await cluster.kube.patch(
+      MachineConfiguration,
+      { name: "cluster" },
+      {
+        type: "merge",
+        body: {
+          spec: {
+            nodeDisruptionPolicy: {
+              files: [
+                {
+                  path: "/etc/chrony.conf",
+                  actions: [{ type: "Restart", restart: { serviceName: "chronyd.service" } }],
+                },
+              ],
+            },
+          },
+        },
+      },
+    );
+    await cluster.until(
+      MachineConfiguration,
+      "cluster",
+      ({ status }) =>
+        (status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files ?? []).some(
+          ({ path }) => path === "/etc/chrony.conf",
+        ),
+      "the policy is in force",
+    );
     let before = await cluster.target("worker");
     let boots = bootIds();
-    await cluster.kube.patch(MachineConfig, { name: "99-worker-chrony" }, { type: "merge", body: { spec: machineConfig("x", { "/etc/chrony.conf": "server two\n" }).spec } });
+    await cluster.kube.patch(
+      MachineConfig,
+      { name: "99-worker-chrony" },
+      { type: "merge", body: { spec: machineConfig("x", { "/etc/chrony.conf": "server two\n" }).spec } },
+    );
     await cluster.untilRolledOut("worker", before);
     expect(bootIds()).toEqual(boots);
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/chrony.conf")).toBe("server two\n");
 
     before = await cluster.target("worker");
     boots = bootIds();
-    await cluster.kube.create(MachineConfig, machineConfig("99-worker-kargs", {}, { more: { kernelArguments: ["nosmt"] } }) as never);
+    await cluster.kube.create(
+      MachineConfig,
+      machineConfig("99-worker-kargs", {}, { more: { kernelArguments: ["nosmt"] } }) as never,
+    );
     await cluster.untilRolledOut("worker", before);
     for (const [index, worker] of workers.entries()) {
       const state = cluster.machineState(worker);
@@ -95,15 +170,32 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
 
   test("a paused pool renders and leaves its machines alone; unpaused, it goes on", async () => {
     const before = await cluster.target("worker");
-    await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } });
+    await cluster.kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { spec: { paused: true } } },
+    );
     await cluster.kube.create(MachineConfig, machineConfig("99-worker-paused", { "/etc/paused.conf": "x" }) as never);
-    const paused = await cluster.until(MachineConfigPool, "worker", ({ spec, status, metadata }) => spec.configuration?.name !== before && status?.observedGeneration === metadata.generation && conditionOf(status?.conditions as never[], "Updated" as never) !== undefined && (status?.conditions ?? []).find(({ type }) => type === "Updated")?.status === "False", "the paused pool has a new target");
+    const paused = await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ spec, status, metadata }) =>
+        spec.configuration?.name !== before &&
+        status?.observedGeneration === metadata.generation &&
+        conditionOf(status?.conditions as never[], "Updated" as never) !== undefined &&
+        (status?.conditions ?? []).find(({ type }) => type === "Updated")?.status === "False",
+      "the paused pool has a new target",
+    );
     expect((paused.status?.conditions ?? []).find(({ type }) => type === "Updating")?.message).toContain("paused");
     for (const worker of workers) {
       const node = await cluster.kube.get(kubernetes.Node, { name: worker });
       expect(node === undefined ? "" : annotation(node, annotations.desiredConfig)).toBe(before);
     }
-    await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } });
+    await cluster.kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { spec: { paused: false } } },
+    );
     await cluster.untilRolledOut("worker", before);
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/paused.conf")).toBe("x");
   });
@@ -126,22 +218,45 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     expect(refused.stderr).toMatch(new RegExp(`${current} is in use by .*node worker-0 \\(currentConfig\\)`));
     // Where nobody is asked it goes, and comes back the same.
     const before = await cluster.kube.get(MachineConfig, { name: current });
-    expect((await cluster.kubectl(["delete", "validatingwebhookconfiguration", "machine-config-admission"])).code).toBe(0);
-    await expect.poll(async () => (await cluster.kubectl(["delete", "machineconfig", current])).code, { timeout: 30_000 }).toBe(0);
-    const after = await cluster.until(MachineConfig, current, ({ metadata }) => metadata.uid !== before?.metadata.uid, "it is made again");
+    expect((await cluster.kubectl(["delete", "validatingwebhookconfiguration", "machine-config-admission"])).code).toBe(
+      0,
+    );
+    await expect
+      .poll(async () => (await cluster.kubectl(["delete", "machineconfig", current])).code, { timeout: 30_000 })
+      .toBe(0);
+    const after = await cluster.until(
+      MachineConfig,
+      current,
+      ({ metadata }) => metadata.uid !== before?.metadata.uid,
+      "it is made again",
+    );
     expect(after.spec).toEqual(before?.spec);
     expect(after.metadata.ownerReferences).toEqual(before?.metadata.ownerReferences);
 
-    const stored = async () => (await cluster.kube.list(MachineConfig)).items.map(({ metadata }) => metadata.name).filter((name) => name.startsWith("rendered-worker-"));
+    const stored = async () =>
+      (await cluster.kube.list(MachineConfig)).items
+        .map(({ metadata }) => metadata.name)
+        .filter((name) => name.startsWith("rendered-worker-"));
     expect((await stored()).length).toBeGreaterThan(3);
-    const annotate = (values: Readonly<Record<string, string | null>>) => cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: values } } });
+    const annotate = (values: Readonly<Record<string, string | null>>) =>
+      cluster.kube.patch(
+        MachineConfigPool,
+        { name: "worker" },
+        { type: "merge", body: { metadata: { annotations: values } } },
+      );
     await annotate({ [annotations.retainedConfigs]: "0", [annotations.retentionQuietSeconds]: "0" });
     await expect.poll(stored, { timeout: 30_000 }).toEqual([current]);
     await annotate({ [annotations.retainedConfigs]: null, [annotations.retentionQuietSeconds]: null });
   });
 
   test("a token that ended two days ago goes, and one that is good stays", async () => {
-    const token = (name: string, days: number) => cluster.kube.create(ProvisioningToken, { apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name }, spec: { pool: "worker", tokenHash: "0".repeat(64), expiresAt: timestampOf(Date.now() + days * 86_400_000) } });
+    const token = (name: string, days: number) =>
+      cluster.kube.create(ProvisioningToken, {
+        apiVersion: ProvisioningToken.apiVersion,
+        kind: ProvisioningToken.kind,
+        metadata: { name },
+        spec: { pool: "worker", tokenHash: "0".repeat(64), expiresAt: timestampOf(Date.now() + days * 86_400_000) },
+      });
     await token("isgoodyet0", 1);
     await token("endedlong0", -2);
     const stored = async () => (await cluster.kube.list(ProvisioningToken)).items.map(({ metadata }) => metadata.name);
@@ -156,43 +271,112 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
         apiVersion: "v1",
         kind: "List",
         items: [
-          { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", namespace: "default" }, spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "c", image }], affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: { app: "web" } }, topologyKey: "kubernetes.io/hostname" }] } } } } } },
-          { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "web", namespace: "default" }, spec: { minAvailable: 2, selector: { matchLabels: { app: "web" } } } },
+          {
+            apiVersion: "apps/v1",
+            kind: "Deployment",
+            metadata: { name: "web", namespace: "default" },
+            spec: {
+              replicas: 2,
+              selector: { matchLabels: { app: "web" } },
+              template: {
+                metadata: { labels: { app: "web" } },
+                spec: {
+                  containers: [{ name: "c", image }],
+                  affinity: {
+                    podAntiAffinity: {
+                      requiredDuringSchedulingIgnoredDuringExecution: [
+                        { labelSelector: { matchLabels: { app: "web" } }, topologyKey: "kubernetes.io/hostname" },
+                      ],
+                    },
+                  },
+                },
+              },
+            },
+          },
+          {
+            apiVersion: "policy/v1",
+            kind: "PodDisruptionBudget",
+            metadata: { name: "web", namespace: "default" },
+            spec: { minAvailable: 2, selector: { matchLabels: { app: "web" } } },
+          },
         ],
       }),
     });
     expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
-    await cluster.until(kubernetes.PodDisruptionBudget, "web", ({ status }) => status?.currentHealthy === 2 && status.disruptionsAllowed === 0, "the budget counts two pods", { namespace: "default" });
+    await cluster.until(
+      kubernetes.PodDisruptionBudget,
+      "web",
+      ({ status }) => status?.currentHealthy === 2 && status.disruptionsAllowed === 0,
+      "the budget counts two pods",
+      { namespace: "default" },
+    );
 
     const before = await cluster.target("worker");
     await cluster.kube.create(MachineConfig, machineConfig("99-worker-blocked", { "/etc/blocked.conf": "x" }) as never);
     const blocked = await Promise.any(
-      workers.map((worker) => cluster.until(MachineConfigNode, worker, ({ status }) => conditionOf(status?.conditions, "Drained")?.status === "Unknown" && (conditionOf(status?.conditions, "Drained")?.message.includes("default/web") ?? false), `${worker} says which budget blocks it`)),
+      workers.map((worker) =>
+        cluster.until(
+          MachineConfigNode,
+          worker,
+          ({ status }) =>
+            conditionOf(status?.conditions, "Drained")?.status === "Unknown" &&
+            (conditionOf(status?.conditions, "Drained")?.message.includes("default/web") ?? false),
+          `${worker} says which budget blocks it`,
+        ),
+      ),
     );
     expect(blocked.status?.conditions?.find(({ type }) => type === "Drained")?.message).toMatch(/web-/);
     const pods = await cluster.kube.list(kubernetes.Pod, { namespace: "default", labelSelector: "app=web" });
     expect(pods.items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toHaveLength(2);
 
-    await cluster.kube.patch(kubernetes.PodDisruptionBudget, { name: "web", namespace: "default" }, { type: "merge", body: { spec: { minAvailable: 1 } } });
+    await cluster.kube.patch(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace: "default" },
+      { type: "merge", body: { spec: { minAvailable: 1 } } },
+    );
     await cluster.untilRolledOut("worker", before);
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/blocked.conf")).toBe("x");
   });
 
   test("a pool whose policy says so deletes what its budget keeps, after the deadline and not before; both are told", async () => {
     expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
-    await cluster.kube.patch(kubernetes.PodDisruptionBudget, { name: "web", namespace: "default" }, { type: "merge", body: { spec: { minAvailable: 2 } } });
-    await cluster.until(kubernetes.PodDisruptionBudget, "web", ({ status, metadata }) => status?.observedGeneration === metadata.generation && status?.currentHealthy === 2 && status.disruptionsAllowed === 0, "the budget forbids it again", { namespace: "default" });
-    const annotate = (values: Readonly<Record<string, string | null>>) => cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { metadata: { annotations: values } } });
+    await cluster.kube.patch(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace: "default" },
+      { type: "merge", body: { spec: { minAvailable: 2 } } },
+    );
+    await cluster.until(
+      kubernetes.PodDisruptionBudget,
+      "web",
+      ({ status, metadata }) =>
+        status?.observedGeneration === metadata.generation &&
+        status?.currentHealthy === 2 &&
+        status.disruptionsAllowed === 0,
+      "the budget forbids it again",
+      { namespace: "default" },
+    );
+    const annotate = (values: Readonly<Record<string, string | null>>) =>
+      cluster.kube.patch(
+        MachineConfigPool,
+        { name: "worker" },
+        { type: "merge", body: { metadata: { annotations: values } } },
+      );
     await annotate({ [annotations.drainDeadlineSeconds]: "3", [annotations.drainAfterDeadline]: "force: pdb" });
     const before = await cluster.target("worker");
     await cluster.kube.create(MachineConfig, machineConfig("99-worker-forced", { "/etc/forced.conf": "x" }) as never);
     await cluster.untilRolledOut("worker", before);
     const { items } = await cluster.kube.list(kubernetes.Event, { fieldSelector: "involvedObject.kind=Node" });
-    const told = (reason: string) => items.filter((event) => event.reason === reason).map(({ message }) => message ?? "");
-    expect(told("DrainForecast").join()).toMatch(/cannot be evicted now: pod default\/web-\S+ by PodDisruptionBudget default\/web \(.*it can never allow one: it wants 2 available of 2/);
+    const told = (reason: string) =>
+      items.filter((event) => event.reason === reason).map(({ message }) => message ?? "");
+    expect(told("DrainForecast").join()).toMatch(
+      /cannot be evicted now: pod default\/web-\S+ by PodDisruptionBudget default\/web \(.*it can never allow one: it wants 2 available of 2/,
+    );
     const forced = told("DrainForced");
     expect(forced.length).toBeGreaterThan(0);
-    for (const message of forced) expect(Number(/has drained for (\d+) s, and the policy of pool worker says so$/.exec(message)?.[1])).toBeGreaterThanOrEqual(3);
+    for (const message of forced)
+      expect(
+        Number(/has drained for (\d+) s, and the policy of pool worker says so$/.exec(message)?.[1]),
+      ).toBeGreaterThanOrEqual(3);
     await annotate({ [annotations.drainDeadlineSeconds]: null, [annotations.drainAfterDeadline]: null });
     await cluster.kubectl(["delete", "deployment/web", "pdb/web", "-n", "default", "--wait=false"]);
   });
@@ -200,36 +384,101 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   test("a bad configuration takes a machine down; taking it back reaches that machine first, while it is down, and disturbs no other", async () => {
     // A pod on each machine that no drain may take away: the machine that is chosen stays in its update until it goes down.
     const labels = { app: "held" };
-    const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" }] } };
+    const affinity = {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" },
+        ],
+      },
+    };
     const items = [
-      { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "held", namespace: "default" }, spec: { replicas: 2, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: "c", image: pauseImage(version) }], affinity } } } },
-      { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "held", namespace: "default" }, spec: { maxUnavailable: 0, selector: { matchLabels: labels } } },
+      {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: { name: "held", namespace: "default" },
+        spec: {
+          replicas: 2,
+          selector: { matchLabels: labels },
+          template: {
+            metadata: { labels },
+            spec: { containers: [{ name: "c", image: pauseImage(version) }], affinity },
+          },
+        },
+      },
+      {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: "held", namespace: "default" },
+        spec: { maxUnavailable: 0, selector: { matchLabels: labels } },
+      },
     ];
     await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) });
     expect((await cluster.kubectl(["rollout", "status", "deployment/held", "--timeout=60s"])).code).toBe(0);
-    await cluster.until(kubernetes.PodDisruptionBudget, "held", ({ status }) => status?.currentHealthy === 2, "the budget counts two pods", { namespace: "default" });
+    await cluster.until(
+      kubernetes.PodDisruptionBudget,
+      "held",
+      ({ status }) => status?.currentHealthy === 2,
+      "the budget counts two pods",
+      { namespace: "default" },
+    );
     const before = await cluster.target("worker");
     const boots = new Map(workers.map((worker) => [worker, cluster.machineState(worker).bootId]));
     await cluster.kube.create(MachineConfig, machineConfig("99-worker-bad", { "/etc/bad.conf": "x" }) as never);
-    const { spec } = await cluster.until(MachineConfigPool, "worker", (pool) => (pool.spec.configuration?.name ?? before) !== before, "the bad target");
+    const { spec } = await cluster.until(
+      MachineConfigPool,
+      "worker",
+      (pool) => (pool.spec.configuration?.name ?? before) !== before,
+      "the bad target",
+    );
     const bad = spec.configuration?.name ?? "";
-    const { metadata } = await Promise.any(workers.map((worker) => cluster.untilNode(worker, (node) => annotation(node, annotations.desiredConfig) === bad, `${worker} is given it`)));
+    const { metadata } = await Promise.any(
+      workers.map((worker) =>
+        cluster.untilNode(
+          worker,
+          (node) => annotation(node, annotations.desiredConfig) === bad,
+          `${worker} is given it`,
+        ),
+      ),
+    );
     const first = metadata.name;
     expect((await cluster.mco(["host", "fail", first])).code).toBe(0);
     const isDown = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
     await cluster.untilNode(first, isDown, `${first} is down`);
     const others = workers.filter((worker) => worker !== first);
-    for (const other of others) expect(annotation((await cluster.kube.get(kubernetes.Node, { name: other })) ?? expect.fail(), annotations.desiredConfig)).toBe(before);
+    for (const other of others)
+      expect(
+        annotation(
+          (await cluster.kube.get(kubernetes.Node, { name: other })) ?? expect.fail(),
+          annotations.desiredConfig,
+        ),
+      ).toBe(before);
     const told = await cluster.mco(["explain", "pool/worker", `node/${first}`]);
     expect(told.stdout).toContain(`Out of reach:\n  ${first}: Lost`);
     expect(told.stdout).toContain(`bring ${first} back, or delete its Node`);
 
     await cluster.kube.delete(MachineConfig, { name: "99-worker-bad" });
-    const fixed = await cluster.untilNode(first, (node) => annotation(node, annotations.desiredConfig) === before, "the fix");
+    const fixed = await cluster.untilNode(
+      first,
+      (node) => annotation(node, annotations.desiredConfig) === before,
+      "the fix",
+    );
     expect(isDown(fixed)).toBe(true);
     expect((await cluster.mco(["host", "recover", first])).code).toBe(0);
-    await cluster.untilNode(first, (node) => !isDown(node) && annotation(node, annotations.currentConfig) === before && annotation(node, annotations.state) === "Done" && node.spec?.unschedulable !== true, "it is back in service");
-    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.updatedMachineCount === workers.length && status.unavailableMachineCount === 0, "the pool is well again");
+    await cluster.untilNode(
+      first,
+      (node) =>
+        !isDown(node) &&
+        annotation(node, annotations.currentConfig) === before &&
+        annotation(node, annotations.state) === "Done" &&
+        node.spec?.unschedulable !== true,
+      "it is back in service",
+    );
+    await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ status }) => status?.updatedMachineCount === workers.length && status.unavailableMachineCount === 0,
+      "the pool is well again",
+    );
     expect(cluster.hostFile(first, "/etc/bad.conf")).toBeUndefined();
     for (const other of others) expect(cluster.machineState(other).bootId).toBe(boots.get(other));
     await cluster.kubectl(["delete", "deployment/held", "pdb/held", "-n", "default", "--wait=false"]);
@@ -238,22 +487,51 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   test("drift is seen, named and left alone until the force file asks for repair", async () => {
     const boot = cluster.machineState("worker-0").bootId;
     cluster.writeHostFile("worker-0", "/etc/blocked.conf", "somebody was here");
-    const drifted = await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Degraded", "drift is reported");
+    const drifted = await cluster.untilNode(
+      "worker-0",
+      (node) => annotation(node, annotations.state) === "Degraded",
+      "drift is reported",
+    );
     expect(annotation(drifted, annotations.reason)).toContain("/etc/blocked.conf");
-    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.degradedMachineCount === 1, "the pool counts it");
+    await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ status }) => status?.degradedMachineCount === 1,
+      "the pool counts it",
+    );
     expect(cluster.hostFile("worker-0", "/etc/blocked.conf")).toBe("somebody was here");
     // Put right by hand, and drifted again: the same news is counted, not told anew.
     cluster.writeHostFile("worker-0", "/etc/blocked.conf", "x");
     await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Done", "the drift is over");
     cluster.writeHostFile("worker-0", "/etc/blocked.conf", "somebody was here");
-    await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Degraded", "drift is reported again");
-    const counted = async () => (await cluster.kube.list(kubernetes.Event, { fieldSelector: "involvedObject.name=worker-0,involvedObject.kind=Node" })).items.filter(({ reason }) => reason === "ConfigDriftDetected").map(({ count }) => count);
+    await cluster.untilNode(
+      "worker-0",
+      (node) => annotation(node, annotations.state) === "Degraded",
+      "drift is reported again",
+    );
+    const counted = async () =>
+      (
+        await cluster.kube.list(kubernetes.Event, {
+          fieldSelector: "involvedObject.name=worker-0,involvedObject.kind=Node",
+        })
+      ).items
+        .filter(({ reason }) => reason === "ConfigDriftDetected")
+        .map(({ count }) => count);
     await expect.poll(counted, { timeout: 20_000 }).toEqual([2]);
 
     cluster.writeHostFile("worker-0", "/run/machine-config-daemon-force", "");
-    await cluster.untilNode("worker-0", (node) => annotation(node, annotations.state) === "Done" && node.spec?.unschedulable !== true, "the machine is repaired");
+    await cluster.untilNode(
+      "worker-0",
+      (node) => annotation(node, annotations.state) === "Done" && node.spec?.unschedulable !== true,
+      "the machine is repaired",
+    );
     expect(cluster.hostFile("worker-0", "/etc/blocked.conf")).toBe("x");
     expect(cluster.machineState("worker-0").bootId).not.toBe(boot);
-    await cluster.until(MachineConfigPool, "worker", ({ status }) => status?.degradedMachineCount === 0, "the pool is well again");
+    await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ status }) => status?.degradedMachineCount === 0,
+      "the pool is well again",
+    );
   });
 });

@@ -20,9 +20,18 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-function run(program: string, args: readonly string[], options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly timeoutMs?: number } = {}): Promise<CommandResult> {
+function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly timeoutMs?: number } = {},
+): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, [...args], { cwd: root, env: { ...process.env, ...options.env }, stdio: "pipe", timeout: options.timeoutMs ?? 60_000 });
+    const child = spawn(program, [...args], {
+      cwd: root,
+      env: { ...process.env, ...options.env },
+      stdio: "pipe",
+      timeout: options.timeoutMs ?? 60_000,
+    });
     let stdout = "";
     let stderr = "";
     child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
@@ -72,7 +81,12 @@ export class TestCluster {
   readonly #close: () => void;
   #refusalsAreExpected = false;
 
-  private constructor(directory: string, up: ChildProcess, connected: Awaited<ReturnType<typeof connect>>, secondsToUp: number) {
+  private constructor(
+    directory: string,
+    up: ChildProcess,
+    connected: Awaited<ReturnType<typeof connect>>,
+    secondsToUp: number,
+  ) {
     this.directory = directory;
     this.kubeconfig = join(directory, "kubeconfig");
     this.kube = connected.kube;
@@ -81,10 +95,33 @@ export class TestCluster {
     this.secondsToUp = secondsToUp;
   }
 
-  static async start({ workers, controlPlane = 1, operator = true, imageMode = false, prepare }: ClusterOptions): Promise<TestCluster> {
+  static async start({
+    workers,
+    controlPlane = 1,
+    operator = true,
+    imageMode = false,
+    prepare,
+  }: ClusterOptions): Promise<TestCluster> {
     const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
     await prepare?.(directory);
-    const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, "--api-server", apiServer, "--workers", String(workers), "--control-plane", String(controlPlane), ...(operator ? [] : ["--without-operator"]), ...(imageMode ? ["--image-mode"] : []), "--json"], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const up = spawn(
+      join(root, "bin/mco"),
+      [
+        "up",
+        "--dir",
+        directory,
+        "--api-server",
+        apiServer,
+        "--workers",
+        String(workers),
+        "--control-plane",
+        String(controlPlane),
+        ...(operator ? [] : ["--without-operator"]),
+        ...(imageMode ? ["--image-mode"] : []),
+        "--json",
+      ],
+      { cwd: root, stdio: ["ignore", "pipe", "pipe"] },
+    );
     let stdout = "";
     let stderr = "";
     up.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
@@ -102,13 +139,19 @@ export class TestCluster {
       })
       .finally(() => clearTimeout(patience));
     const ready = JSON.parse(stdout) as { seconds: number };
-    return new TestCluster(directory, up, await connect({ kubeconfig: join(directory, "kubeconfig"), component: "test" }), ready.seconds);
+    return new TestCluster(
+      directory,
+      up,
+      await connect({ kubeconfig: join(directory, "kubeconfig"), component: "test" }),
+      ready.seconds,
+    );
   }
 
   /** Ends it and removes its folder. */
   async stop(): Promise<void> {
     this.#close();
-    const gone = this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
+    const gone =
+      this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
     this.#up.kill("SIGTERM");
     await gone;
     keepRightsUsed(this.directory, { refusals: !this.#refusalsAreExpected });
@@ -120,8 +163,14 @@ export class TestCluster {
     this.#refusalsAreExpected = true;
   }
 
-  kubectl(args: readonly string[], options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly timeoutMs?: number } = {}): Promise<CommandResult> {
-    return run("kubectl", args, { ...options, env: { KUBECONFIG: this.kubeconfig, HOME: this.directory, ...options.env } });
+  kubectl(
+    args: readonly string[],
+    options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly timeoutMs?: number } = {},
+  ): Promise<CommandResult> {
+    return run("kubectl", args, {
+      ...options,
+      env: { KUBECONFIG: this.kubeconfig, HOME: this.directory, ...options.env },
+    });
   }
 
   mco(args: readonly string[], options: { readonly input?: string } = {}): Promise<CommandResult> {
@@ -157,7 +206,14 @@ export class TestCluster {
   hostFile(node: string, path: string): string | undefined {
     const host = join(this.directory, "hosts", node);
     try {
-      return readFileSync(path.startsWith("/var/") ? join(host, "sysroot", path) : path.startsWith("/run/") ? join(host, "sysroot", path) : join(host, "rootfs", path), "utf8");
+      return readFileSync(
+        path.startsWith("/var/")
+          ? join(host, "sysroot", path)
+          : path.startsWith("/run/")
+            ? join(host, "sysroot", path)
+            : join(host, "rootfs", path),
+        "utf8",
+      );
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw error;
@@ -170,21 +226,37 @@ export class TestCluster {
   }
 
   machineState(node: string): { bootId: string; deployments: Record<string, Deployment>; booted: string } {
-    return JSON.parse(readFileSync(join(this.directory, "hosts", node, "state.json"), "utf8")) as ReturnType<TestCluster["machineState"]>;
+    return JSON.parse(readFileSync(join(this.directory, "hosts", node, "state.json"), "utf8")) as ReturnType<
+      TestCluster["machineState"]
+    >;
   }
 
   /** Resolves with the object as soon as it is as wanted; fails with what it was last. No polling: it watches. */
-  async until<T extends KubeObject>(resource: Resource<T>, name: string, is: (object: T) => boolean, what: string, options: { readonly namespace?: string; readonly seconds?: number } = {}): Promise<T> {
+  async until<T extends KubeObject>(
+    resource: Resource<T>,
+    name: string,
+    is: (object: T) => boolean,
+    what: string,
+    options: { readonly namespace?: string; readonly seconds?: number } = {},
+  ): Promise<T> {
     const seconds = options.seconds ?? 90;
     const signal = AbortSignal.timeout(seconds * 1000);
     let last: T | undefined;
     while (!signal.aborted) {
       try {
-        const selection = { fieldSelector: `metadata.name=${name}`, ...(options.namespace === undefined ? {} : { namespace: options.namespace }) };
+        const selection = {
+          fieldSelector: `metadata.name=${name}`,
+          ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
+        };
         const list = await this.kube.list(resource, selection, { signal });
         last = list.items[0];
         if (last !== undefined && is(last)) return last;
-        for await (const event of this.kube.watch(resource, selection, { resourceVersion: list.resourceVersion, timeoutSeconds: seconds }, signal)) {
+        for await (const event of this.kube.watch(
+          resource,
+          selection,
+          { resourceVersion: list.resourceVersion, timeoutSeconds: seconds },
+          signal,
+        )) {
           if (event.type === "BOOKMARK") continue;
           last = event.type === "DELETED" ? undefined : event.object;
           if (last !== undefined && is(last)) return last;
@@ -194,7 +266,9 @@ export class TestCluster {
         if (!signal.aborted && !isExpired(error)) await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
-    throw new Error(`not within ${seconds} s: ${what}; it was ${JSON.stringify(last, (key, value: unknown) => (key === "managedFields" ? undefined : value), 1)?.slice(0, 4000)}`);
+    throw new Error(
+      `not within ${seconds} s: ${what}; it was ${JSON.stringify(last, (key, value: unknown) => (key === "managedFields" ? undefined : value), 1)?.slice(0, 4000)}`,
+    );
   }
 
   untilNode(name: string, is: (node: Node) => boolean, what: string, seconds?: number): Promise<Node> {
@@ -209,7 +283,13 @@ export class TestCluster {
       ({ spec, status, metadata }) => {
         const target = spec.configuration?.name ?? "";
         const updated = (status?.conditions ?? []).find(({ type }) => type === "Updated")?.status === "True";
-        return target !== before && target !== "" && updated && status?.configuration?.name === target && status.observedGeneration === metadata.generation;
+        return (
+          target !== before &&
+          target !== "" &&
+          updated &&
+          status?.configuration?.name === target &&
+          status.observedGeneration === metadata.generation
+        );
       },
       `pool ${pool} rolled out`,
       { seconds },
@@ -218,7 +298,11 @@ export class TestCluster {
     const nodes = await this.kube.list(kubernetes.Node);
     for (const node of nodes.items) {
       if (node.metadata.labels?.[`node-role.kubernetes.io/${pool}`] === undefined) continue;
-      await this.untilNode(node.metadata.name, (now) => annotation(now, names.annotations.currentConfig) === target && now.spec?.unschedulable !== true, `${node.metadata.name} is in service on ${target}`);
+      await this.untilNode(
+        node.metadata.name,
+        (now) => annotation(now, names.annotations.currentConfig) === target && now.spec?.unschedulable !== true,
+        `${node.metadata.name} is in service on ${target}`,
+      );
     }
     return target;
   }
@@ -231,7 +315,15 @@ export class TestCluster {
 export const annotation = (object: KubeObject, key: string): string => object.metadata.annotations?.[key] ?? "";
 
 /** A MachineConfig with files, as a manifest. */
-export function machineConfig(name: string, files: Readonly<Record<string, string>>, options: { readonly role?: string; readonly more?: Readonly<Record<string, unknown>>; readonly config?: Readonly<Record<string, unknown>> } = {}) {
+export function machineConfig(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  options: {
+    readonly role?: string;
+    readonly more?: Readonly<Record<string, unknown>>;
+    readonly config?: Readonly<Record<string, unknown>>;
+  } = {},
+) {
   return {
     apiVersion: "machineconfiguration.openshift.io/v1",
     kind: "MachineConfig",
@@ -239,7 +331,14 @@ export function machineConfig(name: string, files: Readonly<Record<string, strin
     spec: {
       config: {
         ignition: { version: "3.4.0" },
-        storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, overwrite: true, contents: { source: `data:,${encodeURIComponent(text)}` } })) },
+        storage: {
+          files: Object.entries(files).map(([path, text]) => ({
+            path,
+            mode: 0o644,
+            overwrite: true,
+            contents: { source: `data:,${encodeURIComponent(text)}` },
+          })),
+        },
         ...options.config,
       },
       ...options.more,

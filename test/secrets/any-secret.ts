@@ -1,17 +1,31 @@
 /** Texts that look as secrets do, for properties that say that none of them shows anywhere. */
 import fc from "fast-check";
 
-const hex = (length: number) => fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(..."0123456789abcdef".split("")) });
-const word = (least: number, most = least) => fc.string({ minLength: least, maxLength: most, unit: fc.constantFrom(..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".split("")) });
+const hex = (length: number) =>
+  fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(..."0123456789abcdef".split("")) });
+const word = (least: number, most = least) =>
+  fc.string({
+    minLength: least,
+    maxLength: most,
+    unit: fc.constantFrom(..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".split("")),
+  });
 const base64 = word(24, 60);
 
 /** What secrets look like, each with the part of it that nobody may see. */
 export const anySecret = fc.oneof(
-  base64.map((key) => ({ text: `-----BEGIN RSA PRIVATE KEY-----\n${key}\n-----END RSA PRIVATE KEY-----`, secret: key })),
+  base64.map((key) => ({
+    text: `-----BEGIN RSA PRIVATE KEY-----\n${key}\n-----END RSA PRIVATE KEY-----`,
+    secret: key,
+  })),
   base64.map((key) => ({ text: `-----BEGIN OPENSSH PRIVATE KEY-----\\n${key}\\n`, secret: key })),
-  fc.tuple(word(3, 8), word(10, 20)).map(([user, password]) => ({ text: `https://${user}:${password}@registry.example.com/v2/`, secret: password })),
+  fc
+    .tuple(word(3, 8), word(10, 20))
+    .map(([user, password]) => ({ text: `https://${user}:${password}@registry.example.com/v2/`, secret: password })),
   word(12, 30).map((token) => ({ text: `http://${token}@proxy.example.com:3128`, secret: token })),
-  word(20, 40).map((token) => ({ text: `https://store.example.com/blob?a=1&X-Amz-Signature=${token}&b=2`, secret: token })),
+  word(20, 40).map((token) => ({
+    text: `https://store.example.com/blob?a=1&X-Amz-Signature=${token}&b=2`,
+    secret: token,
+  })),
   word(20, 40).map((token) => ({ text: `Authorization: Bearer ${token}`, secret: token })),
   fc.tuple(word(20), word(20), word(20)).map(([a, b, c]) => ({ text: `eyJ${a}.${b}.${c}`, secret: b })),
   word(43).map((token) => ({ text: `sha256~${token}`, secret: token })),

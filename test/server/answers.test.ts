@@ -8,11 +8,19 @@ import { ServerScene, ignition, problemOf, pullSecret } from "./server-scene.ts"
 
 interface Config {
   readonly ignition: { readonly version: string };
-  readonly storage: { readonly files: readonly { readonly path: string; readonly mode: number; readonly contents: { readonly source: string } }[] };
+  readonly storage: {
+    readonly files: readonly {
+      readonly path: string;
+      readonly mode: number;
+      readonly contents: { readonly source: string };
+    }[];
+  };
 }
 
-const fileIn = (text: string, path: string) => (JSON.parse(text) as Config).storage.files.find((file) => file.path === path);
-const kubeconfigIn = (text: string) => decodeURIComponent(fileIn(text, "/etc/kubernetes/kubeconfig")?.contents.source ?? "");
+const fileIn = (text: string, path: string) =>
+  (JSON.parse(text) as Config).storage.files.find((file) => file.path === path);
+const kubeconfigIn = (text: string) =>
+  decodeURIComponent(fileIn(text, "/etc/kubernetes/kubeconfig")?.contents.source ?? "");
 const forAll = { pool: "worker", expiresAt: "2099-01-01T00:00:00Z" };
 
 describe("what is answered", () => {
@@ -22,14 +30,22 @@ describe("what is answered", () => {
     const token = await scene.token("one", "a", { maxUses: 1 });
     const got = await server.get({ token, headers: { accept: ignition("3.5.0") } });
     expect(got.status).toBe(200);
-    expect(got.headers).toMatchObject({ "content-type": "application/json", "content-length": String(got.body.length), "cache-control": "no-store" });
+    expect(got.headers).toMatchObject({
+      "content-type": "application/json",
+      "content-length": String(got.body.length),
+      "cache-control": "no-store",
+    });
     expect((JSON.parse(got.text) as Config).ignition.version).toBe("3.5.0");
     expect(fileIn(got.text, "/etc/kubernetes/kubeconfig")?.mode).toBe(0o600);
     expect(kubeconfigIn(got.text)).toContain("https://api.example.com:6443");
     expect(kubeconfigIn(got.text)).toContain(btoa("ca-1"));
     expect(got.text).toContain(pullSecret);
     const [, claims = ""] = /token: \S+\.(\S+)\./.exec(kubeconfigIn(got.text)) ?? [];
-    const { sub, exp, iat } = JSON.parse(Buffer.from(claims, "base64url").toString()) as { readonly sub: string; readonly exp: number; readonly iat: number };
+    const { sub, exp, iat } = JSON.parse(Buffer.from(claims, "base64url").toString()) as {
+      readonly sub: string;
+      readonly exp: number;
+      readonly iat: number;
+    };
     expect(sub).toMatch(/:node-bootstrapper-worker$/);
     expect(exp - iat).toBe(3600);
   });
@@ -52,13 +68,22 @@ describe("what is answered", () => {
     const server = await scene.start();
     const token = await scene.token("all", "a", forAll);
     const ghost = await scene.token("ghost", "g", { ...forAll, pool: "ghosts" });
-    expect(problemOf(await server.get({ token: ghost, path: "/config/ghosts" }))).toMatchObject({ reason: "UnknownPool", pool: "ghosts" });
+    expect(problemOf(await server.get({ token: ghost, path: "/config/ghosts" }))).toMatchObject({
+      reason: "UnknownPool",
+      pool: "ghosts",
+    });
     expect((await server.get({ token: ghost, path: "/config/ghosts" })).status).toBe(404);
 
     const old = await server.get({ token, headers: { accept: ignition("3.0.0") } });
-    expect([old.status, problemOf(old)]).toMatchObject([400, { reason: "UnsupportedVersion", asked: "3.0.0", offered: ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] }]);
+    expect([old.status, problemOf(old)]).toMatchObject([
+      400,
+      { reason: "UnsupportedVersion", asked: "3.0.0", offered: ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] },
+    ]);
 
-    await scene.point("worker", await scene.render("worker", {}, { systemd: {}, passwd: {}, kernelArguments: { shouldNotExist: ["quiet"] } }));
+    await scene.point(
+      "worker",
+      await scene.render("worker", {}, { systemd: {}, passwd: {}, kernelArguments: { shouldNotExist: ["quiet"] } }),
+    );
     const lost = await server.until({ token, headers: { accept: ignition("3.1.0") } }, ({ status }) => status === 400);
     expect(problemOf(lost).reason).toBe("FieldWouldBeLost");
     expect(JSON.stringify(problemOf(lost)["fields"])).toContain("kernelArguments");
@@ -71,7 +96,12 @@ describe("what is answered", () => {
     const early = await server.until({ token }, ({ status }) => status === 503);
     expect([problemOf(early).reason, early.headers["retry-after"]]).toEqual(["NoControllerConfig", "5"]);
     const ready = await server.until({ path: "/readyz" }, ({ status }) => status === 503);
-    expect(JSON.parse(ready.text)).toEqual({ ready: false, access: "required", missing: ["NoControllerConfig: 2 of 2 pools"], pools: ["NoControllerConfig: 2 of 2 pools"] });
+    expect(JSON.parse(ready.text)).toEqual({
+      ready: false,
+      access: "required",
+      missing: ["NoControllerConfig: 2 of 2 pools"],
+      pools: ["NoControllerConfig: 2 of 2 pools"],
+    });
     expect((await server.get({ path: "/healthz" })).status).toBe(200);
   });
 
@@ -86,7 +116,8 @@ describe("what is answered", () => {
     const { date: _, connection: __, "keep-alive": ___, ...same } = described.headers;
     expect(got.headers).toMatchObject(same);
     expect(described.headers["content-length"]).toBe(String(got.body.length));
-    for (const path of ["/healthz", "/readyz", "/nowhere", "/config/worker"]) expect((await server.get({ path, method: "HEAD" })).body.length, path).toBe(0);
+    for (const path of ["/healthz", "/readyz", "/nowhere", "/config/worker"])
+      expect((await server.get({ path, method: "HEAD" })).body.length, path).toBe(0);
   });
 
   test("what a client has already is not sent again, and uses nothing up", async () => {
@@ -99,7 +130,9 @@ describe("what is answered", () => {
     expect([same.status, same.body.length, same.headers["etag"]]).toEqual([304, 0, etag]);
     expect(await scene.uses(token)).toBe(0);
     expect((await server.get({ token, headers: { "if-none-match": '"other"' } })).status).toBe(200);
-    expect((await server.get({ token, headers: { "if-none-match": etag, "accept-encoding": "gzip" } })).status).toBe(200);
+    expect((await server.get({ token, headers: { "if-none-match": etag, "accept-encoding": "gzip" } })).status).toBe(
+      200,
+    );
     expect(await scene.uses(token)).toBe(2);
   });
 
@@ -127,7 +160,11 @@ describe("what has changed is answered anew", () => {
     await scene.point("worker", await scene.render("worker", { "/etc/a": "changed" }));
     await server.until({}, ({ status, text }) => status === 200 && text.includes("data:,changed"));
 
-    await scene.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { spec: { kubeAPIServerServingCAData: btoa("kubelet-ca-2\n") } } });
+    await scene.kube.patch(
+      ControllerConfig,
+      { name: objects.controllerConfig },
+      { type: "merge", body: { spec: { kubeAPIServerServingCAData: btoa("kubelet-ca-2\n") } } },
+    );
     await server.until({}, ({ text }) => text.includes(btoa("kubelet-ca-2\n")));
 
     await scene.authorities("ca-2");

@@ -9,7 +9,40 @@ describe("paths lead where they say, or nowhere", () => {
     const server = await scene.start();
     const token = await scene.token("paths", "a", { expiresAt: "2099-01-01T00:00:00Z" });
     const statuses: Record<string, number> = {};
-    const paths = ["/config/worker", "/config/worker/", "/config/worker?x=1&y=/config/master", "/config/%77orker", "/config/a/b/worker", "/config//worker", "//config/worker", "/config", "/config/", "/config/..", "/config/%2e%2e", "/config/%2e%2e/worker", "/config/../config/worker", "/config/worker%00", "/config/%00", "/config/worker%2F", "/config/%", "/config/%ff", "/config/WORKER", "/CONFIG/worker", "/config/worker;x", "/config/worker.", "/config/w..r", `/config/${"w".repeat(300)}`, `/config/worker?${"x".repeat(4000)}`, "/", "/healthz/", "/healthz?x", "/readyz", "/metrics", "*", "http://other.example.com/config/worker"];
+    const paths = [
+      "/config/worker",
+      "/config/worker/",
+      "/config/worker?x=1&y=/config/master",
+      "/config/%77orker",
+      "/config/a/b/worker",
+      "/config//worker",
+      "//config/worker",
+      "/config",
+      "/config/",
+      "/config/..",
+      "/config/%2e%2e",
+      "/config/%2e%2e/worker",
+      "/config/../config/worker",
+      "/config/worker%00",
+      "/config/%00",
+      "/config/worker%2F",
+      "/config/%",
+      "/config/%ff",
+      "/config/WORKER",
+      "/CONFIG/worker",
+      "/config/worker;x",
+      "/config/worker.",
+      "/config/w..r",
+      `/config/${"w".repeat(300)}`,
+      `/config/worker?${"x".repeat(4000)}`,
+      "/",
+      "/healthz/",
+      "/healthz?x",
+      "/readyz",
+      "/metrics",
+      "*",
+      "http://other.example.com/config/worker",
+    ];
     for (const path of paths) {
       const got = await server.get({ token, path });
       statuses[path.slice(0, 40)] = got.status;
@@ -92,7 +125,10 @@ describe("floods", () => {
     for (let turn = 0; turn < 100; turn += 1) await server.get({ path: `/config/pool-${turn}` });
     clock.pass(61_000);
     const lines = server.scribe.lines.filter(({ reason }) => reason === "ServeRefused");
-    expect(lines.map(({ path, data }) => [path, data?.["requests"], data?.["status"]])).toEqual([["Served/-", 1, 401], ["Served/-", 99, 401]]);
+    expect(lines.map(({ path, data }) => [path, data?.["requests"], data?.["status"]])).toEqual([
+      ["Served/-", 1, 401],
+      ["Served/-", 99, 401],
+    ]);
   });
 });
 
@@ -102,7 +138,9 @@ test("a certificate that is replaced on the disk is shown without a restart, and
   const server = await scene.start({ access: "insecure", clock });
   const open = () =>
     new Promise<ReturnType<typeof connect>>((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () => resolve(socket));
+      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () =>
+        resolve(socket),
+      );
       onTestFinished(() => void socket.destroy());
       socket.once("error", reject);
     });
@@ -112,11 +150,15 @@ test("a certificate that is replaced on the disk is shown without a restart, and
   // Half of it is there: the key of the other certificate.
   server.files.set("tls.crt", next.certificate);
   clock.pass(11_000);
-  expect((await server.until({ path: "/healthz" }, () => server.log.some((line) => line.includes("cannot be used")))).status).toBe(200);
+  expect(
+    (await server.until({ path: "/healthz" }, () => server.log.some((line) => line.includes("cannot be used")))).status,
+  ).toBe(200);
   expect(shownBy(await open())).toBe(before);
   server.files.set("tls.key", next.key);
   clock.pass(11_000);
-  await server.until({ path: "/healthz" }, () => server.scribe.lines.some(({ reason }) => reason === "CertificateRotated"));
+  await server.until({ path: "/healthz" }, () =>
+    server.scribe.lines.some(({ reason }) => reason === "CertificateRotated"),
+  );
   expect(shownBy(await open())).not.toBe(before);
   const answer = new Promise<string>((resolve) => kept.once("data", (chunk: Buffer) => resolve(chunk.toString())));
   kept.write("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -139,5 +181,11 @@ test("stopping tells of it, and of what was refused before", async () => {
   const server = await scene.start();
   for (let turn = 0; turn < 3; turn += 1) await server.get();
   await server.stop();
-  expect(server.scribe.lines.map(({ reason, data }) => [reason, data?.["requests"]])).toEqual([["Started", undefined], ["CertExpiring", undefined], ["ServeRefused", 1], ["ServeRefused", 2], ["Stopped", undefined]]);
+  expect(server.scribe.lines.map(({ reason, data }) => [reason, data?.["requests"]])).toEqual([
+    ["Started", undefined],
+    ["CertExpiring", undefined],
+    ["ServeRefused", 1],
+    ["ServeRefused", 2],
+    ["Stopped", undefined],
+  ]);
 });

@@ -16,20 +16,38 @@ interface Listening {
   readonly refused: string[];
 }
 
-const hello: ConfigHandler = () => Promise.resolve({ status: 200, headers: { "content-type": "text/plain" }, body: Buffer.from("hello") });
+const hello: ConfigHandler = () =>
+  Promise.resolve({ status: 200, headers: { "content-type": "text/plain" }, body: Buffer.from("hello") });
 
-async function listening(handle: ConfigHandler = hello, limits: Partial<ConfigListenLimits> = {}, flags: readonly [string | undefined, readonly string[] | undefined] = [undefined, undefined]): Promise<Listening> {
+async function listening(
+  handle: ConfigHandler = hello,
+  limits: Partial<ConfigListenLimits> = {},
+  flags: readonly [string | undefined, readonly string[] | undefined] = [undefined, undefined],
+): Promise<Listening> {
   const authority = await testAuthority();
   const decided = tlsOfFlags(...flags);
   if (decided.verdict === "refused") throw new Error(decided.reason);
   const refused: string[] = [];
-  const listener = await configListen({ host: "127.0.0.1", port: 0, tls: await authority.server("127.0.0.1"), settings: decided.settings, limits: { ...defaultConnections, ...limits }, onRefused: (why) => void refused.push(why) }, handle);
+  const listener = await configListen(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      tls: await authority.server("127.0.0.1"),
+      settings: decided.settings,
+      limits: { ...defaultConnections, ...limits },
+      onRefused: (why) => void refused.push(why),
+    },
+    handle,
+  );
   onTestFinished(() => listener.close(0));
   return { listener, authority, refused };
 }
 
 /** Opens a connection and tells what it heard until it was closed. */
-function raw({ listener, authority }: Listening, options: ConnectionOptions = {}): Promise<{ readonly socket: TLSSocket; readonly closed: Promise<string> }> {
+function raw(
+  { listener, authority }: Listening,
+  options: ConnectionOptions = {},
+): Promise<{ readonly socket: TLSSocket; readonly closed: Promise<string> }> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: "127.0.0.1", port: listener.port, ca: authority.certificate, ...options });
     onTestFinished(() => void socket.destroy());
@@ -51,7 +69,9 @@ describe("TLS", () => {
       expect([socket.getProtocol(), socket.alpnProtocol]).toEqual([version, "http/1.1"]);
       socket.destroy();
     }
-    await expect(raw(it, { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" })).rejects.toThrow();
+    await expect(
+      raw(it, { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }),
+    ).rejects.toThrow();
     await expect(raw(it, { ALPNProtocols: ["h2"] })).rejects.toThrow();
   });
 
@@ -90,7 +110,9 @@ describe("TLS", () => {
   test("who speaks no TLS is not spoken to", async () => {
     const it = await listening();
     const error = await new Promise<Error>((resolve) => {
-      const call = plainRequest({ host: "127.0.0.1", port: it.listener.port, path: "/config/worker" }, () => resolve(new Error("it was answered")));
+      const call = plainRequest({ host: "127.0.0.1", port: it.listener.port, path: "/config/worker" }, () =>
+        resolve(new Error("it was answered")),
+      );
       call.once("error", resolve);
       call.end();
     });
@@ -109,24 +131,38 @@ describe("what reaches the port is bounded", () => {
     line.socket.write(`GET /${"x".repeat(8000)} HTTP/1.1\r\nhost: a\r\n\r\n`);
     expect(statusOf(await line.closed)).toBe(431);
     const many = await raw(it);
-    many.socket.write(`GET / HTTP/1.1\r\nhost: a\r\n${Array.from({ length: 40 }, (_, index) => `x-${index}: 1\r\n`).join("")}\r\n`);
+    many.socket.write(
+      `GET / HTTP/1.1\r\nhost: a\r\n${Array.from({ length: 40 }, (_, index) => `x-${index}: 1\r\n`).join("")}\r\n`,
+    );
     expect(statusOf(await many.closed)).toBe(431);
     expect(it.refused).toEqual(["HeadersTooLarge", "HeadersTooLarge", "HeadersTooLarge"]);
     const enough = await raw(it);
-    enough.socket.write(`GET / HTTP/1.1\r\nhost: a\r\n${Array.from({ length: 18 }, (_, index) => `x-${index}: 1\r\n`).join("")}connection: close\r\n\r\n`);
+    enough.socket.write(
+      `GET / HTTP/1.1\r\nhost: a\r\n${Array.from({ length: 18 }, (_, index) => `x-${index}: 1\r\n`).join("")}connection: close\r\n\r\n`,
+    );
     expect(statusOf(await enough.closed)).toBe(200);
   });
 
   test("bodies are refused, announced or not", async () => {
     const it = await listening();
-    for (const request of ["POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello", "GET / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "GET / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1000000000\r\n\r\n"]) {
+    for (const request of [
+      "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello",
+      "GET / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+      "GET / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1000000000\r\n\r\n",
+    ]) {
       const { socket, closed } = await raw(it);
       socket.write(request);
       expect(statusOf(await closed), request).toBe(413);
     }
   });
 
-  test.for(["hello\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nhost: a\r\nbad header\r\n\r\n", "GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx", "\u0000\u0001\u0002\u0003\r\n\r\n"])("%j is no request", async (text) => {
+  test.for([
+    "hello\r\n\r\n",
+    "GET / HTTP/9.9\r\n\r\n",
+    "GET / HTTP/1.1\r\nhost: a\r\nbad header\r\n\r\n",
+    "GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
+    "\u0000\u0001\u0002\u0003\r\n\r\n",
+  ])("%j is no request", async (text) => {
     const it = await listening();
     const { socket, closed } = await raw(it);
     socket.write(text);
@@ -148,7 +184,10 @@ describe("what reaches the port is bounded", () => {
     const body = Buffer.alloc(64 * 1024 * 1024, "x");
     let tell: (how: "whole" | "broken") => void = () => undefined;
     const how = new Promise<"whole" | "broken">((resolve) => (tell = resolve));
-    const it = await listening(() => Promise.resolve({ status: 200, headers: {}, body, onEnd: tell }), { takeMs: 100, leastBytesPerSecond: 1e12 });
+    const it = await listening(() => Promise.resolve({ status: 200, headers: {}, body, onEnd: tell }), {
+      takeMs: 100,
+      leastBytesPerSecond: 1e12,
+    });
     const { socket, closed } = await raw(it);
     socket.pause();
     socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -160,7 +199,9 @@ describe("what reaches the port is bounded", () => {
   test("a large answer arrives whole, and that is told once", async () => {
     const body = Buffer.alloc(5 * 1024 * 1024, "0123456789");
     const told: string[] = [];
-    const it = await listening(() => Promise.resolve({ status: 200, headers: {}, body, onEnd: (how) => void told.push(how) }));
+    const it = await listening(() =>
+      Promise.resolve({ status: 200, headers: {}, body, onEnd: (how) => void told.push(how) }),
+    );
     const got = await send(it.listener.port, it.authority.certificate, {});
     expect(got.headers["content-length"]).toBe(String(body.length));
     expect(got.body.equals(body)).toBe(true);
@@ -217,6 +258,17 @@ test("it does not listen beyond loopback unless it is told to", async () => {
   const { authority } = await listening();
   const decided = tlsOfFlags(undefined, undefined);
   if (decided.verdict === "refused") throw new Error(decided.reason);
-  await expect(configListen({ host: "0.0.0.0", port: 0, tls: await authority.server("127.0.0.1"), settings: decided.settings, limits: defaultConnections, onRefused: () => undefined }, hello)).rejects.toThrow(/not a loopback/);
+  await expect(
+    configListen(
+      {
+        host: "0.0.0.0",
+        port: 0,
+        tls: await authority.server("127.0.0.1"),
+        settings: decided.settings,
+        limits: defaultConnections,
+        onRefused: () => undefined,
+      },
+      hello,
+    ),
+  ).rejects.toThrow(/not a loopback/);
 });
-

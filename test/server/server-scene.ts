@@ -51,13 +51,26 @@ export interface Ask {
 
 /** A log that can be searched. */
 export function keptLog(lines: string[]): Logger {
-  const put = (level: string) => (fields: object, message: string) => void lines.push(`${level} ${message} ${JSON.stringify(fields, (_key, value: unknown) => (value instanceof Error ? `${value.message} ${String(value.cause)}` : value))}`);
-  const log: Logger = { debug: put("debug"), info: put("info"), warn: put("warn"), error: put("error"), child: () => log };
+  const put = (level: string) => (fields: object, message: string) =>
+    void lines.push(
+      `${level} ${message} ${JSON.stringify(fields, (_key, value: unknown) => (value instanceof Error ? `${value.message} ${String(value.cause)}` : value))}`,
+    );
+  const log: Logger = {
+    debug: put("debug"),
+    info: put("info"),
+    warn: put("warn"),
+    error: put("error"),
+    child: () => log,
+  };
   return log;
 }
 
 /** Tokens: a name of ten and a secret of 32 characters. */
-export const tokenText = (name: string, letter: string) => ({ id: name.padEnd(10, "0"), secret: letter.repeat(32), text: `${name.padEnd(10, "0")}.${letter.repeat(32)}` });
+export const tokenText = (name: string, letter: string) => ({
+  id: name.padEnd(10, "0"),
+  secret: letter.repeat(32),
+  text: `${name.padEnd(10, "0")}.${letter.repeat(32)}`,
+});
 
 export interface ServerOptions {
   readonly access?: AccessMode;
@@ -101,7 +114,13 @@ export class ServerScene {
 
   static async make(): Promise<ServerScene> {
     const keys = sharedSecretKeys(systemRandom.bytes(32));
-    const api = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: keptLog([]), tokenKeys: keys });
+    const api = createApiServer({
+      store: memoryStore(),
+      clock: systemClock,
+      random: systemRandom,
+      log: keptLog([]),
+      tokenKeys: keys,
+    });
     onTestFinished(() => api.close());
     const transport = api.as({ name: "admin", groups: ["system:masters"] });
     const kube = createKubeClient({ transport, clock: systemClock, random: systemRandom, userAgent: "test" });
@@ -109,15 +128,34 @@ export class ServerScene {
   }
 
   /** The same two pools on an API server that a test brings. */
-  static async over(kube: KubeClient, authority: TestAuthority, transport: HttpHandler = () => Promise.reject(new Error("no server runs in this process"))): Promise<ServerScene> {
-    for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
+  static async over(
+    kube: KubeClient,
+    authority: TestAuthority,
+    transport: HttpHandler = () => Promise.reject(new Error("no server runs in this process")),
+  ): Promise<ServerScene> {
+    for (const resource of definedResources)
+      await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
     const scene = new ServerScene(kube, transport, authority);
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
     await kube.create(ControllerConfig, {
       apiVersion: ControllerConfig.apiVersion,
       kind: "ControllerConfig",
       metadata: { name: objects.controllerConfig },
-      spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: btoa("kubelet-ca-1\n"), rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: "os@sha256:0", releaseImage: "r", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+      spec: {
+        clusterDNSIP: "10.0.0.10",
+        cloudProviderConfig: "",
+        kubeAPIServerServingCAData: btoa("kubelet-ca-1\n"),
+        rootCAData: "",
+        cloudProviderCAData: null,
+        additionalTrustBundle: null,
+        images: {},
+        baseOSContainerImage: "os@sha256:0",
+        releaseImage: "r",
+        proxy: null,
+        infra: null,
+        dns: null,
+        ipFamilies: "IPv4",
+      },
     });
     await scene.authorities("ca-1");
     for (const pool of ["master", "worker"]) await scene.pool(pool);
@@ -125,12 +163,25 @@ export class ServerScene {
   }
 
   authorities(pem: string) {
-    return this.kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.kubeconfigData, namespace }, data: { "ca-bundle.crt": pem } }, { owner: "test", force: true });
+    return this.kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name: objects.kubeconfigData, namespace }, data: { "ca-bundle.crt": pem } },
+      { owner: "test", force: true },
+    );
   }
 
   async pool(name: string, files: Readonly<Record<string, string>> = { "/etc/a": "1" }): Promise<void> {
-    await this.kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: bootstrapperOf(name), namespace } });
-    await this.kube.create(MachineConfigPool, { apiVersion: MachineConfigPool.apiVersion, kind: "MachineConfigPool", metadata: { name }, spec: { nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } } } });
+    await this.kube.create(kubernetes.ServiceAccount, {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: bootstrapperOf(name), namespace },
+    });
+    await this.kube.create(MachineConfigPool, {
+      apiVersion: MachineConfigPool.apiVersion,
+      kind: "MachineConfigPool",
+      metadata: { name },
+      spec: { nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } } },
+    });
     await this.point(name, await this.render(name, files));
   }
 
@@ -142,21 +193,61 @@ export class ServerScene {
       apiVersion: MachineConfig.apiVersion,
       kind: "MachineConfig",
       metadata: { name },
-      spec: { config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(all).map(([path, text]) => ({ path, mode: 0o600, contents: { source: encodeDataUrl(text) } })) }, ...more } },
+      spec: {
+        config: {
+          ignition: { version: "3.4.0" },
+          storage: {
+            files: Object.entries(all).map(([path, text]) => ({
+              path,
+              mode: 0o600,
+              contents: { source: encodeDataUrl(text) },
+            })),
+          },
+          ...more,
+        },
+      },
     });
     return name;
   }
 
   /** As the controllers leave a pool whose machines all have this configuration. */
   async point(pool: string, config: string): Promise<void> {
-    const { metadata } = await this.kube.patch(MachineConfigPool, { name: pool }, { type: "merge", body: { spec: { configuration: { name: config } } } });
-    await this.kube.patch(MachineConfigPool, { name: pool }, { type: "merge", body: { status: { configuration: { name: config }, observedGeneration: metadata.generation, machineCount: 1, updatedMachineCount: 1 } } }, { subresource: "status" });
+    const { metadata } = await this.kube.patch(
+      MachineConfigPool,
+      { name: pool },
+      { type: "merge", body: { spec: { configuration: { name: config } } } },
+    );
+    await this.kube.patch(
+      MachineConfigPool,
+      { name: pool },
+      {
+        type: "merge",
+        body: {
+          status: {
+            configuration: { name: config },
+            observedGeneration: metadata.generation,
+            machineCount: 1,
+            updatedMachineCount: 1,
+          },
+        },
+      },
+      { subresource: "status" },
+    );
   }
 
   /** @returns its text. */
-  async token(name: string, letter: string, spec: { readonly pool?: string; readonly maxUses?: number; readonly expiresAt?: string }): Promise<string> {
+  async token(
+    name: string,
+    letter: string,
+    spec: { readonly pool?: string; readonly maxUses?: number; readonly expiresAt?: string },
+  ): Promise<string> {
     const { id, secret, text } = tokenText(name, letter);
-    await this.kube.create(ProvisioningToken, { apiVersion: ProvisioningToken.apiVersion, kind: "ProvisioningToken", metadata: { name: id }, spec: { pool: "worker", tokenHash: tokenHash(secret), ...spec } });
+    await this.kube.create(ProvisioningToken, {
+      apiVersion: ProvisioningToken.apiVersion,
+      kind: "ProvisioningToken",
+      metadata: { name: id },
+      spec: { pool: "worker", tokenHash: tokenHash(secret), ...spec },
+    });
     return text;
   }
 
@@ -171,10 +262,22 @@ export class ServerScene {
     const log = keptLog(lines);
     const scribe = memoryScribe();
     const shown = await this.authority.server("127.0.0.1");
-    const files = new Map([["tls.crt", shown.certificate], ["tls.key", shown.key], ["clients.crt", this.authority.certificate]]);
+    const files = new Map([
+      ["tls.crt", shown.certificate],
+      ["tls.key", shown.key],
+      ["clients.crt", this.authority.certificate],
+    ]);
     const transport = (options.intercept ?? ((handler: HttpHandler) => handler))(this.transport);
     const kube = createKubeClient({ transport, clock: systemClock, random: systemRandom, userAgent: "server" });
-    const source = new ClusterSource({ kube, clock, random: systemRandom, log, apiServerUrl: "https://api.example.com:6443", fallbackCa: undefined, signal: stopping.signal });
+    const source = new ClusterSource({
+      kube,
+      clock,
+      random: systemRandom,
+      log,
+      apiServerUrl: "https://api.example.com:6443",
+      fallbackCa: undefined,
+      signal: stopping.signal,
+    });
     const decided = tlsOfFlags(options.tls?.minVersion, options.tls?.ciphers);
     if (decided.verdict === "refused") throw new Error(decided.reason);
     let running: Promise<void> = Promise.resolve();
@@ -195,7 +298,14 @@ export class ServerScene {
           listen: configListen,
           host: "127.0.0.1",
           port: 0,
-          tls: { paths: { certificate: "tls.crt", key: "tls.key", ...(options.clientCa === true ? { clientCa: "clients.crt" } : {}) }, settings: decided.settings },
+          tls: {
+            paths: {
+              certificate: "tls.crt",
+              key: "tls.key",
+              ...(options.clientCa === true ? { clientCa: "clients.crt" } : {}),
+            },
+            settings: decided.settings,
+          },
           ...(options.limits === undefined ? {} : { limits: options.limits }),
           ...(options.connections === undefined ? {} : { connections: options.connections }),
           ...(options.mostCacheBytes === undefined ? {} : { mostCacheBytes: options.mostCacheBytes }),
@@ -233,7 +343,11 @@ export class ServerScene {
 }
 
 /** One request over a connection of its own, unless an agent keeps it. */
-export function send(port: number, ca: string, { path = "/config/worker", method = "GET", token, headers = {}, agent, client, body }: Ask): Promise<Got> {
+export function send(
+  port: number,
+  ca: string,
+  { path = "/config/worker", method = "GET", token, headers = {}, agent, client, body }: Ask,
+): Promise<Got> {
   return new Promise((resolve, reject) => {
     const call = httpsRequest(
       {
@@ -244,7 +358,11 @@ export function send(port: number, ca: string, { path = "/config/worker", method
         ca,
         agent: agent ?? false,
         ...(client === undefined ? {} : { cert: client.certificate, key: client.key }),
-        headers: { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers, ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }) },
+        headers: {
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...headers,
+          ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }),
+        },
       },
       (answer) => {
         const chunks: Buffer[] = [];
@@ -252,7 +370,12 @@ export function send(port: number, ca: string, { path = "/config/worker", method
         answer.once("error", reject);
         answer.once("end", () => {
           const whole = Buffer.concat(chunks);
-          resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: whole, text: whole.toString("utf8") });
+          resolve({
+            status: answer.statusCode ?? 0,
+            headers: answer.headers,
+            body: whole,
+            text: whole.toString("utf8"),
+          });
         });
       },
     );
@@ -265,4 +388,9 @@ export function send(port: number, ca: string, { path = "/config/worker", method
 export const shownBy = (socket: TLSSocket): string => socket.getPeerCertificate().fingerprint256;
 
 /** What a problem says. */
-export const problemOf = ({ text }: Got) => (JSON.parse(text) as { readonly error: { readonly reason: string; readonly message: string } & Readonly<Record<string, unknown>> }).error;
+export const problemOf = ({ text }: Got) =>
+  (
+    JSON.parse(text) as {
+      readonly error: { readonly reason: string; readonly message: string } & Readonly<Record<string, unknown>>;
+    }
+  ).error;

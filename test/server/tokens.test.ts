@@ -12,7 +12,9 @@ describe("who is served", () => {
     const token = await scene.token("right", "a", { maxUses: 5 });
     const wrongs = [undefined, "x", tokenText("right", "b").text, tokenText("other", "a").text, `${token}x`, "."];
     const answers: Got[] = [];
-    for (const wrong of wrongs) for (const path of ["/config/worker", "/config/no-such-pool"]) answers.push(await server.get({ token: wrong, path }));
+    for (const wrong of wrongs)
+      for (const path of ["/config/worker", "/config/no-such-pool"])
+        answers.push(await server.get({ token: wrong, path }));
     answers.push(await server.get({ headers: { authorization: `Basic ${token}` } }));
     for (const answer of answers) {
       expect(refusalOf(answer)).toEqual([401, "Unauthorized", "Bearer"]);
@@ -25,12 +27,22 @@ describe("who is served", () => {
   test("a right secret is told why it opens nothing", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
-    expect(refusalOf(await server.get({ token: await scene.token("late", "a", { expiresAt: "2020-01-01T00:00:00Z" }) }))).toEqual([401, "TokenExpired", "Bearer"]);
-    expect(refusalOf(await server.get({ token: await scene.token("else", "b", { pool: "master", maxUses: 1 }) }))).toEqual([403, "WrongPool", undefined]);
+    expect(
+      refusalOf(await server.get({ token: await scene.token("late", "a", { expiresAt: "2020-01-01T00:00:00Z" }) })),
+    ).toEqual([401, "TokenExpired", "Bearer"]);
+    expect(
+      refusalOf(await server.get({ token: await scene.token("else", "b", { pool: "master", maxUses: 1 }) })),
+    ).toEqual([403, "WrongPool", undefined]);
     const once = await scene.token("once", "c", { maxUses: 1 });
     expect((await server.get({ token: once })).status).toBe(200);
     expect(refusalOf(await server.get({ token: once }))).toEqual([401, "TokenUsedUp", "Bearer"]);
-    expect(refusalOf(await server.get({ token: once, method: "HEAD", path: "/config/worker" }).then((got) => ({ ...got, text: '{"error":{"reason":""}}' })))).toEqual([401, "", "Bearer"]);
+    expect(
+      refusalOf(
+        await server
+          .get({ token: once, method: "HEAD", path: "/config/worker" })
+          .then((got) => ({ ...got, text: '{"error":{"reason":""}}' })),
+      ),
+    ).toEqual([401, "", "Bearer"]);
   });
 
   test("a token that was revoked opens nothing from then on", async () => {
@@ -47,20 +59,32 @@ describe("who is served", () => {
     const scene = await ServerScene.make();
     const [one, two] = [await scene.start(), await scene.start()];
     const token = await scene.token("race", "a", { maxUses: 3 });
-    const answers = await Promise.all(Array.from({ length: 16 }, (_, index) => (index % 2 === 0 ? one : two).get({ token })));
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, index) => (index % 2 === 0 ? one : two).get({ token })),
+    );
     expect(answers.filter(({ status }) => status === 200).length).toBe(3);
-    for (const answer of answers) if (answer.status !== 200) expect(refusalOf(answer)).toEqual([401, "TokenUsedUp", "Bearer"]);
+    for (const answer of answers)
+      if (answer.status !== 200) expect(refusalOf(answer)).toEqual([401, "TokenUsedUp", "Bearer"]);
     expect(await scene.uses(token)).toBe(3);
   });
 
   test("when a use cannot be stored nothing is served, and the machine is told to come again", async () => {
     const scene = await ServerScene.make();
     let isAway = false;
-    const server = await scene.start({ intercept: (handler) => (request, signal) => (isAway && request.target.includes("provisioningtokens") && request.method !== "GET" ? Promise.resolve({ status: 403, headers: {}, body: '{"kind":"Status","reason":"Forbidden","code":403}' }) : handler(request, signal)) });
+    const server = await scene.start({
+      intercept: (handler) => (request, signal) =>
+        isAway && request.target.includes("provisioningtokens") && request.method !== "GET"
+          ? Promise.resolve({ status: 403, headers: {}, body: '{"kind":"Status","reason":"Forbidden","code":403}' })
+          : handler(request, signal),
+    });
     const token = await scene.token("away", "a", { maxUses: 1 });
     isAway = true;
     const refused = await server.get({ token });
-    expect([refused.status, problemOf(refused).reason, refused.headers["retry-after"]]).toEqual([503, "TokenNotBooked", "5"]);
+    expect([refused.status, problemOf(refused).reason, refused.headers["retry-after"]]).toEqual([
+      503,
+      "TokenNotBooked",
+      "5",
+    ]);
     expect(refused.text).not.toContain(pullSecret);
     isAway = false;
     expect((await server.get({ token })).status).toBe(200);
@@ -72,7 +96,9 @@ describe("who is served", () => {
     const server = await scene.start();
     const token = await scene.token("broken", "a", { maxUses: 1 });
     await new Promise<void>((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () => socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`));
+      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () =>
+        socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
+      );
       // The first bytes are there: the use is booked. What follows finds nobody.
       socket.once("data", () => {
         socket.pause();
@@ -91,10 +117,20 @@ describe("who is served", () => {
     const server = await scene.start({ clientCa: true });
     const worker = await scene.authority.client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
     expect((await server.get({ client: worker })).status).toBe(200);
-    expect(refusalOf(await server.get({ client: worker, path: "/config/master" }))).toEqual([403, "WrongPool", undefined]);
-    expect(refusalOf(await server.get({ client: await scene.authority.client("a-machine", ["worker"]) }))).toEqual([401, "Unauthorized", "Bearer"]);
+    expect(refusalOf(await server.get({ client: worker, path: "/config/master" }))).toEqual([
+      403,
+      "WrongPool",
+      undefined,
+    ]);
+    expect(refusalOf(await server.get({ client: await scene.authority.client("a-machine", ["worker"]) }))).toEqual([
+      401,
+      "Unauthorized",
+      "Bearer",
+    ]);
     const { testAuthority } = await import("../contract/test-pki.ts");
-    const stranger = await (await testAuthority()).client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
+    const stranger = await (
+      await testAuthority()
+    ).client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
     expect(refusalOf(await server.get({ client: stranger }))).toEqual([401, "Unauthorized", "Bearer"]);
   });
 
@@ -119,10 +155,27 @@ test("no secret is in a refusal, a log or a story", async () => {
   const refused: Got[] = [];
   // Whoever asks for a pool that is called like a token is not quoted to others.
   for (const path of [token, wrong.text]) await server.get({ token, path: `/config/${path}` });
-  for (const shown of [undefined, wrong.text, token]) for (const path of ["/config/worker", "/config/master", "/config/..", "/x", "/readyz"]) for (const method of ["GET", "POST"]) refused.push(await server.get({ token: shown, path, method }));
+  for (const shown of [undefined, wrong.text, token])
+    for (const path of ["/config/worker", "/config/master", "/config/..", "/x", "/readyz"])
+      for (const method of ["GET", "POST"]) refused.push(await server.get({ token: shown, path, method }));
   await server.stop();
-  const told = [...refused.map(({ text, headers }) => text + JSON.stringify(headers)), ...server.log, JSON.stringify(server.scribe.lines)].join("\n");
+  const told = [
+    ...refused.map(({ text, headers }) => text + JSON.stringify(headers)),
+    ...server.log,
+    JSON.stringify(server.scribe.lines),
+  ].join("\n");
   expect(told).toContain("TokenUsedUp");
-  for (const secret of [pullSecret, "s".repeat(32), wrong.secret, credential, "kind: Config"]) expect(told.includes(secret), secret.slice(0, 8)).toBe(false);
-  expect(server.scribe.lines.find(({ reason }) => reason === "Served")).toMatchObject({ path: "Served/worker", level: "boundary", data: { requester: "127.0.0.1", pool: "worker", version: "2.2.0", sizeBytes: served.body.length, config: expect.stringMatching(/^rendered-worker-/) } });
+  for (const secret of [pullSecret, "s".repeat(32), wrong.secret, credential, "kind: Config"])
+    expect(told.includes(secret), secret.slice(0, 8)).toBe(false);
+  expect(server.scribe.lines.find(({ reason }) => reason === "Served")).toMatchObject({
+    path: "Served/worker",
+    level: "boundary",
+    data: {
+      requester: "127.0.0.1",
+      pool: "worker",
+      version: "2.2.0",
+      sizeBytes: served.body.length,
+      config: expect.stringMatching(/^rendered-worker-/),
+    },
+  });
 });

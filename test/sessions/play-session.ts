@@ -15,7 +15,9 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
   }
   const until = performance.now() + patienceMs;
   for (const { group, version, plural, kind } of definedResources) {
-    const described = async () => (await api.get(`/apis/${group}/${version}/${plural}`)).status === 200 && (await api.get(`/openapi/v3/apis/${group}/${version}`)).text.includes(`"kind":"${kind}"`);
+    const described = async () =>
+      (await api.get(`/apis/${group}/${version}/${plural}`)).status === 200 &&
+      (await api.get(`/openapi/v3/apis/${group}/${version}`)).text.includes(`"kind":"${kind}"`);
     while (!(await described())) {
       if (performance.now() > until) throw new Error(`${plural} are not served`);
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -25,12 +27,20 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
     const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     if (made.status !== 201) throw new Error(made.text);
     // What a controller makes; some servers have made it already.
-    await api.post(`/api/v1/namespaces/${name}/serviceaccounts`, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } });
+    await api.post(`/api/v1/namespaces/${name}/serviceaccounts`, {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: "default" },
+    });
   }
 }
 
 /** Types the commands of a session, and gives what a person would have seen, without what is different every time. */
-export async function playSession(session: Session, kubectl: Kubectl, target: Pick<KubectlTarget, "folder">): Promise<string> {
+export async function playSession(
+  session: Session,
+  kubectl: Kubectl,
+  target: Pick<KubectlTarget, "folder">,
+): Promise<string> {
   const shown: string[] = [];
   for (const step of session.steps) {
     shown.push(`$ kubectl ${commandLine(step)}`);
@@ -39,13 +49,29 @@ export async function playSession(session: Session, kubectl: Kubectl, target: Pi
   return recordable(shown.join("\n"));
 }
 
-async function perform(step: Step, session: Session, kubectl: Kubectl, target: Pick<KubectlTarget, "folder">): Promise<string> {
+async function perform(
+  step: Step,
+  session: Session,
+  kubectl: Kubectl,
+  target: Pick<KubectlTarget, "folder">,
+): Promise<string> {
   const args = ["-n", session.name, ...step.run];
   const env = step.edit === undefined ? {} : { EDITOR: editorScript(target, ...step.edit) };
-  const options = { env, ...(step.input === undefined ? {} : { input: step.input }), ...(step.user === undefined ? {} : { user: step.user }) };
+  const options = {
+    env,
+    ...(step.input === undefined ? {} : { input: step.input }),
+    ...(step.user === undefined ? {} : { user: step.user }),
+  };
   if (step.meanwhile === undefined) {
     const { out, err, code } = await kubectl(args, options);
-    return [out, ...err.split("\n").filter((line) => line !== "").map((line) => `! ${line}\n`), code === 0 ? "" : `(exit code ${code})\n`].join("");
+    return [
+      out,
+      ...err
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => `! ${line}\n`),
+      code === 0 ? "" : `(exit code ${code})\n`,
+    ].join("");
   }
   // A watch: what is changed meanwhile is typed when its first line has come, and it ends after its time.
   const { promise: begun, resolve } = Promise.withResolvers<void>();

@@ -1,11 +1,13 @@
 /** Text that kubectl printed, without what no two runs have in common: ages, times, ids, versions, addresses. */
 export function recordable(text: string): string {
-  return text
-    .split("\n")
-    // What kubectl's own log says depends on who was faster.
-    .filter((line) => !/^! [IWE]\d{4} \d\d:/.test(line))
-    .map(cleanLine)
-    .join("\n");
+  return (
+    text
+      .split("\n")
+      // What kubectl's own log says depends on who was faster.
+      .filter((line) => !/^! [IWE]\d{4} \d\d:/.test(line))
+      .map(cleanLine)
+      .join("\n")
+  );
 }
 
 const uid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
@@ -28,5 +30,10 @@ function cleanLine(line: string): string {
     .replaceAll(/(\/tmp\/)\S*?(kubectl-edit-|LIVE-|MERGED-)\S*/g, "$1$2<file>")
     .replaceAll(/X509SHA256=[0-9a-f]+/g, "X509SHA256=<hash>");
   // What stands behind an age moves with its width.
-  return age.test(cleaned) ? cleaned.replaceAll(age, "<age>").replaceAll(/(?<=\S) {2,}/g, "  ").trimEnd() : cleaned;
+  return age.test(cleaned)
+    ? cleaned
+        .replaceAll(age, "<age>")
+        .replaceAll(/(?<=\S) {2,}/g, "  ")
+        .trimEnd()
+    : cleaned;
 }

@@ -17,10 +17,16 @@ describe.skipIf(!hasKubernetes)("kubectl sessions on a real kube-apiserver", () 
   beforeAll(async () => {
     controlPlane = await startBareControlPlane();
     const target = await kubernetesTarget(controlPlane);
-    await prepareServer(target, sessions.map(({ name }) => name));
+    await prepareServer(
+      target,
+      sessions.map(({ name }) => name),
+    );
     target.close();
     const authority = await authorityOf(controlPlane);
-    kubectl = kubectlFor({ folder, identity: (user) => target.identity(user), running: { url: controlPlane.url }, authority }, kubectlProgram);
+    kubectl = kubectlFor(
+      { folder, identity: (user) => target.identity(user), running: { url: controlPlane.url }, authority },
+      kubectlProgram,
+    );
   });
   afterAll(async () => {
     await controlPlane?.stop();

@@ -23,7 +23,10 @@ describe.skipIf(!hasKubectl())("kubectl sessions on the embedded API server", ()
 
   beforeAll(async () => {
     target = await tlsTarget();
-    await prepareServer(target, sessions.map(({ name }) => name));
+    await prepareServer(
+      target,
+      sessions.map(({ name }) => name),
+    );
     kubectl = kubectlFor(target, kubectlProgram);
   });
   afterAll(() => target.close());

@@ -41,7 +41,21 @@ export class Scene {
         apiVersion: ControllerConfig.apiVersion,
         kind: "ControllerConfig",
         metadata: { name: objects.controllerConfig, annotations: { [annotations.generatedByVersion]: version } },
-        spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: btoa("-- a bundle --\n"), images: {}, baseOSContainerImage: "os@sha256:0", releaseImage: "r", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+        spec: {
+          clusterDNSIP: "10.0.0.10",
+          cloudProviderConfig: "",
+          kubeAPIServerServingCAData: "",
+          rootCAData: "",
+          cloudProviderCAData: null,
+          additionalTrustBundle: btoa("-- a bundle --\n"),
+          images: {},
+          baseOSContainerImage: "os@sha256:0",
+          releaseImage: "r",
+          proxy: null,
+          infra: null,
+          dns: null,
+          ipFamilies: "IPv4",
+        },
       });
     });
     return scene;
@@ -64,7 +78,11 @@ export class Scene {
       apiVersion: MachineConfigPool.apiVersion,
       kind: "MachineConfigPool",
       metadata: { name },
-      spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } }, ...more },
+      spec: {
+        machineConfigSelector: { matchLabels: { [labels.role]: name } },
+        nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } },
+        ...more,
+      },
     });
   }
 
@@ -73,24 +91,58 @@ export class Scene {
       MachineConfig,
       {
         metadata: { name, labels: { [labels.role]: role } },
-        spec: { config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, contents: { source: encodeDataUrl(text) } })) } }, ...more },
+        spec: {
+          config: {
+            ignition: { version: "3.4.0" },
+            storage: {
+              files: Object.entries(files).map(([path, text]) => ({
+                path,
+                mode: 0o644,
+                contents: { source: encodeDataUrl(text) },
+              })),
+            },
+          },
+          ...more,
+        },
       },
       { owner: "people" },
     );
   }
 
   async node(name: string, role: string, has: Readonly<Record<string, string>> = {}) {
-    const nodeLabels = { [`node-role.kubernetes.io/${role}`]: "", ...(role === "master" ? { [labels.controlPlaneRole]: "" } : {}) };
-    const made = await this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: nodeLabels, annotations: { ...has } }, spec: {} });
+    const nodeLabels = {
+      [`node-role.kubernetes.io/${role}`]: "",
+      ...(role === "master" ? { [labels.controlPlaneRole]: "" } : {}),
+    };
+    const made = await this.kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name, labels: nodeLabels, annotations: { ...has } },
+      spec: {},
+    });
     // As the operator does.
-    await this.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: made.metadata.uid ?? "" }] }, spec: { node: { name }, pool: { name: role }, configVersion: { desired: notYetSet } } });
-    await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } }, { subresource: "status" });
+    await this.kube.create(MachineConfigNode, {
+      apiVersion: MachineConfigNode.apiVersion,
+      kind: MachineConfigNode.kind,
+      metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: made.metadata.uid ?? "" }] },
+      spec: { node: { name }, pool: { name: role }, configVersion: { desired: notYetSet } },
+    });
+    await this.kube.patch(
+      kubernetes.Node,
+      { name },
+      { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } },
+      { subresource: "status" },
+    );
     // A new node is tainted as not ready; the cluster's node controller takes that away, which does not run here.
     await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { spec: { taints: null } } });
   }
 
   annotate(name: string, changes: Readonly<Record<string, string | null>>, spec?: object) {
-    return this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: changes }, ...(spec === undefined ? {} : { spec }) } });
+    return this.kube.patch(
+      kubernetes.Node,
+      { name },
+      { type: "merge", body: { metadata: { annotations: changes }, ...(spec === undefined ? {} : { spec }) } },
+    );
   }
 
   /** What a daemon says when its machine has its target. */
@@ -98,7 +150,12 @@ export class Scene {
     const node = await this.kube.get(kubernetes.Node, { name });
     const has = node?.metadata.annotations ?? {};
     const image = has[annotations.desiredImage] ?? null;
-    await this.annotate(name, { [annotations.currentConfig]: has[annotations.desiredConfig] ?? "", [annotations.currentImage]: image, [annotations.currentOSImage]: image, [annotations.state]: "Done" });
+    await this.annotate(name, {
+      [annotations.currentConfig]: has[annotations.desiredConfig] ?? "",
+      [annotations.currentImage]: image,
+      [annotations.currentOSImage]: image,
+      [annotations.state]: "Done",
+    });
   }
 
   /** Starts the controllers; a second start is a second process, which leads once the first is stopped. */
@@ -112,13 +169,19 @@ export class Scene {
   }
 
   async desired(role: string): Promise<Record<string, string>> {
-    const { items } = await this.act(() => this.kube.list(kubernetes.Node, { labelSelector: `node-role.kubernetes.io/${role}` }));
-    return Object.fromEntries(items.map((node) => [node.metadata.name, node.metadata.annotations?.[annotations.desiredConfig] ?? ""]));
+    const { items } = await this.act(() =>
+      this.kube.list(kubernetes.Node, { labelSelector: `node-role.kubernetes.io/${role}` }),
+    );
+    return Object.fromEntries(
+      items.map((node) => [node.metadata.name, node.metadata.annotations?.[annotations.desiredConfig] ?? ""]),
+    );
   }
 
   async poolStatus(name: string) {
     const pool = await this.act(() => this.kube.get(MachineConfigPool, { name }));
-    const conditions = pool?.status?.conditions as { type: string; status: string; reason: string; message: string }[] | undefined;
+    const conditions = pool?.status?.conditions as
+      | { type: string; status: string; reason: string; message: string }[]
+      | undefined;
     return { pool, target: pool?.spec.configuration?.name ?? "", of: (type: string) => conditionOf(conditions, type) };
   }
 
@@ -135,13 +198,23 @@ export class Scene {
 }
 
 /** A worker pool with machines that have its first configuration. */
-export async function settledPool(machines: readonly string[], more: Parameters<Scene["start"]>[1] = {}): Promise<{ scene: Scene; first: string; process: AbortController }> {
+export async function settledPool(
+  machines: readonly string[],
+  more: Parameters<Scene["start"]>[1] = {},
+): Promise<{ scene: Scene; first: string; process: AbortController }> {
   const scene = await Scene.make();
   await scene.act(() => scene.config("50-worker", "worker", { "/etc/a": "1" }));
   const process = scene.start("test", more);
   await scene.pass(5000);
   const { target: first } = await scene.poolStatus("worker");
-  for (const name of machines) await scene.act(() => scene.node(name, "worker", { [annotations.currentConfig]: first, [annotations.desiredConfig]: first, [annotations.state]: "Done" }));
+  for (const name of machines)
+    await scene.act(() =>
+      scene.node(name, "worker", {
+        [annotations.currentConfig]: first,
+        [annotations.desiredConfig]: first,
+        [annotations.state]: "Done",
+      }),
+    );
   await scene.pass(3000);
   return { scene, first, process };
 }

@@ -1,9 +1,17 @@
 import { expect, test } from "vitest";
 import { simulate } from "./world.ts";
 
-test("the same seed gives the same run, event for event, and another seed another one", { timeout: 120_000 }, async () => {
-  const [first, again, other] = [await simulate({ seed: 42, stormMs: 300_000 }), await simulate({ seed: 42, stormMs: 300_000 }), await simulate({ seed: 43, stormMs: 300_000 })];
-  expect(again.traceHash).toBe(first.traceHash);
-  expect(again.world.kernel.events).toBe(first.world.kernel.events);
-  expect(other.traceHash).not.toBe(first.traceHash);
-});
+test(
+  "the same seed gives the same run, event for event, and another seed another one",
+  { timeout: 120_000 },
+  async () => {
+    const [first, again, other] = [
+      await simulate({ seed: 42, stormMs: 300_000 }),
+      await simulate({ seed: 42, stormMs: 300_000 }),
+      await simulate({ seed: 43, stormMs: 300_000 }),
+    ];
+    expect(again.traceHash).toBe(first.traceHash);
+    expect(again.world.kernel.events).toBe(first.world.kernel.events);
+    expect(other.traceHash).not.toBe(first.traceHash);
+  },
+);

@@ -18,11 +18,16 @@ export interface InProcessCluster {
 }
 
 /** An API server in memory with the suite's kinds installed. */
-export async function inProcessCluster(ports: { readonly clock: Clock; readonly random: Random }, store = memoryStore()): Promise<InProcessCluster> {
+export async function inProcessCluster(
+  ports: { readonly clock: Clock; readonly random: Random },
+  store = memoryStore(),
+): Promise<InProcessCluster> {
   const server = createApiServer({ store, ...ports, log: silentLogger });
   const transport = server.as(administrator);
-  const client = (via: HttpHandler, clock = ports.clock) => createKubeClient({ transport: via, clock, random: ports.random, userAgent: "test" });
+  const client = (via: HttpHandler, clock = ports.clock) =>
+    createKubeClient({ transport: via, clock, random: ports.random, userAgent: "test" });
   const kube = client(transport);
-  for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
+  for (const resource of definedResources)
+    await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
   return { server, kube, transport, client };
 }

@@ -83,7 +83,12 @@ class Mirror<T extends KubeObject> {
         this.objects.delete(key);
         this.#onChange(before, undefined);
       }
-      for await (const event of kube.watch(resource, {}, { resourceVersion, timeoutSeconds: 10_000_000 }, new AbortController().signal)) {
+      for await (const event of kube.watch(
+        resource,
+        {},
+        { resourceVersion, timeoutSeconds: 10_000_000 },
+        new AbortController().signal,
+      )) {
         if (event.type === "BOOKMARK") continue;
         const key = keyOf(event.object);
         const before = this.objects.get(key);
@@ -98,11 +103,17 @@ class Mirror<T extends KubeObject> {
 const annotation = (node: Node | undefined, key: string) => node?.metadata.annotations?.[key] ?? "";
 const isReady = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
 const isControlPlane = (node: Node) => node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
-const isSettled = (node: Node) => annotation(node, annotations.currentConfig) !== "" && annotation(node, annotations.currentConfig) === annotation(node, annotations.desiredConfig) && annotation(node, annotations.state) === nodeStates.done;
+const isSettled = (node: Node) =>
+  annotation(node, annotations.currentConfig) !== "" &&
+  annotation(node, annotations.currentConfig) === annotation(node, annotations.desiredConfig) &&
+  annotation(node, annotations.state) === nodeStates.done;
 
 export function budgetOf({ maxUnavailable }: Pick<Wishes, "maxUnavailable">, members: number): number {
   if (maxUnavailable === undefined) return 1;
-  const count = typeof maxUnavailable === "string" ? Math.floor((Number.parseInt(maxUnavailable, 10) * members) / 100) : maxUnavailable;
+  const count =
+    typeof maxUnavailable === "string"
+      ? Math.floor((Number.parseInt(maxUnavailable, 10) * members) / 100)
+      : maxUnavailable;
   return Math.max(1, count);
 }
 
@@ -113,14 +124,29 @@ interface Wishes {
   readonly quarantined: readonly string[];
 }
 
-const wishesOf = (pool: MachineConfigPool): Wishes => ({ maxUnavailable: pool.spec.maxUnavailable, paused: pool.spec.paused === true, quarantined: quarantinedTargets(pool) });
+const wishesOf = (pool: MachineConfigPool): Wishes => ({
+  maxUnavailable: pool.spec.maxUnavailable,
+  paused: pool.spec.paused === true,
+  quarantined: quarantinedTargets(pool),
+});
 
 type Status = NonNullable<MachineConfigPool["status"]>;
 type Counts = readonly (number | undefined)[];
 
-const countsOf = ({ status }: Pick<MachineConfigPool, "status">): Counts => [status?.machineCount, status?.updatedMachineCount, status?.readyMachineCount, status?.unavailableMachineCount, status?.degradedMachineCount];
+const countsOf = ({ status }: Pick<MachineConfigPool, "status">): Counts => [
+  status?.machineCount,
+  status?.updatedMachineCount,
+  status?.readyMachineCount,
+  status?.unavailableMachineCount,
+  status?.degradedMachineCount,
+];
 /** Moments are those of the writer. */
-const timeless = (status: Status | undefined) => ({ ...status, conditions: (status?.conditions ?? []).map(({ lastTransitionTime: _, ...condition }) => condition).toSorted((a, b) => ((a.type ?? "") < (b.type ?? "") ? -1 : 1)) });
+const timeless = (status: Status | undefined) => ({
+  ...status,
+  conditions: (status?.conditions ?? [])
+    .map(({ lastTransitionTime: _, ...condition }) => condition)
+    .toSorted((a, b) => ((a.type ?? "") < (b.type ?? "") ? -1 : 1)),
+});
 
 /** Watches a simulated cluster from outside and writes down every breach. */
 export class InvariantKeeper {
@@ -147,12 +173,28 @@ export class InvariantKeeper {
    * How many choices, reboots, evictions and claims were looked at, choices in quarantine, in a pause, of a machine that was out of service, statuses that
    * were worked out anew, versions of conditions, story lines and stories of updates: a check that never looks proves nothing.
    */
-  readonly checks = { choices: 0, reboots: 0, removals: 0, claims: 0, quarantines: 0, pauses: 0, cures: 0, statuses: 0, conditions: 0, lines: 0, stories: 0 };
+  readonly checks = {
+    choices: 0,
+    reboots: 0,
+    removals: 0,
+    claims: 0,
+    quarantines: 0,
+    pauses: 0,
+    cures: 0,
+    statuses: 0,
+    conditions: 0,
+    lines: 0,
+    stories: 0,
+  };
 
   /** How many processes that choose machines there were, so that a change of them is noticed. */
   readonly #controllersSoFar: () => number;
 
-  constructor(kernel: Kernel, machines: ReadonlyMap<string, SimulatedMachine>, controllers: { readonly blindness: () => readonly Blindness[]; readonly soFar: () => number }) {
+  constructor(
+    kernel: Kernel,
+    machines: ReadonlyMap<string, SimulatedMachine>,
+    controllers: { readonly blindness: () => readonly Blindness[]; readonly soFar: () => number },
+  ) {
     this.#kernel = kernel;
     this.#machines = machines;
     this.#blindness = controllers.blindness;
@@ -167,7 +209,8 @@ export class InvariantKeeper {
 
   /** Begins to watch, once the kinds are there; again after the server that it watched is gone. */
   follow(kube: KubeClient): void {
-    for (const mirror of [this.pools, this.configs, this.pods, this.machineConfigNodes, this.journals, this.nodes]) mirror.follow(kube);
+    for (const mirror of [this.pools, this.configs, this.pods, this.machineConfigNodes, this.journals, this.nodes])
+      mirror.follow(kube);
   }
 
   violated(invariant: keyof typeof invariants, what: string): void {
@@ -192,21 +235,38 @@ export class InvariantKeeper {
   /** Whether those who choose machines need not have heard yet of what happened then. */
   #mayBeUnseen(at: number): boolean {
     const { now } = this.#kernel;
-    return now - at <= newsMs || this.#blindness().some(({ from, to }) => at >= from - newsMs && (to === undefined || to + newsMs >= now));
+    return (
+      now - at <= newsMs ||
+      this.#blindness().some(({ from, to }) => at >= from - newsMs && (to === undefined || to + newsMs >= now))
+    );
   }
 
   /** What somebody may take for the pool's wishes now. */
   #believable(pool: MachineConfigPool): readonly Wishes[] {
-    return [wishesOf(pool), ...this.#earlier.filter((one) => one.pool === pool.metadata.name && this.#mayBeUnseen(one.until)).map(({ wishes }) => wishes)];
+    return [
+      wishesOf(pool),
+      ...this.#earlier
+        .filter((one) => one.pool === pool.metadata.name && this.#mayBeUnseen(one.until))
+        .map(({ wishes }) => wishes),
+    ];
   }
 
   #poolChanged(before: MachineConfigPool | undefined, after: MachineConfigPool | undefined): void {
     if (before === undefined || after === undefined) return;
     const wishes = wishesOf(before);
-    if (!equalValues(wishes, wishesOf(after))) this.#earlier.push({ pool: before.metadata.name, wishes, until: this.#kernel.now });
-    if (after.metadata.annotations?.[annotations.quarantined] !== undefined && before.metadata.annotations?.[annotations.quarantined] === undefined) this.checks.quarantines += 1;
+    if (!equalValues(wishes, wishesOf(after)))
+      this.#earlier.push({ pool: before.metadata.name, wishes, until: this.#kernel.now });
+    if (
+      after.metadata.annotations?.[annotations.quarantined] !== undefined &&
+      before.metadata.annotations?.[annotations.quarantined] === undefined
+    )
+      this.checks.quarantines += 1;
     if (after.spec.paused === true && before.spec.paused !== true) this.checks.pauses += 1;
-    if (this.#countsStand && !equalValues(countsOf(before), countsOf(after))) this.violated(15, `counts of ${after.metadata.name} moved from ${countsOf(before).join("/")} to ${countsOf(after).join("/")}, and no machine did`);
+    if (this.#countsStand && !equalValues(countsOf(before), countsOf(after)))
+      this.violated(
+        15,
+        `counts of ${after.metadata.name} moved from ${countsOf(before).join("/")} to ${countsOf(after).join("/")}, and no machine did`,
+      );
   }
 
   /** 15: from now on until `false` nothing happens to machines, so that no count may move. */
@@ -241,22 +301,42 @@ export class InvariantKeeper {
     for (const machine of this.#machines.values()) {
       const book = `node/${machine.name}`;
       const told = this.told.get(journalOfNode(machine.name)) ?? new Map<string, JournalLine>();
-      const settled = (await linesOnDisk(machine.host, machine.name, new AbortController().signal)).filter(({ level }) => level === "boundary");
+      const settled = (await linesOnDisk(machine.host, machine.name, new AbortController().signal)).filter(
+        ({ level }) => level === "boundary",
+      );
       for (const line of settled) {
         const key = `${line.writer.component}/${line.writer.instance}/${line.boot}/${line.seq}`;
         const has = told.get(key);
-        if (has === undefined) this.violated(21, `${machine.name} has written down ${key} (${line.path} ${line.mark}), and its journal has never told it`);
-        else if (has.path !== line.path || has.mark !== line.mark || has.at !== line.at) this.violated(21, `${key} is ${line.path} ${line.mark} on ${machine.name}, and ${has.path} ${has.mark} in its journal`);
+        if (has === undefined)
+          this.violated(
+            21,
+            `${machine.name} has written down ${key} (${line.path} ${line.mark}), and its journal has never told it`,
+          );
+        else if (has.path !== line.path || has.mark !== line.mark || has.at !== line.at)
+          this.violated(
+            21,
+            `${key} is ${line.path} ${line.mark} on ${machine.name}, and ${has.path} ${has.mark} in its journal`,
+          );
       }
       this.#checkRepetitions(machine.name, settled);
       const node = this.nodes.objects.get(machine.name);
-      const last = foldBook(book, all.filter((line) => line.book === book), { now: this.#kernel.clock.now() }).findLast(({ chapter }) => chapter === "Update");
+      const last = foldBook(
+        book,
+        all.filter((line) => line.book === book),
+        { now: this.#kernel.clock.now() },
+      ).findLast(({ chapter }) => chapter === "Update");
       if (node === undefined || last === undefined) continue;
       this.checks.stories += 1;
       const target = annotation(node, annotations.currentConfig);
       // One that was taken back before anything was done is superseded by what the machine has; so is one that it went back from.
-      const isWell = (last.run === target && last.outcome === "Succeeded") || (last.run !== target && (last.outcome === "Superseded" || last.outcome === "RolledBack"));
-      if (isSettled(node) && (last.state !== "Closed" || !isWell)) this.violated(22, `${machine.name} has ${target}, and the last update of its book, to ${last.run}, is ${last.state} ${last.outcome ?? ""}: ${last.sections.map(({ path, outcome }) => `${path} ${outcome ?? "goes on"}`).join(", ")}`);
+      const isWell =
+        (last.run === target && last.outcome === "Succeeded") ||
+        (last.run !== target && (last.outcome === "Superseded" || last.outcome === "RolledBack"));
+      if (isSettled(node) && (last.state !== "Closed" || !isWell))
+        this.violated(
+          22,
+          `${machine.name} has ${target}, and the last update of its book, to ${last.run}, is ${last.state} ${last.outcome ?? ""}: ${last.sections.map(({ path, outcome }) => `${path} ${outcome ?? "goes on"}`).join(", ")}`,
+        );
     }
   }
 
@@ -268,7 +348,8 @@ export class InvariantKeeper {
       if (line.run !== run) last.clear();
       run = line.run ?? "";
       // It may be interrupted again and again.
-      if (line.mark !== "note" && line.mark !== "retry" && last.get(line.path) === line.mark) this.violated(23, `${machine} tells ${line.path} ${line.mark} of ${run} again: ${line.msg}`);
+      if (line.mark !== "note" && line.mark !== "retry" && last.get(line.path) === line.mark)
+        this.violated(23, `${machine} tells ${line.path} ${line.mark} of ${run} again: ${line.msg}`);
       last.set(line.path, line.mark);
       // What the next one of the same name tells is told of another one.
       if (line.path === "Updated") last.clear();
@@ -283,14 +364,24 @@ export class InvariantKeeper {
     const { name } = after.metadata;
     const made = withPhases(conditions, [], this.#kernel.clock.now());
     if (made !== conditions) {
-      const wrong = made.filter((condition) => !conditions.includes(condition)).map(({ type, status, reason }) => `${type} should be ${status} (${reason})`);
-      this.violated(25, `${name}: ${wrong.join(", ")}; it says ${conditions.map(({ type, status }) => `${type}=${status}`).join(" ")}`);
+      const wrong = made
+        .filter((condition) => !conditions.includes(condition))
+        .map(({ type, status, reason }) => `${type} should be ${status} (${reason})`);
+      this.violated(
+        25,
+        `${name}: ${wrong.join(", ")}; it says ${conditions.map(({ type, status }) => `${type}=${status}`).join(" ")}`,
+      );
     }
     for (const old of before?.status?.conditions ?? []) {
       const is = conditions.find(({ type }) => type === old.type);
       if (is === undefined) this.violated(25, `${name} has lost ${old.type}`);
-      else if (is.lastTransitionTime < old.lastTransitionTime) this.violated(25, `${name}: ${old.type} went back from ${old.lastTransitionTime} (${old.status}) to ${is.lastTransitionTime} (${is.status})`);
-      else if (is.lastTransitionTime !== old.lastTransitionTime && is.status === old.status) this.violated(25, `${name}: ${old.type} says that it changed, and is ${is.status} as before`);
+      else if (is.lastTransitionTime < old.lastTransitionTime)
+        this.violated(
+          25,
+          `${name}: ${old.type} went back from ${old.lastTransitionTime} (${old.status}) to ${is.lastTransitionTime} (${is.status})`,
+        );
+      else if (is.lastTransitionTime !== old.lastTransitionTime && is.status === old.status)
+        this.violated(25, `${name}: ${old.type} says that it changed, and is ${is.status} as before`);
     }
   }
 
@@ -299,8 +390,13 @@ export class InvariantKeeper {
     if (after === undefined) return;
     if (isReady(after) && after.spec?.unschedulable !== true) this.#unavailableSince.delete(name);
     else if (!this.#unavailableSince.has(name)) this.#unavailableSince.set(name, this.#kernel.now);
-    if (before !== undefined && annotation(before, annotations.desiredConfig) !== annotation(after, annotations.desiredConfig)) this.#chosen(before, after);
-    if (annotation(before, annotations.currentConfig) !== annotation(after, annotations.currentConfig)) this.#claimed(after);
+    if (
+      before !== undefined &&
+      annotation(before, annotations.desiredConfig) !== annotation(after, annotations.desiredConfig)
+    )
+      this.#chosen(before, after);
+    if (annotation(before, annotations.currentConfig) !== annotation(after, annotations.currentConfig))
+      this.#claimed(after);
     this.#changedAt.set(name, this.#kernel.now);
   }
 
@@ -313,7 +409,8 @@ export class InvariantKeeper {
     const others = this.membersOf(pool).filter((node) => node.metadata.name !== name);
     const wasHealthy = isReady(before) && before.spec?.unschedulable !== true && isSettled(before);
     if (!wasHealthy && annotation(before, annotations.desiredConfig) !== "") this.checks.cures += 1;
-    if (annotation(before, annotations.desiredConfig) !== "" && this.#believable(pool).every(({ paused }) => paused)) this.violated(16, `${name} was taken while pool ${pool.metadata.name} was paused`);
+    if (annotation(before, annotations.desiredConfig) !== "" && this.#believable(pool).every(({ paused }) => paused))
+      this.violated(16, `${name} was taken while pool ${pool.metadata.name} was paused`);
     if (wasHealthy) {
       const gone = others.filter((node) => {
         const since = this.#unavailableSince.get(node.metadata.name);
@@ -323,14 +420,34 @@ export class InvariantKeeper {
       const believable = this.#believable(pool);
       const budget = Math.max(...believable.map((wishes) => budgetOf(wishes, others.length + 1)));
       const target = annotation(after, annotations.desiredConfig);
-      if (believable.every(({ quarantined }) => quarantined.includes(target))) this.violated(9, `${name} was given ${target}, which pool ${pool.metadata.name} has in quarantine`);
-      const patients = others.filter((node) => annotation(node, annotations.currentConfig) !== "" && !isControlPlane(node) && annotation(node, annotations.desiredConfig) !== target && this.#isKnownAway(node) && !this.#mayBeUnseen(this.#changedAt.get(node.metadata.name) ?? 0));
+      if (believable.every(({ quarantined }) => quarantined.includes(target)))
+        this.violated(9, `${name} was given ${target}, which pool ${pool.metadata.name} has in quarantine`);
+      const patients = others.filter(
+        (node) =>
+          annotation(node, annotations.currentConfig) !== "" &&
+          !isControlPlane(node) &&
+          annotation(node, annotations.desiredConfig) !== target &&
+          this.#isKnownAway(node) &&
+          !this.#mayBeUnseen(this.#changedAt.get(node.metadata.name) ?? 0),
+      );
       if (patients.length > 0) this.#expectCured(name, target, patients);
-      if (gone.length >= budget) this.violated(1, `${name} was taken in pool ${pool.metadata.name} (budget ${budget}) while ${gone.map((node) => this.#describe(node)).join(", ")} were away`);
+      if (gone.length >= budget)
+        this.violated(
+          1,
+          `${name} was taken in pool ${pool.metadata.name} (budget ${budget}) while ${gone.map((node) => this.#describe(node)).join(", ")} were away`,
+        );
     }
     if (isControlPlane(after)) {
-      const busy = [...this.nodes.objects.values()].filter((node) => node.metadata.name !== name && isControlPlane(node) && annotation(node, annotations.desiredConfig) !== "" && !isSettled(node) && annotation(node, annotations.desiredConfig) !== annotation(node, annotations.currentConfig));
-      if (busy.length > 0) this.violated(2, `${name} was taken while ${busy.map((node) => node.metadata.name).join(", ")} was under way`);
+      const busy = [...this.nodes.objects.values()].filter(
+        (node) =>
+          node.metadata.name !== name &&
+          isControlPlane(node) &&
+          annotation(node, annotations.desiredConfig) !== "" &&
+          !isSettled(node) &&
+          annotation(node, annotations.desiredConfig) !== annotation(node, annotations.currentConfig),
+      );
+      if (busy.length > 0)
+        this.violated(2, `${name} was taken while ${busy.map((node) => node.metadata.name).join(", ")} was under way`);
     }
   }
 
@@ -341,15 +458,28 @@ export class InvariantKeeper {
       if (this.#controllersSoFar() !== before) return;
       const left = patients
         .flatMap(({ metadata }) => this.nodes.objects.get(metadata.name) ?? [])
-        .filter((node) => annotation(node, annotations.desiredConfig) !== target && this.poolOf(node)?.spec.configuration?.name === target && this.poolOf(node)?.spec.paused !== true && this.#isKnownAway(node) && !this.#mayBeUnseen(this.#changedAt.get(node.metadata.name) ?? 0));
-      if (left.length > 0) this.violated(19, `${healthy} was given ${target}, and ${left.map((node) => this.#describe(node)).join(", ")} was not`);
+        .filter(
+          (node) =>
+            annotation(node, annotations.desiredConfig) !== target &&
+            this.poolOf(node)?.spec.configuration?.name === target &&
+            this.poolOf(node)?.spec.paused !== true &&
+            this.#isKnownAway(node) &&
+            !this.#mayBeUnseen(this.#changedAt.get(node.metadata.name) ?? 0),
+        );
+      if (left.length > 0)
+        this.violated(
+          19,
+          `${healthy} was given ${target}, and ${left.map((node) => this.#describe(node)).join(", ")} was not`,
+        );
     });
   }
 
   /** Out of service for a cause that everybody has heard of. */
   #isKnownAway(node: Node): boolean {
     const since = this.#unavailableSince.get(node.metadata.name);
-    const isFailing = annotation(node, annotations.state) === nodeStates.degraded || annotation(node, annotations.state) === nodeStates.unreconcilable;
+    const isFailing =
+      annotation(node, annotations.state) === nodeStates.degraded ||
+      annotation(node, annotations.state) === nodeStates.unreconcilable;
     return isFailing || (since !== undefined && !this.#mayBeUnseen(since));
   }
 
@@ -371,7 +501,8 @@ export class InvariantKeeper {
     const disk = this.#machines.get(machine)?.host.snapshot();
     for (const [path, wanted] of read.config.entries) {
       const has = disk?.get(path);
-      if (wanted.kind === "file" && has?.endsWith(` ${new TextDecoder().decode(wanted.contents)}`) !== true) return `${path} is ${has ?? "absent"}`;
+      if (wanted.kind === "file" && has?.endsWith(` ${new TextDecoder().decode(wanted.contents)}`) !== true)
+        return `${path} is ${has ?? "absent"}`;
     }
     // Paths that only other configurations name must be what the OS ships, or absent.
     for (const [path, has] of disk ?? []) {
@@ -386,39 +517,73 @@ export class InvariantKeeper {
     const node = this.nodes.objects.get(machine.name);
     if (node === undefined) return;
     const desired = annotation(node, annotations.desiredConfig);
-    if (annotation(node, annotations.state) !== nodeStates.working || annotation(node, annotations.postConfigAction) !== "Rebooting") this.violated(6, `${machine.name} reboots, and nobody announced it`);
+    if (
+      annotation(node, annotations.state) !== nodeStates.working ||
+      annotation(node, annotations.postConfigAction) !== "Rebooting"
+    )
+      this.violated(6, `${machine.name} reboots, and nobody announced it`);
     const joining = annotation(node, annotations.currentConfig) === "";
     const exempt = annotation(node, annotations.controlPlaneTopology) === "SingleReplica" && isControlPlane(node);
     if (joining || exempt) return;
     const request = annotation(node, annotations.desiredDrain);
-    if (!request.startsWith("drain-") || annotation(node, annotations.lastAppliedDrain) !== request || node.spec?.unschedulable !== true) this.violated(6, `${machine.name} reboots to ${desired} without its drain (asked ${request}, done ${annotation(node, annotations.lastAppliedDrain)})`);
-    const left = [...this.pods.objects.values()].filter((pod) => pod.spec?.nodeName === machine.name && pod.metadata.deletionTimestamp === undefined && pod.status?.phase === "Running");
-    if (left.length > 0) this.violated(6, `${machine.name} reboots with ${left.map((pod) => pod.metadata.name).join(", ")} on it`);
+    if (
+      !request.startsWith("drain-") ||
+      annotation(node, annotations.lastAppliedDrain) !== request ||
+      node.spec?.unschedulable !== true
+    )
+      this.violated(
+        6,
+        `${machine.name} reboots to ${desired} without its drain (asked ${request}, done ${annotation(node, annotations.lastAppliedDrain)})`,
+      );
+    const left = [...this.pods.objects.values()].filter(
+      (pod) =>
+        pod.spec?.nodeName === machine.name &&
+        pod.metadata.deletionTimestamp === undefined &&
+        pod.status?.phase === "Running",
+    );
+    if (left.length > 0)
+      this.violated(6, `${machine.name} reboots with ${left.map((pod) => pod.metadata.name).join(", ")} on it`);
   }
 
   /** 3: pods of the guarded application may not fall below what its budget keeps. */
   #podChanged(before: Pod | undefined, after: Pod | undefined): void {
-    const wasUp = before !== undefined && before.metadata.deletionTimestamp === undefined && before.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+    const wasUp =
+      before !== undefined &&
+      before.metadata.deletionTimestamp === undefined &&
+      before.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
     if (!wasUp || (after !== undefined && after.metadata.deletionTimestamp === undefined)) return;
     this.checks.removals += 1;
     const keep = Number(before.metadata.annotations?.["test/min-available"] ?? 0);
     const app = before.metadata.labels?.["app"];
-    const left = [...this.pods.objects.values()].filter((pod) => pod.metadata.labels?.["app"] === app && pod.metadata.uid !== before.metadata.uid && pod.metadata.deletionTimestamp === undefined && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true);
+    const left = [...this.pods.objects.values()].filter(
+      (pod) =>
+        pod.metadata.labels?.["app"] === app &&
+        pod.metadata.uid !== before.metadata.uid &&
+        pod.metadata.deletionTimestamp === undefined &&
+        pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true,
+    );
     const node = this.nodes.objects.get(before.spec?.nodeName ?? "");
     // A machine that lost its power takes its pods with it; nobody removed them.
-    if (left.length < keep && node !== undefined && isReady(node)) this.violated(3, `${before.metadata.name} was removed: ${left.length} of ${app} are left, ${keep} must be`);
+    if (left.length < keep && node !== undefined && isReady(node))
+      this.violated(3, `${before.metadata.name} was removed: ${left.length} of ${app} are left, ${keep} must be`);
   }
 
   /** 15: the status that anybody would work out who looked at everything at once. */
   checkStatus(): void {
-    const objects = { pools: [...this.pools.objects.values()], nodes: [...this.nodes.objects.values()], machineConfigNodes: [...this.machineConfigNodes.objects.values()], machineConfigs: [...this.configs.objects.values()] };
+    const objects = {
+      pools: [...this.pools.objects.values()],
+      nodes: [...this.nodes.objects.values()],
+      machineConfigNodes: [...this.machineConfigNodes.objects.values()],
+      machineConfigs: [...this.configs.objects.values()],
+    };
     const facts = factsOf(objects, this.#kernel.clock.now());
     for (const pool of objects.pools) {
       this.checks.statuses += 1;
       const seen = poolFacts(facts, pool.metadata.name);
       if (seen === undefined) continue;
       const [wanted, is] = [timeless(poolStatus(seen)), timeless(pool.status)];
-      if (!equalValues(wanted, is)) this.violated(15, `${pool.metadata.name} says ${JSON.stringify(is)}, and should say ${JSON.stringify(wanted)}`);
+      if (!equalValues(wanted, is))
+        this.violated(15, `${pool.metadata.name} says ${JSON.stringify(is)}, and should say ${JSON.stringify(wanted)}`);
     }
   }
 
@@ -429,16 +594,27 @@ export class InvariantKeeper {
       const target = pool?.spec.configuration?.name ?? "";
       const name = node.metadata.name;
       if (annotation(node, annotations.currentConfig) !== target || !isSettled(node)) {
-        this.violated(18, `${name} is on ${annotation(node, annotations.currentConfig)} (${annotation(node, annotations.state)}: ${annotation(node, annotations.reason)}), not on ${target}; desired ${annotation(node, annotations.desiredConfig)}, drain ${annotation(node, annotations.desiredDrain)}/${annotation(node, annotations.lastAppliedDrain)}`);
+        this.violated(
+          18,
+          `${name} is on ${annotation(node, annotations.currentConfig)} (${annotation(node, annotations.state)}: ${annotation(node, annotations.reason)}), not on ${target}; desired ${annotation(node, annotations.desiredConfig)}, drain ${annotation(node, annotations.desiredDrain)}/${annotation(node, annotations.lastAppliedDrain)}`,
+        );
       }
-      if (node.spec?.unschedulable === true && node.metadata.annotations?.["test/cordoned"] === undefined) this.violated(18, `${name} is still cordoned`);
+      if (node.spec?.unschedulable === true && node.metadata.annotations?.["test/cordoned"] === undefined)
+        this.violated(18, `${name} is still cordoned`);
       const difference = this.differenceFrom(name, annotation(node, annotations.currentConfig));
-      if (difference !== undefined) this.violated(4, `${name} says ${annotation(node, annotations.currentConfig)}, but ${difference}`);
+      if (difference !== undefined)
+        this.violated(4, `${name} says ${annotation(node, annotations.currentConfig)}, but ${difference}`);
     }
   }
 
   /** Whether every node has its pool's target and is in service. */
   get isQuiet(): boolean {
-    return [...this.nodes.objects.values()].every((node) => isReady(node) && isSettled(node) && annotation(node, annotations.currentConfig) === (this.poolOf(node)?.spec.configuration?.name ?? "?") && (node.spec?.unschedulable !== true || node.metadata.annotations?.["test/cordoned"] !== undefined));
+    return [...this.nodes.objects.values()].every(
+      (node) =>
+        isReady(node) &&
+        isSettled(node) &&
+        annotation(node, annotations.currentConfig) === (this.poolOf(node)?.spec.configuration?.name ?? "?") &&
+        (node.spec?.unschedulable !== true || node.metadata.annotations?.["test/cordoned"] !== undefined),
+    );
   }
 }

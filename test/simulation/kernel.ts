@@ -16,7 +16,11 @@ export function seededRandom(seed: number): Random {
     next,
     bytes,
     uuid() {
-      const hex = [...bytes(16)].map((byte, index) => (index === 6 ? (byte & 15) | 64 : index === 8 ? (byte & 63) | 128 : byte).toString(16).padStart(2, "0")).join("");
+      const hex = [...bytes(16)]
+        .map((byte, index) =>
+          (index === 6 ? (byte & 15) | 64 : index === 8 ? (byte & 63) | 128 : byte).toString(16).padStart(2, "0"),
+        )
+        .join("");
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
     },
   };
@@ -50,7 +54,11 @@ export class Kernel {
 
   constructor(seed: number) {
     this.random = seededRandom(seed);
-    this.clock = clockFrom({ now: () => epoch + this.#now, monotonic: () => this.#now, after: (delay, run) => this.schedule(delay, "timer", run) });
+    this.clock = clockFrom({
+      now: () => epoch + this.#now,
+      monotonic: () => this.#now,
+      after: (delay, run) => this.schedule(delay, "timer", run),
+    });
   }
 
   /** Milliseconds of virtual time since the start. */
@@ -69,13 +77,20 @@ export class Kernel {
 
   note(label: string): void {
     const text = `${Math.round(this.#now)} ${label}`;
-    for (let index = 0; index < text.length; index += 1) this.#hash = Math.imul(this.#hash ^ text.charCodeAt(index), 16777619) >>> 0;
+    for (let index = 0; index < text.length; index += 1)
+      this.#hash = Math.imul(this.#hash ^ text.charCodeAt(index), 16777619) >>> 0;
     this.recent.push(text);
     if (this.recent.length > 200) this.recent.shift();
   }
 
   schedule(delay: number, label: string, run: () => void): CancelTimer {
-    const event: Scheduled = { at: this.#now + Math.max(0, delay), serial: (this.#serial += 1), label, run, cancelled: false };
+    const event: Scheduled = {
+      at: this.#now + Math.max(0, delay),
+      serial: (this.#serial += 1),
+      label,
+      run,
+      cancelled: false,
+    };
     this.#push(event);
     return () => {
       event.cancelled = true;
@@ -92,7 +107,12 @@ export class Kernel {
   }
 
   /** Runs events in order until `until` says so, nothing is left, or the limits are reached. */
-  async run(options: { readonly until: () => boolean; readonly maxMs: number; readonly maxEvents?: number; readonly afterEach?: () => void }): Promise<"done" | "idle" | "outOfTime"> {
+  async run(options: {
+    readonly until: () => boolean;
+    readonly maxMs: number;
+    readonly maxEvents?: number;
+    readonly afterEach?: () => void;
+  }): Promise<"done" | "idle" | "outOfTime"> {
     const end = this.#now + options.maxMs;
     const lastEvent = this.#events + (options.maxEvents ?? Infinity);
     await this.settle();

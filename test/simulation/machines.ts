@@ -13,7 +13,10 @@ import { Life } from "./process.ts";
 export const stockImage = "os/stock@sha256:0";
 /** What people choose at times in place of the stock image. */
 export const otherImage = "os/other@sha256:0";
-const stock = { etc: { "/etc/chrony.conf": "vendor", "/etc/containers/registries.conf": "" }, usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" } };
+const stock = {
+  etc: { "/etc/chrony.conf": "vendor", "/etc/containers/registries.conf": "" },
+  usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" },
+};
 
 export interface MachineOptions {
   readonly kernel: Kernel;
@@ -44,7 +47,16 @@ export class SimulatedMachine {
   constructor(options: MachineOptions) {
     this.#options = options;
     this.name = options.name;
-    this.host = memoryHost({ images: { [stockImage]: stock, [otherImage]: { ...stock, etc: { ...stock.etc, "/etc/chrony.conf": "another vendor" } } }, image: stockImage, kernelArguments: ["root=x"], random: options.kernel.random, onReboot: (because) => this.#reboot(because) });
+    this.host = memoryHost({
+      images: {
+        [stockImage]: stock,
+        [otherImage]: { ...stock, etc: { ...stock.etc, "/etc/chrony.conf": "another vendor" } },
+      },
+      image: stockImage,
+      kernelArguments: ["root=x"],
+      random: options.kernel.random,
+      onReboot: (because) => this.#reboot(because),
+    });
   }
 
   get isUp(): boolean {
@@ -75,7 +87,11 @@ export class SimulatedMachine {
   powerCut(): void {
     if (this.#power !== "on") return;
     this.#goDown();
-    this.#options.kernel.schedule(this.#options.kernel.between(20_000, 60_000), `${this.name}: power comes back`, () => void this.#boot(false));
+    this.#options.kernel.schedule(
+      this.#options.kernel.between(20_000, 60_000),
+      `${this.name}: power comes back`,
+      () => void this.#boot(false),
+    );
   }
 
   #reboot(because: string): void {
@@ -83,7 +99,11 @@ export class SimulatedMachine {
     this.#options.kernel.schedule(this.#options.kernel.between(200, 3000), `${this.name}: goes down`, () => {
       if (this.#power !== "on") return;
       this.#goDown();
-      this.#options.kernel.schedule(this.#options.kernel.between(10_000, 50_000), `${this.name}: comes up`, () => void this.#boot(true));
+      this.#options.kernel.schedule(
+        this.#options.kernel.between(10_000, 50_000),
+        `${this.name}: comes up`,
+        () => void this.#boot(true),
+      );
     });
   }
 
@@ -97,7 +117,9 @@ export class SimulatedMachine {
     await this.host.boot({ orderly });
     this.#power = "on";
     await this.#report(true);
-    this.#options.kernel.schedule(this.#options.kernel.between(500, 4000), `${this.name}: daemon starts`, () => this.#startDaemon());
+    this.#options.kernel.schedule(this.#options.kernel.between(500, 4000), `${this.name}: daemon starts`, () =>
+      this.#startDaemon(),
+    );
   }
 
   async #report(ready: boolean): Promise<void> {
@@ -108,7 +130,22 @@ export class SimulatedMachine {
       kube,
       kubernetes.Node,
       { name },
-      (node) => ({ status: { ...node.status, nodeInfo: { ...node.status?.nodeInfo, bootID: bootId } as NonNullable<Node["status"]>["nodeInfo"] & object, conditions: [{ type: "Ready", status: ready ? "True" : "False", reason: ready ? "KubeletReady" : "KubeletNotReady", message: "", lastTransitionTime: now, lastHeartbeatTime: now }] } }),
+      (node) => ({
+        status: {
+          ...node.status,
+          nodeInfo: { ...node.status?.nodeInfo, bootID: bootId } as NonNullable<Node["status"]>["nodeInfo"] & object,
+          conditions: [
+            {
+              type: "Ready",
+              status: ready ? "True" : "False",
+              reason: ready ? "KubeletReady" : "KubeletNotReady",
+              message: "",
+              lastTransitionTime: now,
+              lastHeartbeatTime: now,
+            },
+          ],
+        },
+      }),
       { subresource: "status", owner: "kubelet" },
     );
   }
@@ -129,7 +166,11 @@ export class SimulatedMachine {
     void (async () => {
       const { scribe, past } = await nodeScribe({ ...life.ports, host, nodeName: name, kube }, life.signal);
       life.signal.addEventListener("abort", () => scribe.stop(), { once: true });
-      await runControllers([daemonController({ host, nodeName: name, past })], { ...life.ports, scribe, kube, events, coalesceMs: 50 }, life.signal);
+      await runControllers(
+        [daemonController({ host, nodeName: name, past })],
+        { ...life.ports, scribe, kube, events, coalesceMs: 50 },
+        life.signal,
+      );
     })().catch(onFailure);
   }
 }

@@ -21,11 +21,42 @@ export interface NetworkFaults {
   readonly stallWatch: number;
 }
 
-export const calm: NetworkFaults = { delayMs: [0.5, 3], slowMs: [0, 0], slow: 0, loseRequest: 0, loseReply: 0, cutWatch: 0, conflict: 0, lagWatch: 0, lagMs: [0, 0], stallWatch: 0 };
-export const stormy: NetworkFaults = { delayMs: [0.5, 20], slowMs: [200, 4000], slow: 0.02, loseRequest: 0.01, loseReply: 0.01, cutWatch: 0.004, conflict: 0.02, lagWatch: 0.004, lagMs: [1000, 20_000], stallWatch: 0.001 };
+export const calm: NetworkFaults = {
+  delayMs: [0.5, 3],
+  slowMs: [0, 0],
+  slow: 0,
+  loseRequest: 0,
+  loseReply: 0,
+  cutWatch: 0,
+  conflict: 0,
+  lagWatch: 0,
+  lagMs: [0, 0],
+  stallWatch: 0,
+};
+export const stormy: NetworkFaults = {
+  delayMs: [0.5, 20],
+  slowMs: [200, 4000],
+  slow: 0.02,
+  loseRequest: 0.01,
+  loseReply: 0.01,
+  cutWatch: 0.004,
+  conflict: 0.02,
+  lagWatch: 0.004,
+  lagMs: [1000, 20_000],
+  stallWatch: 0.001,
+};
 
 /** What may go wrong on the way, as it is counted. */
-export type NetworkFault = "request lost" | "reply lost" | "slow message" | "watch cut" | "conflict" | "lagging watch" | "coalesced watch" | "stalled watch" | "stale read";
+export type NetworkFault =
+  | "request lost"
+  | "reply lost"
+  | "slow message"
+  | "watch cut"
+  | "conflict"
+  | "lagging watch"
+  | "coalesced watch"
+  | "stalled watch"
+  | "stale read";
 
 /** A time in which a process saw less of the cluster than there was. */
 export interface Blindness {
@@ -38,7 +69,14 @@ export interface Blindness {
  * The way from one process to the API server: every request, answer and watch event is an event of its own, late or lost
  * as chance will have it. A lost answer leaves the request carried out. Events of one watch keep their order.
  */
-export function simulatedTransport(options: { readonly life: Life; readonly kernel: Kernel; readonly faults: () => NetworkFaults; readonly server: () => HttpHandler; readonly happened: (fault: NetworkFault) => void; readonly disturb: (target: string) => Promise<void> }): HttpHandler {
+export function simulatedTransport(options: {
+  readonly life: Life;
+  readonly kernel: Kernel;
+  readonly faults: () => NetworkFaults;
+  readonly server: () => HttpHandler;
+  readonly happened: (fault: NetworkFault) => void;
+  readonly disturb: (target: string) => Promise<void>;
+}): HttpHandler {
   const { life, kernel, happened } = options;
   const delay = () => {
     const faults = options.faults();
@@ -46,7 +84,8 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
     happened("slow message");
     return kernel.between(...faults.slowMs);
   };
-  const isConditional = ({ method, body }: HttpRequest) => (method === "PATCH" || method === "PUT") && typeof body === "string" && body.includes('"resourceVersion"');
+  const isConditional = ({ method, body }: HttpRequest) =>
+    (method === "PATCH" || method === "PUT") && typeof body === "string" && body.includes('"resourceVersion"');
   const label = (request: HttpRequest) => `${life.name}: ${request.method} ${request.target.replace(/\?.*/, "")}`;
 
   return (request, signal) =>
@@ -86,7 +125,11 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
             kernel.schedule(delay(), `${label(request)} ${response.status}`, () => {
               if (!life.alive || gone.signal.aborted) return;
               if (!isStream) signal.removeEventListener("abort", onAbort);
-              resolve(isStream ? { ...response, body: lateStream(response.body as AsyncIterable<string | Uint8Array>, gone) } : response);
+              resolve(
+                isStream
+                  ? { ...response, body: lateStream(response.body as AsyncIterable<string | Uint8Array>, gone) }
+                  : response,
+              );
             });
           })
           .catch((error: unknown) => {
@@ -97,7 +140,10 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
       });
     });
 
-  async function* lateStream(source: AsyncIterable<string | Uint8Array>, gone: AbortController): AsyncIterable<string | Uint8Array> {
+  async function* lateStream(
+    source: AsyncIterable<string | Uint8Array>,
+    gone: AbortController,
+  ): AsyncIterable<string | Uint8Array> {
     const arrived: (string | Uint8Array)[] = [];
     let ended = false;
     let wake: () => void = () => undefined;
@@ -175,7 +221,10 @@ export function simulatedTransport(options: { readonly life: Life; readonly kern
 
 interface WatchLine {
   readonly type: string;
-  readonly object: { readonly kind?: string; readonly metadata?: { readonly namespace?: string; readonly name?: string; readonly uid?: string } };
+  readonly object: {
+    readonly kind?: string;
+    readonly metadata?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
+  };
 }
 
 /** The same watch as somebody sees it who was too slow: of events about one object only the last one. */
@@ -185,7 +234,8 @@ export function coalesced(chunks: readonly string[]): readonly string[] {
   for (const text of lines) {
     const line = JSON.parse(text) as WatchLine;
     const { kind, metadata } = line.object;
-    const key = line.type === "BOOKMARK" ? "bookmark" : `${kind}/${metadata?.namespace}/${metadata?.name}/${metadata?.uid}`;
+    const key =
+      line.type === "BOOKMARK" ? "bookmark" : `${kind}/${metadata?.namespace}/${metadata?.name}/${metadata?.uid}`;
     const before = last.get(key);
     last.delete(key);
     // Whoever never heard of the object hears of it for the first time.

@@ -8,13 +8,25 @@ const { annotations, labels } = names;
 /** Does something every so often in virtual time. */
 function every(world: World, ms: number, work: () => Promise<void>): void {
   const again = () => {
-    world.kernel.schedule(ms, "rogue", () => void work().catch(() => undefined).then(again));
+    world.kernel.schedule(
+      ms,
+      "rogue",
+      () =>
+        void work()
+          .catch(() => undefined)
+          .then(again),
+    );
   };
   again();
 }
 
-const withBody = (change: (body: string) => string): NonNullable<Plant["transport"]> => (transport, life) => (request, signal) =>
-  life.name.startsWith("daemon/") && typeof request.body === "string" ? transport({ ...request, body: change(request.body) }, signal) : transport(request, signal);
+const withBody =
+  (change: (body: string) => string): NonNullable<Plant["transport"]> =>
+  (transport, life) =>
+  (request, signal) =>
+    life.name.startsWith("daemon/") && typeof request.body === "string"
+      ? transport({ ...request, body: change(request.body) }, signal)
+      : transport(request, signal);
 
 /** What a process reads, with words of it exchanged. */
 function misread(who: RegExp, path: string, change: (text: string) => string): NonNullable<Plant["transport"]> {
@@ -22,7 +34,8 @@ function misread(who: RegExp, path: string, change: (text: string) => string): N
     const response = await transport(request, signal);
     if (!who.test(life.name) || request.method !== "GET" || !request.target.startsWith(path)) return response;
     const { body } = response;
-    const textOf = (chunk: string | Uint8Array) => (typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk));
+    const textOf = (chunk: string | Uint8Array) =>
+      typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk);
     if (typeof body === "string" || body instanceof Uint8Array) return { ...response, body: change(textOf(body)) };
     return {
       ...response,
@@ -36,7 +49,13 @@ function misread(who: RegExp, path: string, change: (text: string) => string): N
 const pools = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools";
 
 /** One bug for each invariant: what a careless change could do. */
-const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug: string; readonly controlPlane?: number; readonly faults?: boolean; readonly plant: Plant }[] = [
+const bugs: readonly {
+  readonly invariant: keyof typeof invariants;
+  readonly bug: string;
+  readonly controlPlane?: number;
+  readonly faults?: boolean;
+  readonly plant: Plant;
+}[] = [
   {
     invariant: 1,
     bug: "somebody gives every worker the target at once",
@@ -45,7 +64,15 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         every(world, 30_000, async () => {
           for (const node of world.keeper.nodes.objects.values()) {
             const target = world.keeper.poolOf(node)?.spec.configuration?.name;
-            if (node.metadata.labels?.[labels.workerRole] !== undefined && target !== undefined && node.metadata.annotations?.[annotations.desiredConfig] !== target) await world.kube.patch(kubernetes.Node, node.metadata, { type: "merge", body: { metadata: { annotations: { [annotations.desiredConfig]: target } } } });
+            if (
+              node.metadata.labels?.[labels.workerRole] !== undefined &&
+              target !== undefined &&
+              node.metadata.annotations?.[annotations.desiredConfig] !== target
+            )
+              await world.kube.patch(kubernetes.Node, node.metadata, {
+                type: "merge",
+                body: { metadata: { annotations: { [annotations.desiredConfig]: target } } },
+              });
           }
         }),
     },
@@ -59,7 +86,15 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         every(world, 20_000, async () => {
           for (const node of world.keeper.nodes.objects.values()) {
             const target = world.keeper.poolOf(node)?.spec.configuration?.name;
-            if (node.metadata.labels?.[labels.controlPlaneRole] !== undefined && target !== undefined && node.metadata.annotations?.[annotations.desiredConfig] !== target) await world.kube.patch(kubernetes.Node, node.metadata, { type: "merge", body: { metadata: { annotations: { [annotations.desiredConfig]: target } } } });
+            if (
+              node.metadata.labels?.[labels.controlPlaneRole] !== undefined &&
+              target !== undefined &&
+              node.metadata.annotations?.[annotations.desiredConfig] !== target
+            )
+              await world.kube.patch(kubernetes.Node, node.metadata, {
+                type: "merge",
+                body: { metadata: { annotations: { [annotations.desiredConfig]: target } } },
+              });
           }
         }),
     },
@@ -70,13 +105,20 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     plant: {
       transport: (transport, life) => (request, signal) => {
         const pod = /^(\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+)\/eviction/.exec(request.target)?.[1];
-        return life.name.startsWith("controller/") && pod !== undefined ? transport({ method: "DELETE", target: pod, headers: request.headers }, signal) : transport(request, signal);
+        return life.name.startsWith("controller/") && pod !== undefined
+          ? transport({ method: "DELETE", target: pod, headers: request.headers }, signal)
+          : transport(request, signal);
       },
       // With the budget always used up, every removal is one too many.
       rogue: (world) =>
         every(world, 3000, async () => {
           for (const pod of world.keeper.pods.objects.values()) {
-            if (pod.metadata.annotations?.["test/min-available"] !== "2") await world.kube.patch(kubernetes.Pod, { name: pod.metadata.name, namespace: "default" }, { type: "merge", body: { metadata: { annotations: { "test/min-available": "2" } } } });
+            if (pod.metadata.annotations?.["test/min-available"] !== "2")
+              await world.kube.patch(
+                kubernetes.Pod,
+                { name: pod.metadata.name, namespace: "default" },
+                { type: "merge", body: { metadata: { annotations: { "test/min-available": "2" } } } },
+              );
           }
         }),
     },
@@ -93,7 +135,20 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         }),
     },
   },
-  { invariant: 5, bug: "the daemon claims the target when it begins", plant: { transport: withBody((body) => (body.includes('"Working"') ? body.replace(/"machineconfiguration\.openshift\.io\/state":"Working"/, `"${annotations.state}":"Working","${annotations.currentConfig}":"rendered-claimed-too-early"`) : body)) } },
+  {
+    invariant: 5,
+    bug: "the daemon claims the target when it begins",
+    plant: {
+      transport: withBody((body) =>
+        body.includes('"Working"')
+          ? body.replace(
+              /"machineconfiguration\.openshift\.io\/state":"Working"/,
+              `"${annotations.state}":"Working","${annotations.currentConfig}":"rendered-claimed-too-early"`,
+            )
+          : body,
+      ),
+    },
+  },
   {
     invariant: 6,
     bug: "the daemon believes that a drain is done before it is",
@@ -110,7 +165,8 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         };
         const source = response.body;
         if (typeof source === "string" || source instanceof Uint8Array) {
-          if (request.method !== "GET" || response.status !== 200 || !request.target.startsWith("/api/v1/nodes/")) return response;
+          if (request.method !== "GET" || response.status !== 200 || !request.target.startsWith("/api/v1/nodes/"))
+            return response;
           const node = JSON.parse(typeof source === "string" ? source : new TextDecoder().decode(source)) as Node;
           believesNode(node);
           return { ...response, body: JSON.stringify(node) };
@@ -124,7 +180,8 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         return {
           ...response,
           body: (async function* lying() {
-            for await (const chunk of source) yield believes(typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk));
+            for await (const chunk of source)
+              yield believes(typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk));
           })(),
         };
       },
@@ -134,19 +191,37 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     invariant: 9,
     bug: "the controller does not read what is in quarantine",
     plant: {
-      transport: misread(/^controller\//, pools, (text) => text.replaceAll(annotations.quarantined, "example.com/unknown")),
+      transport: misread(/^controller\//, pools, (text) =>
+        text.replaceAll(annotations.quarantined, "example.com/unknown"),
+      ),
       rogue: (world) =>
         every(world, 2000, async () => {
           const pool = world.keeper.pools.objects.get("worker");
           const quarantined = JSON.stringify([{ config: pool?.spec.configuration?.name }]);
-          if (pool !== undefined && world.kernel.now < 900_000 && pool.metadata.annotations?.[annotations.quarantined] !== quarantined) await world.kube.patch(MachineConfigPool, pool.metadata, { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: quarantined } } } });
+          if (
+            pool !== undefined &&
+            world.kernel.now < 900_000 &&
+            pool.metadata.annotations?.[annotations.quarantined] !== quarantined
+          )
+            await world.kube.patch(MachineConfigPool, pool.metadata, {
+              type: "merge",
+              body: { metadata: { annotations: { [annotations.quarantined]: quarantined } } },
+            });
         }),
     },
   },
   {
     invariant: 15,
     bug: "the status counts no machine as ready",
-    plant: { transport: (transport, life) => (request, signal) => transport(life.name.startsWith("controller/") && request.target.startsWith(pools) && typeof request.body === "string" ? { ...request, body: request.body.replace(/"readyMachineCount":\d+/, '"readyMachineCount":0') } : request, signal) },
+    plant: {
+      transport: (transport, life) => (request, signal) =>
+        transport(
+          life.name.startsWith("controller/") && request.target.startsWith(pools) && typeof request.body === "string"
+            ? { ...request, body: request.body.replace(/"readyMachineCount":\d+/, '"readyMachineCount":0') }
+            : request,
+          signal,
+        ),
+    },
   },
   {
     invariant: 15,
@@ -157,7 +232,15 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
         return async (request, signal) => {
           if (life.name.startsWith("daemon/") && !said) {
             said = true;
-            await transport({ method: "PATCH", target: `/api/v1/nodes/${life.name.slice("daemon/".length)}`, headers: { "content-type": "application/merge-patch+json" }, body: JSON.stringify({ metadata: { annotations: { [annotations.state]: "Working" } } }) }, signal);
+            await transport(
+              {
+                method: "PATCH",
+                target: `/api/v1/nodes/${life.name.slice("daemon/".length)}`,
+                headers: { "content-type": "application/merge-patch+json" },
+                body: JSON.stringify({ metadata: { annotations: { [annotations.state]: "Working" } } }),
+              },
+              signal,
+            );
             await life.ports.clock.sleep(3000, signal);
           }
           return transport(request, signal);
@@ -165,15 +248,24 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
       },
     },
   },
-  { invariant: 16, bug: "the controller does not read that a pool is paused", plant: { transport: misread(/^controller\//, pools, (text) => text.replaceAll('"paused":true', '"paused":false')) } },
+  {
+    invariant: 16,
+    bug: "the controller does not read that a pool is paused",
+    plant: { transport: misread(/^controller\//, pools, (text) => text.replaceAll('"paused":true', '"paused":false')) },
+  },
   {
     invariant: 19,
     bug: "a machine that is out of service gets no target",
     plant: {
       transport: (transport, life, world) => (request, signal) => {
         const name = /^\/api\/v1\/nodes\/([^/?]+)/.exec(request.target)?.[1] ?? "";
-        const isTarget = life.name.startsWith("controller/") && typeof request.body === "string" && request.body.includes(annotations.desiredConfig);
-        return isTarget && world.keeper.nodes.objects.get(name)?.spec?.unschedulable === true ? transport({ ...request, target: request.target.replace(name, "nobody") }, signal) : transport(request, signal);
+        const isTarget =
+          life.name.startsWith("controller/") &&
+          typeof request.body === "string" &&
+          request.body.includes(annotations.desiredConfig);
+        return isTarget && world.keeper.nodes.objects.get(name)?.spec?.unschedulable === true
+          ? transport({ ...request, target: request.target.replace(name, "nobody") }, signal)
+          : transport(request, signal);
       },
     },
   },
@@ -184,32 +276,91 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     plant: {
       transport: (transport, life) => async (request, signal) => {
         const response = await transport(request, signal);
-        if (!life.name.startsWith("daemon/") || request.method !== "GET" || !request.target.includes("/machinestatejournals/") || typeof response.body !== "string") return response;
-        return { ...response, body: JSON.stringify({ ...(JSON.parse(response.body) as object), spec: { lines: [], last: [] } }) };
+        if (
+          !life.name.startsWith("daemon/") ||
+          request.method !== "GET" ||
+          !request.target.includes("/machinestatejournals/") ||
+          typeof response.body !== "string"
+        )
+          return response;
+        return {
+          ...response,
+          body: JSON.stringify({ ...(JSON.parse(response.body) as object), spec: { lines: [], last: [] } }),
+        };
       },
     },
   },
   {
     invariant: 21,
     bug: "a daemon sends what it has not written down",
-    plant: { host: (host) => ({ ...host, books: { ...host.books, append: (boot, lines, how, signal) => host.books.append(boot, lines.map((line) => line.replace('"mark":"end"', '"mark":"note"')), how, signal) } }) },
+    plant: {
+      host: (host) => ({
+        ...host,
+        books: {
+          ...host.books,
+          append: (boot, lines, how, signal) =>
+            host.books.append(
+              boot,
+              lines.map((line) => line.replace('"mark":"end"', '"mark":"note"')),
+              how,
+              signal,
+            ),
+        },
+      }),
+    },
   },
   {
     invariant: 22,
     bug: "the end of an update gets lost on its way",
-    plant: { transport: withBody((body) => (body.includes('"path":"Updated"') ? JSON.stringify((JSON.parse(body) as { value?: { path?: string } }[]).filter(({ value }) => value?.path !== "Updated")) : body)) },
+    plant: {
+      transport: withBody((body) =>
+        body.includes('"path":"Updated"')
+          ? JSON.stringify(
+              (JSON.parse(body) as { value?: { path?: string } }[]).filter(({ value }) => value?.path !== "Updated"),
+            )
+          : body,
+      ),
+    },
   },
   {
     invariant: 23,
     bug: "a daemon that comes back does not know what was told",
     faults: true,
-    plant: { host: (host) => ({ ...host, books: { ...host.books, read: async (signal) => (await host.books.read(signal)).map(({ boot, lines }) => ({ boot, lines: lines.map((line) => line.replace('"chapter":"Update"', '"chapter":"PoolMove"')) })) } }) },
+    plant: {
+      host: (host) => ({
+        ...host,
+        books: {
+          ...host.books,
+          read: async (signal) =>
+            (await host.books.read(signal)).map(({ boot, lines }) => ({
+              boot,
+              lines: lines.map((line) => line.replace('"chapter":"Update"', '"chapter":"PoolMove"')),
+            })),
+        },
+      }),
+    },
   },
   {
     invariant: 25,
     bug: "what others wrote to a MachineConfigNode meanwhile is overwritten",
     faults: true,
-    plant: { transport: (transport) => (request, signal) => transport(request.target.includes("/machineconfignodes/") && request.target.includes("/status") && typeof request.body === "string" ? { ...request, body: request.body.replace(/\{"op":"replace","path":"\/metadata\/resourceVersion","value":"\d+"\},?/, "") } : request, signal) },
+    plant: {
+      transport: (transport) => (request, signal) =>
+        transport(
+          request.target.includes("/machineconfignodes/") &&
+            request.target.includes("/status") &&
+            typeof request.body === "string"
+            ? {
+                ...request,
+                body: request.body.replace(
+                  /\{"op":"replace","path":"\/metadata\/resourceVersion","value":"\d+"\},?/,
+                  "",
+                ),
+              }
+            : request,
+          signal,
+        ),
+    },
   },
   {
     invariant: 25,
@@ -217,24 +368,41 @@ const bugs: readonly { readonly invariant: keyof typeof invariants; readonly bug
     plant: {
       transport: withBody((body) => {
         if (!body.startsWith("[") || !body.includes('"/status/conditions/')) return body;
-        return JSON.stringify((JSON.parse(body) as { value?: { type?: string } }[]).map((operation) => (operation.value?.type === "UpdateExecuted" ? { ...operation, value: { ...operation.value, status: "False" } } : operation)));
+        return JSON.stringify(
+          (JSON.parse(body) as { value?: { type?: string } }[]).map((operation) =>
+            operation.value?.type === "UpdateExecuted"
+              ? { ...operation, value: { ...operation.value, status: "False" } }
+              : operation,
+          ),
+        );
       }),
     },
   },
   {
     invariant: 18,
     bug: "a machine never hears of its target",
-    plant: { transport: (transport, life) => (request, signal) => (life.name === "daemon/worker-1" && request.target.startsWith("/apis/machineconfiguration.openshift.io/v1/machineconfigs/") && life.kernel.now > 600_000 ? new Promise(() => undefined) : transport(request, signal)) },
+    plant: {
+      transport: (transport, life) => (request, signal) =>
+        life.name === "daemon/worker-1" &&
+        request.target.startsWith("/apis/machineconfiguration.openshift.io/v1/machineconfigs/") &&
+        life.kernel.now > 600_000
+          ? new Promise(() => undefined)
+          : transport(request, signal),
+    },
   },
 ];
 
 describe("a planted bug is found", () => {
-  test.for(bugs)("invariant $invariant: $bug", { timeout: 240_000 }, async ({ invariant, controlPlane = 1, faults = false, plant }) => {
-    const found: number[] = [];
-    for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
-      const { world } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults, plant });
-      if (world.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
-    }
-    expect(found).toHaveLength(1);
-  });
+  test.for(bugs)(
+    "invariant $invariant: $bug",
+    { timeout: 240_000 },
+    async ({ invariant, controlPlane = 1, faults = false, plant }) => {
+      const found: number[] = [];
+      for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
+        const { world } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults, plant });
+        if (world.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
+      }
+      expect(found).toHaveLength(1);
+    },
+  );
 });

@@ -25,7 +25,12 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
   let events = 0;
   let virtualMs = 0;
   let seeds = 0;
-  const list = wanted.one === undefined ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step) : first === 0 ? [wanted.one] : [];
+  const list =
+    wanted.one === undefined
+      ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step)
+      : first === 0
+        ? [wanted.one]
+        : [];
   for (const seed of list) {
     const { world } = await simulate({ seed, controlPlane: seed % 4 === 0 ? 3 : 1, workers: 3 });
     seeds += 1;
@@ -34,13 +39,17 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     for (const [name, count] of Object.entries(world.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
     for (const [name, count] of Object.entries(world.faults)) faults[name] = (faults[name] ?? 0) + count;
     for (const [name, count] of Object.entries(world.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
-    if (world.keeper.violations.length > 0 || world.failures.length > 0 || wanted.one !== undefined) stories.push(world.story());
+    if (world.keeper.violations.length > 0 || world.failures.length > 0 || wanted.one !== undefined)
+      stories.push(world.story());
   }
   return { seeds, events, virtualHours: virtualMs / 3_600_000, stories, accidents, faults, checks };
 }
 
 export function describeReport(report: SeedsReport): string {
-  const list = (record: Readonly<Record<string, number>>) => Object.entries(record).map(([name, count]) => `${count} ${name}`).join(", ");
+  const list = (record: Readonly<Record<string, number>>) =>
+    Object.entries(record)
+      .map(([name, count]) => `${count} ${name}`)
+      .join(", ");
   return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours; accidents: ${list(report.accidents)}; on the way: ${list(report.faults)}; looked at: ${list(report.checks)}`;
 }
 
@@ -48,12 +57,45 @@ export function describeReport(report: SeedsReport): string {
 export const enoughSeeds = 80;
 
 const expected = {
-  accidents: ["daemon killed", "controller killed", "second controller", "API server restarted", "boot not finalised", "boots not finalised for a while", "power cut"],
-  faults: ["conflict", "stale read", "coalesced watch", "stalled watch", "lagging watch", "watch cut", "request lost", "reply lost", "slow message", "leader change"],
-  checks: ["choices", "reboots", "removals", "claims", "quarantines", "pauses", "cures", "statuses", "conditions", "lines", "stories"],
+  accidents: [
+    "daemon killed",
+    "controller killed",
+    "second controller",
+    "API server restarted",
+    "boot not finalised",
+    "boots not finalised for a while",
+    "power cut",
+  ],
+  faults: [
+    "conflict",
+    "stale read",
+    "coalesced watch",
+    "stalled watch",
+    "lagging watch",
+    "watch cut",
+    "request lost",
+    "reply lost",
+    "slow message",
+    "leader change",
+  ],
+  checks: [
+    "choices",
+    "reboots",
+    "removals",
+    "claims",
+    "quarantines",
+    "pauses",
+    "cures",
+    "statuses",
+    "conditions",
+    "lines",
+    "stories",
+  ],
 } as const;
 
 /** What a run with faults did not have: a test that never meets its trouble proves nothing. */
 export function neverHappened(report: SeedsReport): readonly string[] {
-  return (["accidents", "faults", "checks"] as const).flatMap((group) => expected[group].filter((name) => (report[group][name] ?? 0) === 0));
+  return (["accidents", "faults", "checks"] as const).flatMap((group) =>
+    expected[group].filter((name) => (report[group][name] ?? 0) === 0),
+  );
 }

@@ -1,6 +1,17 @@
 import { memoryStore } from "../../src/apiserver/memory-store.ts";
 import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
-import { ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfiguration, MachineStateJournal, type Pod, definedResources, kubernetes, names } from "../../src/api/index.ts";
+import {
+  ControllerConfig,
+  MachineConfig,
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineConfiguration,
+  MachineStateJournal,
+  type Pod,
+  definedResources,
+  kubernetes,
+  names,
+} from "../../src/api/index.ts";
 import { runController } from "../../src/controller/run-controller.ts";
 import { journalOfNode } from "../../src/core/journal.ts";
 import { mergePolicies } from "../../src/core/disruption-policy.ts";
@@ -77,23 +88,53 @@ export class World {
       while (this.#away !== undefined) await this.#away.over;
       return this.#server.as(administrator)(request, signal);
     });
-    this.keeper = new InvariantKeeper(this.kernel, this.machines, { blindness: () => this.#everController.flatMap(({ blindness }) => blindness), soFar: () => this.#everController.length + this.#everController.filter(({ alive }) => !alive).length });
+    this.keeper = new InvariantKeeper(this.kernel, this.machines, {
+      blindness: () => this.#everController.flatMap(({ blindness }) => blindness),
+      soFar: () => this.#everController.length + this.#everController.filter(({ alive }) => !alive).length,
+    });
   }
 
   #newServer(): ApiServer {
-    return createApiServer({ store: this.#store, clock: this.kernel.clock, random: this.kernel.random, log: silentLogger });
+    return createApiServer({
+      store: this.#store,
+      clock: this.kernel.clock,
+      random: this.kernel.random,
+      log: silentLogger,
+    });
   }
 
   #client(transport: HttpHandler, life?: Life): KubeClient {
-    return createKubeClient({ transport, clock: life?.ports.clock ?? this.kernel.clock, random: this.kernel.random, userAgent: "simulation", requestTimeoutMs: 10_000 });
+    return createKubeClient({
+      transport,
+      clock: life?.ports.clock ?? this.kernel.clock,
+      random: this.kernel.random,
+      userAgent: "simulation",
+      requestTimeoutMs: 10_000,
+    });
   }
 
   #connect(life: Life): HttpHandler {
-    const transport = simulatedTransport({ life, kernel: this.kernel, faults: () => this.#faults, happened: (fault) => this.#happened(fault), disturb: (target) => this.#disturb(target), server: () => (this.#away === undefined ? this.#server.as(administrator) : () => Promise.reject(new Error("connection refused"))) });
+    const transport = simulatedTransport({
+      life,
+      kernel: this.kernel,
+      faults: () => this.#faults,
+      happened: (fault) => this.#happened(fault),
+      disturb: (target) => this.#disturb(target),
+      server: () =>
+        this.#away === undefined
+          ? this.#server.as(administrator)
+          : () => Promise.reject(new Error("connection refused")),
+    });
     const watched: HttpHandler = async (request, signal) => {
       const response = await transport(request, signal);
       // A lease that was taken or renewed is that process's.
-      if (request.method !== "GET" && response.status < 300 && request.target.includes("/leases") && typeof request.body === "string" && request.body.includes(`"holderIdentity":"${life.name}"`)) {
+      if (
+        request.method !== "GET" &&
+        response.status < 300 &&
+        request.target.includes("/leases") &&
+        typeof request.body === "string" &&
+        request.body.includes(`"holderIdentity":"${life.name}"`)
+      ) {
         if (this.#leader !== "" && this.#leader !== life.name) this.#happened("leader change");
         this.#leader = life.name;
       }
@@ -111,7 +152,12 @@ export class World {
     if (this.#away !== undefined) return;
     const path = target.replace(/\?.*/, "").replace(/\/status$/, "");
     const body = JSON.stringify({ metadata: { annotations: { "test/touched": String((this.#touched += 1)) } } });
-    await this.#server.as(administrator)({ method: "PATCH", target: path, headers: { "content-type": "application/merge-patch+json" }, body }, new AbortController().signal).catch(() => undefined);
+    await this.#server
+      .as(administrator)(
+        { method: "PATCH", target: path, headers: { "content-type": "application/merge-patch+json" }, body },
+        new AbortController().signal,
+      )
+      .catch(() => undefined);
   }
 
   /** Lets time pass. */
@@ -128,47 +174,120 @@ export class World {
     const { kube } = this;
     await this.act(
       (async () => {
-        for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "setup" });
-        await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: names.namespace } });
+        for (const resource of definedResources)
+          await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "setup" });
+        await kube.create(kubernetes.Namespace, {
+          apiVersion: "v1",
+          kind: "Namespace",
+          metadata: { name: names.namespace },
+        });
         const pool = (name: string, role: string) => ({
           apiVersion: MachineConfigPool.apiVersion,
           kind: "MachineConfigPool",
           metadata: { name, labels: { [labels.builtInPool]: "" } },
-          spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [role]: "" } }, maxUnavailable: 1, paused: false },
+          spec: {
+            machineConfigSelector: { matchLabels: { [labels.role]: name } },
+            nodeSelector: { matchLabels: { [role]: "" } },
+            maxUnavailable: 1,
+            paused: false,
+          },
         });
         await kube.create(MachineConfigPool, pool("master", labels.masterRole) as MachineConfigPool);
         await kube.create(MachineConfigPool, pool("worker", labels.workerRole) as MachineConfigPool);
-        await kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: {} } as MachineConfiguration);
-        const policies = mergePolicies({ files: [{ path: "/etc/test/quiet", actions: [{ type: "None" }] }, { path: "/etc/test/reload", actions: [{ type: "Reload", reload: { serviceName: "crio.service" } }] }] });
-        await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: policies } } } }, { subresource: "status" });
+        await kube.create(MachineConfiguration, {
+          apiVersion: MachineConfiguration.apiVersion,
+          kind: "MachineConfiguration",
+          metadata: { name: "cluster" },
+          spec: {},
+        } as MachineConfiguration);
+        const policies = mergePolicies({
+          files: [
+            { path: "/etc/test/quiet", actions: [{ type: "None" }] },
+            { path: "/etc/test/reload", actions: [{ type: "Reload", reload: { serviceName: "crio.service" } }] },
+          ],
+        });
+        await kube.patch(
+          MachineConfiguration,
+          { name: "cluster" },
+          {
+            type: "merge",
+            body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: policies } } },
+          },
+          { subresource: "status" },
+        );
         await kube.create(ControllerConfig, {
           apiVersion: ControllerConfig.apiVersion,
           kind: "ControllerConfig",
-          metadata: { name: names.objects.controllerConfig, annotations: { [annotations.generatedByVersion]: version } },
-          spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: stockImage, releaseImage: "release", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+          metadata: {
+            name: names.objects.controllerConfig,
+            annotations: { [annotations.generatedByVersion]: version },
+          },
+          spec: {
+            clusterDNSIP: "10.0.0.10",
+            cloudProviderConfig: "",
+            kubeAPIServerServingCAData: "",
+            rootCAData: "",
+            cloudProviderCAData: null,
+            additionalTrustBundle: null,
+            images: {},
+            baseOSContainerImage: stockImage,
+            releaseImage: "release",
+            proxy: null,
+            infra: null,
+            dns: null,
+            ipFamilies: "IPv4",
+          },
         } as unknown as ControllerConfig);
         await this.#makeJournal(names.journals.controller);
         this.keeper.follow(kube);
-        for (const role of ["master", "worker"]) await kube.create(MachineConfig, this.#config(`50-${role}`, role, { "/etc/test/base": role }));
+        for (const role of ["master", "worker"])
+          await kube.create(MachineConfig, this.#config(`50-${role}`, role, { "/etc/test/base": role }));
       })(),
     );
     const { controlPlane = 1, workers = 3 } = this.#options;
-    for (let index = 0; index < controlPlane; index += 1) await this.#addMachine(`master-${index}`, { [labels.masterRole]: "", [labels.controlPlaneRole]: "" });
-    for (let index = 0; index < workers; index += 1) await this.#addMachine(`worker-${index}`, { [labels.workerRole]: "", [labels.zone]: `zone-${index % 2}` });
+    for (let index = 0; index < controlPlane; index += 1)
+      await this.#addMachine(`master-${index}`, { [labels.masterRole]: "", [labels.controlPlaneRole]: "" });
+    for (let index = 0; index < workers; index += 1)
+      await this.#addMachine(`worker-${index}`, { [labels.workerRole]: "", [labels.zone]: `zone-${index % 2}` });
     await this.#startApplication();
     this.startController();
   }
 
   #makeJournal(name: string): Promise<MachineStateJournal> {
-    return this.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: "MachineStateJournal", metadata: { name }, spec: { lines: [], last: [] } });
+    return this.kube.create(MachineStateJournal, {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: "MachineStateJournal",
+      metadata: { name },
+      spec: { lines: [], last: [] },
+    });
   }
 
-  #config(name: string, role: string, files: Readonly<Record<string, string>>, kernelArguments: readonly string[] = [], osImageURL?: string): MachineConfig {
+  #config(
+    name: string,
+    role: string,
+    files: Readonly<Record<string, string>>,
+    kernelArguments: readonly string[] = [],
+    osImageURL?: string,
+  ): MachineConfig {
     return {
       apiVersion: MachineConfig.apiVersion,
       kind: "MachineConfig",
       metadata: { name, labels: { [labels.role]: role } },
-      spec: { ...(osImageURL === undefined ? {} : { osImageURL }), kernelArguments: [...kernelArguments], config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, overwrite: true, contents: { source: encodeDataUrl(text) } })) } } },
+      spec: {
+        ...(osImageURL === undefined ? {} : { osImageURL }),
+        kernelArguments: [...kernelArguments],
+        config: {
+          ignition: { version: "3.4.0" },
+          storage: {
+            files: Object.entries(files).map(([path, text]) => ({
+              path,
+              mode: 0o644,
+              overwrite: true,
+              contents: { source: encodeDataUrl(text) },
+            })),
+          },
+        },
+      },
     };
   }
 
@@ -194,7 +313,11 @@ export class World {
         apiVersion: MachineConfigNode.apiVersion,
         kind: "MachineConfigNode",
         metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: node?.metadata.uid ?? "" }] },
-        spec: { node: { name }, pool: { name: name.replace(/-\d+$/, "") }, configVersion: { desired: names.notYetSet } },
+        spec: {
+          node: { name },
+          pool: { name: name.replace(/-\d+$/, "") },
+          configVersion: { desired: names.notYetSet },
+        },
       }),
     );
   }
@@ -207,10 +330,28 @@ export class World {
     const kube = this.#client(this.#connect(life), life);
     const events = createEventRecorder({ ...life.ports, kube, component: "machine-config-controller" });
     const writer = { component: "controller", instance: life.name };
-    const journal = createJournalWriter({ ...life.ports, kube, name: names.journals.controller, owner: names.fieldManagers.journal, rules: componentSending });
+    const journal = createJournalWriter({
+      ...life.ports,
+      kube,
+      name: names.journals.controller,
+      owner: names.fieldManagers.journal,
+      rules: componentSending,
+    });
     const scribe = createStoryScribe({ ...life.ports, writer, boot: this.kernel.random.uuid(), journal });
     life.signal.addEventListener("abort", () => scribe.stop(), { once: true });
-    void runController({ ...life.ports, scribe, kube, events, identity: life.name, version, generatorVersion: "1", controllers: ["render", "node", "drain"] }, life.signal)
+    void runController(
+      {
+        ...life.ports,
+        scribe,
+        kube,
+        events,
+        identity: life.name,
+        version,
+        generatorVersion: "1",
+        controllers: ["render", "node", "drain"],
+      },
+      life.signal,
+    )
       .catch((error: unknown) => {
         if (life.alive) this.failures.push(error);
       })
@@ -250,10 +391,17 @@ export class World {
     const replicas = Math.max(2, (this.#options.workers ?? 3) - 1);
     const keep = replicas - 1;
     await this.act(
-      kube.create(kubernetes.PodDisruptionBudget, { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: app, namespace: "default" }, spec: { minAvailable: keep, selector: { matchLabels: { app } } } }),
+      kube.create(kubernetes.PodDisruptionBudget, {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: app, namespace: "default" },
+        spec: { minAvailable: keep, selector: { matchLabels: { app } } },
+      }),
     );
     const pods = () => [...this.keeper.pods.objects.values()].filter((pod) => pod.metadata.labels?.["app"] === app);
-    const healthy = (pod: Pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+    const healthy = (pod: Pod) =>
+      pod.metadata.deletionTimestamp === undefined &&
+      pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
 
     const look = async (): Promise<void> => {
       const all = pods();
@@ -263,30 +411,72 @@ export class World {
         if (pod.metadata.deletionTimestamp !== undefined) {
           const since = kernel.clock.now() - Date.parse(pod.metadata.deletionTimestamp);
           if (since > -28_000) await kube.delete(kubernetes.Pod, key, { gracePeriodSeconds: 0 }).catch(() => undefined);
-        } else if (machine?.isUp !== true) await kube.delete(kubernetes.Pod, key, { gracePeriodSeconds: 0 }).catch(() => undefined);
+        } else if (machine?.isUp !== true)
+          await kube.delete(kubernetes.Pod, key, { gracePeriodSeconds: 0 }).catch(() => undefined);
         else if (!healthy(pod)) {
           const now = new Date(kernel.clock.now()).toISOString();
-          await kube.patch(kubernetes.Pod, key, { type: "merge", body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "True", lastTransitionTime: now }] } } }, { subresource: "status" }).catch(() => undefined);
+          await kube
+            .patch(
+              kubernetes.Pod,
+              key,
+              {
+                type: "merge",
+                body: {
+                  status: {
+                    phase: "Running",
+                    conditions: [{ type: "Ready", status: "True", lastTransitionTime: now }],
+                  },
+                },
+              },
+              { subresource: "status" },
+            )
+            .catch(() => undefined);
         }
       }
       const alive = all.filter((pod) => pod.metadata.deletionTimestamp === undefined);
       if (alive.length < replicas) {
-        const nodes = [...this.keeper.nodes.objects.values()].filter((node) => node.metadata.labels?.[labels.workerRole] !== undefined && node.spec?.unschedulable !== true && this.machines.get(node.metadata.name)?.isUp === true);
+        const nodes = [...this.keeper.nodes.objects.values()].filter(
+          (node) =>
+            node.metadata.labels?.[labels.workerRole] !== undefined &&
+            node.spec?.unschedulable !== true &&
+            this.machines.get(node.metadata.name)?.isUp === true,
+        );
         const target = nodes[Math.floor(kernel.random.next() * nodes.length)];
         if (target !== undefined) {
           await kube
             .create(kubernetes.Pod, {
               apiVersion: "v1",
               kind: "Pod",
-              metadata: { name: `${app}-${(this.#serial += 1)}`, namespace: "default", labels: { app }, annotations: { "test/min-available": String(keep) }, ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: app, uid: "replica-set", controller: true }] },
+              metadata: {
+                name: `${app}-${(this.#serial += 1)}`,
+                namespace: "default",
+                labels: { app },
+                annotations: { "test/min-available": String(keep) },
+                ownerReferences: [
+                  { apiVersion: "apps/v1", kind: "ReplicaSet", name: app, uid: "replica-set", controller: true },
+                ],
+              },
               spec: { nodeName: target.metadata.name, containers: [{ name: "c", image: "x" }] },
             })
             .catch(() => undefined);
         }
       }
       const count = pods().filter(healthy).length;
-      const status = { currentHealthy: count, desiredHealthy: keep, expectedPods: replicas, disruptionsAllowed: Math.max(0, count - keep), observedGeneration: 1 };
-      await kube.patch(kubernetes.PodDisruptionBudget, { name: app, namespace: "default" }, { type: "merge", body: { status } }, { subresource: "status" }).catch(() => undefined);
+      const status = {
+        currentHealthy: count,
+        desiredHealthy: keep,
+        expectedPods: replicas,
+        disruptionsAllowed: Math.max(0, count - keep),
+        observedGeneration: 1,
+      };
+      await kube
+        .patch(
+          kubernetes.PodDisruptionBudget,
+          { name: app, namespace: "default" },
+          { type: "merge", body: { status } },
+          { subresource: "status" },
+        )
+        .catch(() => undefined);
     };
     const again = () => {
       kernel.schedule(4000, "application", () => void look().then(again));
@@ -303,22 +493,55 @@ export class World {
     const text = `v${(this.#serial += 1)}`;
     this.kernel.note(`people: ${roll.toFixed(3)} ${role} ${text}`);
     if (roll < 0.55) {
-      const path = ["/etc/test/reboot", "/etc/test/quiet", "/etc/test/reload", "/etc/test/base"][Math.floor(kernel.random.next() * 4)] ?? "/etc/test/reboot";
-      await kube.apply(MachineConfig, this.#config(`60-${role}-${path.split("/").at(-1)}`, role, { [path]: text }, kernel.chance(0.3) ? [`a=${text}`] : [], kernel.chance(0.1) ? otherImage : undefined), { owner: "people", force: true });
+      const path =
+        ["/etc/test/reboot", "/etc/test/quiet", "/etc/test/reload", "/etc/test/base"][
+          Math.floor(kernel.random.next() * 4)
+        ] ?? "/etc/test/reboot";
+      await kube.apply(
+        MachineConfig,
+        this.#config(
+          `60-${role}-${path.split("/").at(-1)}`,
+          role,
+          { [path]: text },
+          kernel.chance(0.3) ? [`a=${text}`] : [],
+          kernel.chance(0.1) ? otherImage : undefined,
+        ),
+        { owner: "people", force: true },
+      );
     } else if (roll < 0.65) {
       const { items } = await kube.list(MachineConfig, { labelSelector: `${labels.role}=${role}` });
       const own = items.filter(({ metadata }) => metadata.name.startsWith("60-"));
       const victim = own[Math.floor(kernel.random.next() * own.length)];
       if (victim !== undefined) await kube.delete(MachineConfig, victim.metadata);
-    } else if (roll < 0.75) await kube.patch(MachineConfigPool, { name: role }, { type: "merge", body: { spec: { paused: kernel.chance(0.5) } } });
-    else if (roll < 0.85) await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: kernel.chance(0.5) ? 2 : 1 } } });
+    } else if (roll < 0.75)
+      await kube.patch(
+        MachineConfigPool,
+        { name: role },
+        { type: "merge", body: { spec: { paused: kernel.chance(0.5) } } },
+      );
+    else if (roll < 0.85)
+      await kube.patch(
+        MachineConfigPool,
+        { name: "worker" },
+        { type: "merge", body: { spec: { maxUnavailable: kernel.chance(0.5) ? 2 : 1 } } },
+      );
     else {
       const name = `worker-${Math.floor(kernel.random.next() * (this.#options.workers ?? 3))}`;
       const node = this.keeper.nodes.objects.get(name);
       const cordoned = node?.metadata.annotations?.["test/cordoned"] !== undefined;
       // An administrator cordons what is in service, and lifts only what they set.
       if (!cordoned && node?.spec?.unschedulable === true) return;
-      await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: { "test/cordoned": cordoned ? null : "yes" } }, spec: { unschedulable: cordoned ? null : true } } });
+      await kube.patch(
+        kubernetes.Node,
+        { name },
+        {
+          type: "merge",
+          body: {
+            metadata: { annotations: { "test/cordoned": cordoned ? null : "yes" } },
+            spec: { unschedulable: cordoned ? null : true },
+          },
+        },
+      );
     }
   }
 
@@ -357,7 +580,12 @@ export class World {
       };
       again(120);
       // And it has something to boot.
-      void this.kube.apply(MachineConfig, this.#config("60-worker-boots", "worker", {}, [`boots=${(this.#serial += 1)}`]), { owner: "people", force: true }).catch(() => undefined);
+      void this.kube
+        .apply(MachineConfig, this.#config("60-worker-boots", "worker", {}, [`boots=${(this.#serial += 1)}`]), {
+          owner: "people",
+          force: true,
+        })
+        .catch(() => undefined);
     } else {
       count("power cut");
       machine?.powerCut();
@@ -396,9 +624,18 @@ export class World {
     if (!this.#controllers.some(({ alive }) => alive)) this.startController();
     await this.act(
       (async () => {
-        for (const name of ["master", "worker"]) await this.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { spec: { paused: false } } });
+        for (const name of ["master", "worker"])
+          await this.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { spec: { paused: false } } });
         for (const [name, node] of this.keeper.nodes.objects) {
-          if (node.metadata.annotations?.["test/cordoned"] !== undefined) await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata: { annotations: { "test/cordoned": null } }, spec: { unschedulable: null } } });
+          if (node.metadata.annotations?.["test/cordoned"] !== undefined)
+            await this.kube.patch(
+              kubernetes.Node,
+              { name },
+              {
+                type: "merge",
+                body: { metadata: { annotations: { "test/cordoned": null } }, spec: { unschedulable: null } },
+              },
+            );
         }
       })(),
     );
@@ -419,7 +656,14 @@ export class World {
   /** A machine that never boots its target goes back, and waits for people to choose something else. */
   async #cure(): Promise<void> {
     for (const { metadata } of this.keeper.pools.objects.values()) {
-      if (metadata.annotations?.[annotations.quarantined] !== undefined) await this.kube.apply(MachineConfig, this.#config(`60-${metadata.name}-quiet`, metadata.name, { "/etc/test/quiet": `cure ${(this.#serial += 1)}` }), { owner: "people", force: true });
+      if (metadata.annotations?.[annotations.quarantined] !== undefined)
+        await this.kube.apply(
+          MachineConfig,
+          this.#config(`60-${metadata.name}-quiet`, metadata.name, {
+            "/etc/test/quiet": `cure ${(this.#serial += 1)}`,
+          }),
+          { owner: "people", force: true },
+        );
     }
   }
 
@@ -438,9 +682,15 @@ export class World {
   story(): string {
     return [
       `seed ${this.#options.seed}, trace ${this.kernel.traceHash}, ${this.kernel.events} events, ${Math.round(this.kernel.now / 1000)} virtual seconds`,
-      ...this.keeper.violations.map(({ invariant, atMs, what }) => `  invariant ${invariant} (${invariants[invariant]}) at ${atMs} ms: ${what}`),
-      ...this.failures.map((error) => `  a process ended: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
-      ...(process.env["SEED"] === undefined ? [] : (this.keeper.violations[0]?.before ?? this.kernel.recent).map((line) => `    ${line}`)),
+      ...this.keeper.violations.map(
+        ({ invariant, atMs, what }) => `  invariant ${invariant} (${invariants[invariant]}) at ${atMs} ms: ${what}`,
+      ),
+      ...this.failures.map(
+        (error) => `  a process ended: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      ),
+      ...(process.env["SEED"] === undefined
+        ? []
+        : (this.keeper.violations[0]?.before ?? this.kernel.recent).map((line) => `    ${line}`)),
     ].join("\n");
   }
 }

@@ -1,7 +1,13 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig } from "../../src/api/machine-config.ts";
 import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
-import { annotations, fieldManagers, journals, labels, machineConfigNodeConditions as types } from "../../src/api/names.ts";
+import {
+  annotations,
+  fieldManagers,
+  journals,
+  labels,
+  machineConfigNodeConditions as types,
+} from "../../src/api/names.ts";
 import type { Condition } from "../../src/api/object.ts";
 import { journalOfNode } from "../../src/core/journal.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
@@ -33,11 +39,22 @@ async function rollOut(path: string): Promise<Told> {
     plant: {
       transport: (transport) => async (request, signal) => {
         const response = await transport(request, signal);
-        const [, kind = "", name = ""] = /\/(nodes|machineconfignodes|machineconfigpools|machinestatejournals|events)\/?([^/?]*)/.exec(request.target) ?? [];
+        const [, kind = "", name = ""] =
+          /\/(nodes|machineconfignodes|machineconfigpools|machinestatejournals|events)\/?([^/?]*)/.exec(
+            request.target,
+          ) ?? [];
         const by = /fieldManager=([^&]*)/.exec(request.target)?.[1] ?? "";
         const body = typeof request.body === "string" ? request.body : "";
         // Leases are renewed by the clock, whatever is updated.
-        if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases")) writes.push({ by, kind, name, bytes: body.length, at: world.kernel.now, isTarget: by === fieldManagers.node && body.includes(annotations.desiredConfig) });
+        if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases"))
+          writes.push({
+            by,
+            kind,
+            name,
+            bytes: body.length,
+            at: world.kernel.now,
+            isTarget: by === fieldManagers.node && body.includes(annotations.desiredConfig),
+          });
         return response;
       },
     },
@@ -47,7 +64,12 @@ async function rollOut(path: string): Promise<Told> {
   await world.pass(60_000);
   void (async () => {
     const { resourceVersion } = await world.kube.list(MachineConfigNode);
-    for await (const { object, type } of world.kube.watch(MachineConfigNode, {}, { resourceVersion, timeoutSeconds: 100_000 }, new AbortController().signal)) {
+    for await (const { object, type } of world.kube.watch(
+      MachineConfigNode,
+      {},
+      { resourceVersion, timeoutSeconds: 100_000 },
+      new AbortController().signal,
+    )) {
       if (type === "BOOKMARK" || type === "DELETED") continue;
       walks.set(object.metadata.name, [...(walks.get(object.metadata.name) ?? []), object.status?.conditions ?? []]);
     }
@@ -60,10 +82,18 @@ async function rollOut(path: string): Promise<Told> {
       apiVersion: MachineConfig.apiVersion,
       kind: "MachineConfig",
       metadata: { name: "60-budget", labels: { [labels.role]: "worker" } },
-      spec: { config: { ignition: { version: "3.4.0" }, storage: { files: [{ path, mode: 0o644, contents: { source: encodeDataUrl("changed") } }] } } },
+      spec: {
+        config: {
+          ignition: { version: "3.4.0" },
+          storage: { files: [{ path, mode: 0o644, contents: { source: encodeDataUrl("changed") } }] },
+        },
+      },
     }),
   );
-  await world.kernel.run({ until: () => world.keeper.isQuiet && world.keeper.pools.objects.get("worker")?.spec.configuration?.name !== before, maxMs: 3_600_000 });
+  await world.kernel.run({
+    until: () => world.keeper.isQuiet && world.keeper.pools.objects.get("worker")?.spec.configuration?.name !== before,
+    maxMs: 3_600_000,
+  });
   await world.pass(60_000);
   expect(world.keeper.violations).toEqual([]);
   return { writes, walks };
@@ -77,7 +107,9 @@ function changesOf(walk: readonly (readonly Condition[])[]): readonly (readonly 
   for (const [index, conditions] of walk.entries()) {
     const before = walk[index - 1];
     if (before === undefined) continue;
-    const changed = conditions.filter((condition) => before.find(({ type }) => type === condition.type)?.status !== condition.status);
+    const changed = conditions.filter(
+      (condition) => before.find(({ type }) => type === condition.type)?.status !== condition.status,
+    );
     if (changed.length > 0) steps.push(changed.map(({ type, status }) => `${type} ${status}`));
   }
   return steps;
@@ -91,8 +123,17 @@ describe("an update with drain and reboot", () => {
 
   test("writes no more to each object than its budget allows, and the target once", () => {
     for (const name of workers) {
-      const of = (kind: string, by: RegExp) => told.writes.filter((write) => write.name === name && write.kind === kind && by.test(write.by) && !write.isTarget).length;
-      const counts = { target: told.writes.filter((write) => write.name === name && write.isTarget).length, node: of("nodes", /^(mcd|mcc-node)$/), drain: of("nodes", /^mcc-drain$/), machineConfigNode: of("machineconfignodes", /./), journal: told.writes.filter((write) => write.name === journalOfNode(name)).length };
+      const of = (kind: string, by: RegExp) =>
+        told.writes.filter(
+          (write) => write.name === name && write.kind === kind && by.test(write.by) && !write.isTarget,
+        ).length;
+      const counts = {
+        target: told.writes.filter((write) => write.name === name && write.isTarget).length,
+        node: of("nodes", /^(mcd|mcc-node)$/),
+        drain: of("nodes", /^mcc-drain$/),
+        machineConfigNode: of("machineconfignodes", /./),
+        journal: told.writes.filter((write) => write.name === journalOfNode(name)).length,
+      };
       expect(counts.target, name).toBe(1);
       expect(counts.node, name).toBeLessThanOrEqual(6);
       expect(counts.drain, name).toBeLessThanOrEqual(4);
@@ -112,24 +153,50 @@ describe("an update with drain and reboot", () => {
     // Events and the pool too.
     expect(kib(own) / workers.length).toBeLessThanOrEqual(40);
     const chapterKib = 12;
-    for (const name of workers) expect(kib(own.filter((write) => write.name === name || write.name === journalOfNode(name))) + chapterKib, name).toBeLessThanOrEqual(40);
+    for (const name of workers)
+      expect(
+        kib(own.filter((write) => write.name === name || write.name === journalOfNode(name))) + chapterKib,
+        name,
+      ).toBeLessThanOrEqual(40);
     expect(kib(shared) / workers.length).toBeLessThanOrEqual(5);
     expect(shared.length).toBeGreaterThan(0);
-    for (const [index, { at }] of shared.entries()) expect(at - (shared[index - 1]?.at ?? -Infinity)).toBeGreaterThanOrEqual(9_000);
+    for (const [index, { at }] of shared.entries())
+      expect(at - (shared[index - 1]?.at ?? -Infinity)).toBeGreaterThanOrEqual(9_000);
   });
 
   test("walks through the conditions in order, and back to rest", () => {
     for (const name of workers) {
       const steps = changesOf(told.walks.get(name) ?? []);
-      const entered = steps.flat().filter((change) => !change.endsWith(" False")).map((change) => change.split(" ")[0]);
-      const order = [types.updatePrepared, types.cordoned, types.drained, types.appliedFiles, types.appliedFilesAndOS, types.updatePostActionComplete, types.rebootedNode, types.resumed, types.updated];
+      const entered = steps
+        .flat()
+        .filter((change) => !change.endsWith(" False"))
+        .map((change) => change.split(" ")[0]);
+      const order = [
+        types.updatePrepared,
+        types.cordoned,
+        types.drained,
+        types.appliedFiles,
+        types.appliedFilesAndOS,
+        types.updatePostActionComplete,
+        types.rebootedNode,
+        types.resumed,
+        types.updated,
+      ];
       const firsts = [...new Set(entered)].filter((type) => order.some((known) => known === type));
       // Conditions of one version come in the order of the list, whatever that is.
-      const stepOf = (type: string) => steps.findIndex((step) => step.some((change) => change.startsWith(`${type} `) && !change.endsWith(" False")));
+      const stepOf = (type: string) =>
+        steps.findIndex((step) => step.some((change) => change.startsWith(`${type} `) && !change.endsWith(" False")));
       expect(firsts.toSorted(), name).toEqual(order.toSorted());
       expect(order.map(stepOf), name).toEqual(order.map(stepOf).toSorted((a, b) => a - b));
       expect(steps[0], name).toContain("Updated False");
-      expect((told.walks.get(name) ?? []).at(-1)?.filter(({ status }) => status !== "False").map(({ type }) => type).toSorted(), name).toEqual(["Resumed", "Updated"]);
+      expect(
+        (told.walks.get(name) ?? [])
+          .at(-1)
+          ?.filter(({ status }) => status !== "False")
+          .map(({ type }) => type)
+          .toSorted(),
+        name,
+      ).toEqual(["Resumed", "Updated"]);
     }
   });
 
@@ -139,7 +206,8 @@ describe("an update with drain and reboot", () => {
         const before = told.walks.get(name)?.[index - 1];
         for (const condition of conditions) {
           const was = before?.find(({ type }) => type === condition.type);
-          if (was !== undefined && was.status === condition.status) expect(condition.lastTransitionTime, `${name} ${condition.type}`).toBe(was.lastTransitionTime);
+          if (was !== undefined && was.status === condition.status)
+            expect(condition.lastTransitionTime, `${name} ${condition.type}`).toBe(was.lastTransitionTime);
         }
       }
     }
@@ -150,13 +218,21 @@ describe("an update without reboot", () => {
   test.for([
     { path: "/etc/test/quiet", outcome: "None" },
     { path: "/etc/test/reload", outcome: "ServiceReloaded" },
-  ])("of $path says that nobody had to be drained, and what was done: $outcome", { timeout: 120_000 }, async ({ path, outcome }) => {
-    const { writes, walks } = await rollOut(path);
-    const messageOf = (type: string) => walks.get("worker-0")?.at(-1)?.find((condition) => condition.type === type)?.message ?? "";
-    expect(messageOf(types.drained)).toMatch(/^last: NotRequired, .*, target rendered-worker-[0-9a-f]+, ended 2026-/);
-    expect(messageOf(types.updatePostActionComplete)).toContain(`: ${outcome}: `);
-    expect(writes.filter(({ by }) => by === fieldManagers.drain)).toEqual([]);
-  });
+  ])(
+    "of $path says that nobody had to be drained, and what was done: $outcome",
+    { timeout: 120_000 },
+    async ({ path, outcome }) => {
+      const { writes, walks } = await rollOut(path);
+      const messageOf = (type: string) =>
+        walks
+          .get("worker-0")
+          ?.at(-1)
+          ?.find((condition) => condition.type === type)?.message ?? "";
+      expect(messageOf(types.drained)).toMatch(/^last: NotRequired, .*, target rendered-worker-[0-9a-f]+, ended 2026-/);
+      expect(messageOf(types.updatePostActionComplete)).toContain(`: ${outcome}: `);
+      expect(writes.filter(({ by }) => by === fieldManagers.drain)).toEqual([]);
+    },
+  );
 
   test("is told apart from one with a reboot", { timeout: 120_000 }, async () => {
     const { walks } = await rollOut("/etc/test/reboot");

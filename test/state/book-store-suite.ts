@@ -44,17 +44,25 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     await store.append(books.map((book) => ({ write: "index", index: index(book) })));
     return store;
   };
-  const put = (store: BookStore, ...chapters: readonly Chapter[]) => store.append(chapters.map((each) => ({ write: "chapter", chapter: each })));
+  const put = (store: BookStore, ...chapters: readonly Chapter[]) =>
+    store.append(chapters.map((each) => ({ write: "chapter", chapter: each })));
 
   test("gives back what was stored, by book, number, kind, chapter and state", async () => {
     const store = await withBooks("node/a", "node/b", "pool/worker", "cluster");
-    const all = [chapter("cluster", 1, { chapter: "Install" }), chapter("node/a", 1), open("node/a", 2), chapter("node/b", 1, { chapter: "Drift" }), chapter("pool/worker", 1, { chapter: "Rollout" })];
+    const all = [
+      chapter("cluster", 1, { chapter: "Install" }),
+      chapter("node/a", 1),
+      open("node/a", 2),
+      chapter("node/b", 1, { chapter: "Drift" }),
+      chapter("pool/worker", 1, { chapter: "Rollout" }),
+    ];
     await put(store, ...all.toReversed());
     expect(await store.list({})).toEqual(all);
     expect(await store.get("node/a", 2)).toEqual(all[2]);
     expect(await store.get("node/a", 3)).toBeUndefined();
     expect(await store.get("node/c", 1)).toBeUndefined();
-    const found = async (filter: Parameters<BookStore["list"]>[0]) => (await store.list(filter)).map(({ book, number }) => `${book} ${number}`);
+    const found = async (filter: Parameters<BookStore["list"]>[0]) =>
+      (await store.list(filter)).map(({ book, number }) => `${book} ${number}`);
     expect(await found({ kind: "node" })).toEqual(["node/a 1", "node/a 2", "node/b 1"]);
     expect(await found({ book: "node/a" })).toEqual(["node/a 1", "node/a 2"]);
     expect(await found({ state: "Open" })).toEqual(["node/a 2"]);
@@ -76,7 +84,11 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
   test("refuses to change a chapter that is closed, or to make another of one that is there, and stores what came before", async () => {
     const store = await withBooks("node/a");
     await put(store, chapter("node/a", 1), open("node/a", 2));
-    for (const other of [chapter("node/a", 1, { outcome: "Failed" }), open("node/a", 1), chapter("node/a", 2, { run: "another" })]) {
+    for (const other of [
+      chapter("node/a", 1, { outcome: "Failed" }),
+      open("node/a", 1),
+      chapter("node/a", 2, { run: "another" }),
+    ]) {
       await expect(put(store, chapter("node/a", 3), other)).rejects.toMatchObject({ code: "MCO_CHAPTER_CLOSED" });
     }
     expect(await store.list({})).toEqual([chapter("node/a", 1), open("node/a", 2), chapter("node/a", 3)]);
@@ -87,7 +99,10 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     await put(store, chapter("node/a", 1), chapter("node/a", 2), chapter("node/b", 1));
     await store.prune("node/a", [1, 7]);
     await store.prune("node/a", [1]);
-    expect((await store.list({})).map(({ book, number }) => [book, number])).toEqual([["node/a", 2], ["node/b", 1]]);
+    expect((await store.list({})).map(({ book, number }) => [book, number])).toEqual([
+      ["node/a", 2],
+      ["node/b", 1],
+    ]);
     await store.prune("node/b", "all");
     await store.prune("node/b", "all");
     expect((await store.books()).map(({ book }) => book)).toEqual(["node/a"]);
@@ -113,17 +128,30 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     const last = seen.length;
     await put(store, chapter("node/b", 1), chapter("node/a", 2));
     await store.prune("node/a", [1]);
-    await Promise.race([follow, new Promise((_, reject) => setTimeout(() => reject(new Error(`only ${JSON.stringify(seen)}`)), 10_000).unref())]);
+    await Promise.race([
+      follow,
+      new Promise((_, reject) => setTimeout(() => reject(new Error(`only ${JSON.stringify(seen)}`)), 10_000).unref()),
+    ]);
     stop.abort();
-    expect(seen.every((change) => (change.is === "written" ? change.chapter.book : change.book) === "node/a")).toBe(true);
-    if (last === 1) expect(seen.slice(1)).toEqual([{ is: "written", chapter: chapter("node/a", 2) }, { is: "pruned", book: "node/a", number: 1 }]);
+    expect(seen.every((change) => (change.is === "written" ? change.chapter.book : change.book) === "node/a")).toBe(
+      true,
+    );
+    if (last === 1)
+      expect(seen.slice(1)).toEqual([
+        { is: "written", chapter: chapter("node/a", 2) },
+        { is: "pruned", book: "node/a", number: 1 },
+      ]);
   });
 
   test("counts its chapters and their bytes by kind and state", async () => {
     const store = await withBooks("node/a", "pool/worker");
     await put(store, chapter("node/a", 1), chapter("node/a", 2), open("node/a", 3), chapter("pool/worker", 1));
     const stats = await store.stats();
-    expect(stats.map(({ kind, state, chapters }) => [kind, state, chapters])).toEqual([["node", "Closed", 2], ["node", "Open", 1], ["pool", "Closed", 1]]);
+    expect(stats.map(({ kind, state, chapters }) => [kind, state, chapters])).toEqual([
+      ["node", "Closed", 2],
+      ["node", "Open", 1],
+      ["pool", "Closed", 1],
+    ]);
     for (const { bytes, chapters } of stats) expect(bytes / chapters).toBeGreaterThan(200);
   });
 }

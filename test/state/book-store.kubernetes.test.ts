@@ -18,24 +18,39 @@ describe.skipIf(!hasKubernetes)("books kept on a real kube-apiserver", () => {
     const { kube } = connected;
     const wanted = definedResources.filter(({ kind }) => kinds.some((one) => one.kind === kind));
     const { resourceVersion } = await kube.list(kubernetes.CustomResourceDefinition);
-    for (const resource of wanted) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test-books" });
+    for (const resource of wanted)
+      await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test-books" });
     const served = new Set<string>();
-    for await (const event of kube.watch(kubernetes.CustomResourceDefinition, {}, { resourceVersion, timeoutSeconds: 30 }, AbortSignal.timeout(30_000))) {
+    for await (const event of kube.watch(
+      kubernetes.CustomResourceDefinition,
+      {},
+      { resourceVersion, timeoutSeconds: 30 },
+      AbortSignal.timeout(30_000),
+    )) {
       if (event.type === "BOOKMARK") continue;
       const { metadata, status } = event.object;
-      if (status?.conditions?.some(({ type, status: is }) => type === "Established" && is === "True") === true && wanted.some((resource) => resource.crd().metadata.name === metadata.name)) served.add(metadata.name);
+      if (
+        status?.conditions?.some(({ type, status: is }) => type === "Established" && is === "True") === true &&
+        wanted.some((resource) => resource.crd().metadata.name === metadata.name)
+      )
+        served.add(metadata.name);
       if (served.size === wanted.length) break;
     }
   });
 
   afterAll(async () => {
-    for (const resource of kinds) await connected.kube.delete(kubernetes.CustomResourceDefinition, { name: `${resource.plural}.${resource.group}` });
+    for (const resource of kinds)
+      await connected.kube.delete(kubernetes.CustomResourceDefinition, {
+        name: `${resource.plural}.${resource.group}`,
+      });
     connected.close();
   });
 
   bookStoreSuite(async () => {
     const { kube } = connected;
-    for (const resource of kinds) for (const { metadata } of (await kube.list(resource)).items) await kube.delete(resource, { name: metadata.name });
+    for (const resource of kinds)
+      for (const { metadata } of (await kube.list(resource)).items)
+        await kube.delete(resource, { name: metadata.name });
     return new KubernetesBookStore(kube);
   });
 });

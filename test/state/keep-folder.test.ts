@@ -21,11 +21,34 @@ function folders() {
 }
 
 const at = Date.now() - 60_000;
-const bootstrap = (path: "ManifestsRendered" | "ServerUp" | "HandedOver"): StoryLine => ({ book: "cluster", chapter: "Bootstrap", mark: "end", level: "boundary", message: path, ...(path === "ServerUp" ? { path, reason: "ServerUp" } : path === "HandedOver" ? { path, reason: "HandedOver" } : { path, reason: "ManifestsRendered" }) }) as StoryLine;
+const bootstrap = (path: "ManifestsRendered" | "ServerUp" | "HandedOver"): StoryLine =>
+  ({
+    book: "cluster",
+    chapter: "Bootstrap",
+    mark: "end",
+    level: "boundary",
+    message: path,
+    ...(path === "ServerUp"
+      ? { path, reason: "ServerUp" }
+      : path === "HandedOver"
+        ? { path, reason: "HandedOver" }
+        : { path, reason: "ManifestsRendered" }),
+  }) as StoryLine;
 let seq = 0;
-const text = (component: string, line: StoryLine) => `${JSON.stringify(lineOf(line, { writer: { component, instance: "bootstrap" }, boot: "b", number: { seq: (seq += 1) }, at: at + seq * 1000, mono: seq * 1000 }))}\n`;
-const options = (given: { readonly from: string; readonly to: string }) => ({ ...given, files: systemFiles, clock: systemClock, log: silentLogger, version: "1.0.0" });
-const chaptersIn = async (to: string) => (await (await FileBookStore.open(systemFiles, to)).list({})).map(({ number, chapter, state, entries }) => `${number} ${chapter} ${state} ${entries.map(({ reason }) => reason).join()}`);
+const text = (component: string, line: StoryLine) =>
+  `${JSON.stringify(lineOf(line, { writer: { component, instance: "bootstrap" }, boot: "b", number: { seq: (seq += 1) }, at: at + seq * 1000, mono: seq * 1000 }))}\n`;
+const options = (given: { readonly from: string; readonly to: string }) => ({
+  ...given,
+  files: systemFiles,
+  clock: systemClock,
+  log: silentLogger,
+  version: "1.0.0",
+});
+const chaptersIn = async (to: string) =>
+  (await (await FileBookStore.open(systemFiles, to)).list({})).map(
+    ({ number, chapter, state, entries }) =>
+      `${number} ${chapter} ${state} ${entries.map(({ reason }) => reason).join()}`,
+  );
 
 describe("books of a folder", () => {
   test("are made from the lines that lie there, the same however often it is read", async () => {
@@ -59,6 +82,11 @@ describe("books of a folder", () => {
       },
     };
     await keepFolder({ ...options({ from, to }), clock, everyMs: 1000 }, stop.signal);
-    expect(seen).toEqual(["", "", "1 Bootstrap Open ManifestsRendered", "1 Bootstrap Closed ManifestsRendered,HandedOver"]);
+    expect(seen).toEqual([
+      "",
+      "",
+      "1 Bootstrap Open ManifestsRendered",
+      "1 Bootstrap Closed ManifestsRendered,HandedOver",
+    ]);
   });
 });

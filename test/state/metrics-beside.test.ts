@@ -18,7 +18,12 @@ const machines = ["a", "b", "c"];
 const anybodyReads =
   (handler: HttpHandler): HttpHandler =>
   (request, signal) => {
-    const answer = (status: object) => Promise.resolve({ status: 201, headers: { "content-type": "application/json" }, body: JSON.stringify({ status }) });
+    const answer = (status: object) =>
+      Promise.resolve({
+        status: 201,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ status }),
+      });
     if (request.target.includes("/tokenreviews")) return answer({ authenticated: true, user: { username: "reader" } });
     if (request.target.includes("/subjectaccessreviews")) return answer({ allowed: true });
     return handler(request, signal);
@@ -27,19 +32,43 @@ const anybodyReads =
 function keepBooks(scene: Scene): () => void {
   const stopping = new AbortController();
   const { kernel, cluster } = scene;
-  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe(), kube: cluster.kube };
-  const controller = new StateController({ ...ports, events: createEventRecorder({ ...ports, component: "machine-state-controller" }), identity: "state-0", version: "1.0.0" });
+  const ports = {
+    clock: kernel.clock,
+    random: kernel.random,
+    log: silentLogger,
+    scribe: memoryScribe(),
+    kube: cluster.kube,
+  };
+  const controller = new StateController({
+    ...ports,
+    events: createEventRecorder({ ...ports, component: "machine-state-controller" }),
+    identity: "state-0",
+    version: "1.0.0",
+  });
   void controller.run(stopping.signal).catch(() => undefined);
   return () => stopping.abort(new Error("over"));
 }
 
 /** What the controllers told becomes lines of their journal, as their own scribe would make it. */
 async function sendStory(scene: Scene): Promise<void> {
-  const lines = scene.scribe.lines.map((line, index) => lineOf(line, { writer: { component: "controller", instance: "c" }, boot: "pod-1", number: { seq: index + 1 }, at: scene.kernel.clock.now(), mono: scene.kernel.clock.monotonic() }));
+  const lines = scene.scribe.lines.map((line, index) =>
+    lineOf(line, {
+      writer: { component: "controller", instance: "c" },
+      boot: "pod-1",
+      number: { seq: index + 1 },
+      at: scene.kernel.clock.now(),
+      mono: scene.kernel.clock.monotonic(),
+    }),
+  );
   await scene.act(async () => {
     const journal = await scene.kube.get(MachineStateJournal, { name: journals.controller });
     const append = appendLines(journal?.spec, lines);
-    if (append !== undefined) await scene.kube.patch(MachineStateJournal, { name: journals.controller }, { type: "json", operations: append.operations });
+    if (append !== undefined)
+      await scene.kube.patch(
+        MachineStateJournal,
+        { name: journals.controller },
+        { type: "json", operations: append.operations },
+      );
   });
 }
 
@@ -50,16 +79,27 @@ async function figures(keeps: boolean): Promise<{ readonly text: string; readonl
     handler = given;
     return Promise.resolve({ port: 9443 });
   };
-  const { scene } = await settledPool(machines, { admission: { listen, host: "127.0.0.1", port: 9443, tls: { certificate: "", key: "" } } });
+  const { scene } = await settledPool(machines, {
+    admission: { listen, host: "127.0.0.1", port: 9443, tls: { certificate: "", key: "" } },
+  });
   scene.intercept = anybodyReads;
-  await scene.act(() => scene.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: MachineStateJournal.kind, metadata: { name: journals.controller }, spec: { lines: [], last: [] } }));
+  await scene.act(() =>
+    scene.kube.create(MachineStateJournal, {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: MachineStateJournal.kind,
+      metadata: { name: journals.controller },
+      spec: { lines: [], last: [] },
+    }),
+  );
   const stop = keeps ? keepBooks(scene) : undefined;
   await scene.pass(60_000);
   await scene.act(() => scene.config("60-more", "worker", { "/etc/b": "2" }));
   for (const name of machines) {
     await scene.pass(10_000);
     const target = (await scene.node_(name)).metadata.annotations?.[annotations.desiredConfig] ?? "";
-    await scene.act(() => scene.annotate(name, { [annotations.state]: "Working", [annotations.desiredDrain]: `drain-${target}` }));
+    await scene.act(() =>
+      scene.annotate(name, { [annotations.state]: "Working", [annotations.desiredDrain]: `drain-${target}` }),
+    );
     // Far from the bounds of the histograms' buckets.
     await scene.pass(15_000);
     await sendStory(scene);
@@ -68,14 +108,29 @@ async function figures(keeps: boolean): Promise<{ readonly text: string; readonl
     await scene.pass(10_000);
   }
   await scene.pass(60_000);
-  const scraped = await scene.act(async () => handler?.({ method: "GET", target: "/metrics", headers: { authorization: "Bearer t" } }, undefined as never, new AbortController().signal));
+  const scraped = await scene.act(async () =>
+    handler?.(
+      { method: "GET", target: "/metrics", headers: { authorization: "Bearer t" } },
+      undefined as never,
+      new AbortController().signal,
+    ),
+  );
   const { items } = keeps ? await scene.act(() => scene.kube.list(MachineStateChapter)) : { items: [] };
   stop?.();
   return { text: typeof scraped?.body === "string" ? scraped.body : "", chapters: items.length };
 }
 
 /** Sample → its value. */
-const samplesOf = (text: string) => new Map(text.split("\n").flatMap((line) => (line === "" || line.startsWith("#") ? [] : [[line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))] as const])));
+const samplesOf = (text: string) =>
+  new Map(
+    text
+      .split("\n")
+      .flatMap((line) =>
+        line === "" || line.startsWith("#")
+          ? []
+          : [[line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))] as const],
+      ),
+  );
 /** Moments, times that something took, and looks, of which several changes at once make one: a network on which one more process talks takes its own time for each request. */
 const isTime = (sample: string) => /^mcc_|_running_seconds|_seconds_sum/.test(sample);
 
@@ -84,9 +139,16 @@ test("every figure of the controller is the same whether somebody keeps books or
   const [without, beside] = [samplesOf(off.text), samplesOf(on.text)];
   // The books were kept, and there was something to measure.
   expect(on.chapters).toBeGreaterThan(machines.length);
-  for (const name of ['mco_section_duration_seconds_count{book_kind="node",path="Executed/Drained",outcome="Succeeded",pool="worker"}', 'mco_section_duration_seconds_count{book_kind="node",path="Complete/Uncordoned",outcome="Succeeded",pool="worker"}', 'mco_node_out_of_service_seconds_count{pool="worker",cause="Update"}']) expect(without.get(name), name).toBe(machines.length);
+  for (const name of [
+    'mco_section_duration_seconds_count{book_kind="node",path="Executed/Drained",outcome="Succeeded",pool="worker"}',
+    'mco_section_duration_seconds_count{book_kind="node",path="Complete/Uncordoned",outcome="Succeeded",pool="worker"}',
+    'mco_node_out_of_service_seconds_count{pool="worker",cause="Update"}',
+  ])
+    expect(without.get(name), name).toBe(machines.length);
   expect([...beside.keys()]).toEqual([...without.keys()]);
-  const exactly = (samples: ReadonlyMap<string, number>) => Object.fromEntries([...samples].filter(([sample]) => !isTime(sample)));
+  const exactly = (samples: ReadonlyMap<string, number>) =>
+    Object.fromEntries([...samples].filter(([sample]) => !isTime(sample)));
   expect(exactly(beside)).toEqual(exactly(without));
-  for (const [sample, value] of without) if (isTime(sample)) expect(Math.abs((beside.get(sample) ?? Number.NaN) - value), sample).toBeLessThan(15);
+  for (const [sample, value] of without)
+    if (isTime(sample)) expect(Math.abs((beside.get(sample) ?? Number.NaN) - value), sample).toBeLessThan(15);
 });

@@ -51,7 +51,15 @@ export class TestWriter {
   /** Lines as they would be written now, or a while ago. */
   lines(lines: readonly StoryLine[], agoMs = 0): readonly JournalLine[] {
     const { clock } = this.#scene.kernel;
-    return lines.map((line) => lineOf(line, { writer: this.#who, boot: this.boot, number: { seq: (this.seq += 1) }, at: clock.now() - agoMs, mono: clock.monotonic() - agoMs }));
+    return lines.map((line) =>
+      lineOf(line, {
+        writer: this.#who,
+        boot: this.boot,
+        number: { seq: (this.seq += 1) },
+        at: clock.now() - agoMs,
+        mono: clock.monotonic() - agoMs,
+      }),
+    );
   }
 
   /** Puts lines into the journal, as a scribe does. */
@@ -65,7 +73,12 @@ export class TestWriter {
     const journal = await kube.get(MachineStateJournal, { name: this.#journal });
     if (journal === undefined) throw new Error(this.#journal);
     const added = appendLines(journal.spec, lines);
-    if (added !== undefined) await kube.patch(MachineStateJournal, { name: this.#journal }, { type: "json", operations: [...added.operations] });
+    if (added !== undefined)
+      await kube.patch(
+        MachineStateJournal,
+        { name: this.#journal },
+        { type: "json", operations: [...added.operations] },
+      );
   }
 }
 
@@ -92,9 +105,23 @@ export class StateScene {
     const { kube } = scene;
     await scene.act(async () => {
       await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-      await kube.apply(MachineConfiguration, { metadata: { name: "cluster" }, spec: { managementState: "Managed" } }, { owner: "mco-operator" });
-      await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" });
-      await kube.create(ClusterOperator, { apiVersion: ClusterOperator.apiVersion, kind: "ClusterOperator", metadata: { name: objects.clusterOperator }, spec: {} });
+      await kube.apply(
+        MachineConfiguration,
+        { metadata: { name: "cluster" }, spec: { managementState: "Managed" } },
+        { owner: "mco-operator" },
+      );
+      await kube.patch(
+        MachineConfiguration,
+        { name: "cluster" },
+        { type: "merge", body: { status: { observedGeneration: 1 } } },
+        { subresource: "status" },
+      );
+      await kube.create(ClusterOperator, {
+        apiVersion: ClusterOperator.apiVersion,
+        kind: "ClusterOperator",
+        metadata: { name: objects.clusterOperator },
+        spec: {},
+      });
       for (const name of ["operator", "controller", "server", "os-builder"]) await scene.journal(name);
       for (const name of ["master", "worker"]) await scene.pool(name);
     });
@@ -116,7 +143,12 @@ export class StateScene {
   }
 
   journal(name: string) {
-    return this.kube.create(MachineStateJournal, { apiVersion: MachineStateJournal.apiVersion, kind: MachineStateJournal.kind, metadata: { name }, spec: { lines: [], last: [] } });
+    return this.kube.create(MachineStateJournal, {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: MachineStateJournal.kind,
+      metadata: { name },
+      spec: { lines: [], last: [] },
+    });
   }
 
   pool(name: string) {
@@ -124,17 +156,53 @@ export class StateScene {
       apiVersion: MachineConfigPool.apiVersion,
       kind: "MachineConfigPool",
       metadata: { name },
-      spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } }, nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } }, configuration: { name: `rendered-${name}-1` } },
+      spec: {
+        machineConfigSelector: { matchLabels: { [labels.role]: name } },
+        nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } },
+        configuration: { name: `rendered-${name}-1` },
+      },
     });
   }
 
   /** A node that has its pool's configuration, with what the operator makes for it. */
   async node(name: string, pool = "worker"): Promise<TestWriter> {
     const config = `rendered-${pool}-1`;
-    const made = await this.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels: { [`node-role.kubernetes.io/${pool}`]: "" }, annotations: { [annotations.currentConfig]: config, [annotations.desiredConfig]: config, [annotations.state]: "Done" } }, spec: {} });
-    await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: new Date(this.kernel.clock.now()).toISOString() }] } } }, { subresource: "status" });
+    const made = await this.kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name,
+        labels: { [`node-role.kubernetes.io/${pool}`]: "" },
+        annotations: {
+          [annotations.currentConfig]: config,
+          [annotations.desiredConfig]: config,
+          [annotations.state]: "Done",
+        },
+      },
+      spec: {},
+    });
+    await this.kube.patch(
+      kubernetes.Node,
+      { name },
+      {
+        type: "merge",
+        body: {
+          status: {
+            conditions: [
+              { type: "Ready", status: "True", lastTransitionTime: new Date(this.kernel.clock.now()).toISOString() },
+            ],
+          },
+        },
+      },
+      { subresource: "status" },
+    );
     const ownerReferences = [{ apiVersion: "v1", kind: "Node", name, uid: made.metadata.uid ?? "" }];
-    await this.kube.create(MachineConfigNode, { apiVersion: MachineConfigNode.apiVersion, kind: MachineConfigNode.kind, metadata: { name, ownerReferences }, spec: { node: { name }, pool: { name: pool }, configVersion: { desired: config } } });
+    await this.kube.create(MachineConfigNode, {
+      apiVersion: MachineConfigNode.apiVersion,
+      kind: MachineConfigNode.kind,
+      metadata: { name, ownerReferences },
+      spec: { node: { name }, pool: { name: pool }, configVersion: { desired: config } },
+    });
     await this.journal(`node-${name}`);
     await this.kernel.clock.sleep(2000);
     return this.daemon(name);
@@ -149,7 +217,11 @@ export class StateScene {
   }
 
   settings(data: Record<string, string>) {
-    return this.kube.apply(kubernetes.ConfigMap, { metadata: { name: objects.stateConfig, namespace }, data }, { owner: "people" });
+    return this.kube.apply(
+      kubernetes.ConfigMap,
+      { metadata: { name: objects.stateConfig, namespace }, data },
+      { owner: "people" },
+    );
   }
 
   /** Makes the other parts of the suite look as they do when all is well, and their leases be renewed. */
@@ -157,42 +229,163 @@ export class StateScene {
     const { kube, kernel } = this;
     const named = (name: string) => ({ name, namespace, annotations: { [annotations.releaseImageVersion]: "1.0.0" } });
     for (const name of [objects.operator, objects.controller]) {
-      const made = await kube.create(kubernetes.Deployment, { apiVersion: "apps/v1", kind: "Deployment", metadata: named(name), spec: { replicas: 1, selector: { matchLabels: { a: name } }, template: { metadata: { labels: { a: name } }, spec: { containers: [{ name: "c", image: "i" }] } } } });
-      await kube.patch(kubernetes.Deployment, { name, namespace }, { type: "merge", body: { status: { observedGeneration: made.metadata.generation, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 } } }, { subresource: "status" });
+      const made = await kube.create(kubernetes.Deployment, {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: named(name),
+        spec: {
+          replicas: 1,
+          selector: { matchLabels: { a: name } },
+          template: { metadata: { labels: { a: name } }, spec: { containers: [{ name: "c", image: "i" }] } },
+        },
+      });
+      await kube.patch(
+        kubernetes.Deployment,
+        { name, namespace },
+        {
+          type: "merge",
+          body: {
+            status: {
+              observedGeneration: made.metadata.generation,
+              replicas: 1,
+              updatedReplicas: 1,
+              readyReplicas: 1,
+              availableReplicas: 1,
+            },
+          },
+        },
+        { subresource: "status" },
+      );
     }
-    const made = await kube.create(kubernetes.DaemonSet, { apiVersion: "apps/v1", kind: "DaemonSet", metadata: named(objects.daemon), spec: { selector: { matchLabels: { a: "d" } }, template: { metadata: { labels: { a: "d" } }, spec: { containers: [{ name: "c", image: "i" }] } } } });
-    await kube.patch(kubernetes.DaemonSet, { name: objects.daemon, namespace }, { type: "merge", body: { status: { observedGeneration: made.metadata.generation, currentNumberScheduled: 1, numberMisscheduled: 0, desiredNumberScheduled: 1, updatedNumberScheduled: 1, numberReady: 1 } } }, { subresource: "status" });
-    await kube.patch(ClusterOperator, { name: objects.clusterOperator }, { type: "merge", body: { status: { conditions: [{ type: "Degraded", status: "False", reason: "AsExpected", message: "", lastTransitionTime: "2026-01-01T00:00:00Z" }], versions: [{ name: "operator", version: "1.0.0" }] } } }, { subresource: "status" });
-    for (const name of ["master", "worker"]) await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { status: { observedGeneration: 1 } } }, { subresource: "status" });
-    for (const name of ["machine-config", objects.controller]) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name, namespace }, spec: { holderIdentity: `${name}_0`, leaseDurationSeconds: 15 } });
+    const made = await kube.create(kubernetes.DaemonSet, {
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: named(objects.daemon),
+      spec: {
+        selector: { matchLabels: { a: "d" } },
+        template: { metadata: { labels: { a: "d" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+      },
+    });
+    await kube.patch(
+      kubernetes.DaemonSet,
+      { name: objects.daemon, namespace },
+      {
+        type: "merge",
+        body: {
+          status: {
+            observedGeneration: made.metadata.generation,
+            currentNumberScheduled: 1,
+            numberMisscheduled: 0,
+            desiredNumberScheduled: 1,
+            updatedNumberScheduled: 1,
+            numberReady: 1,
+          },
+        },
+      },
+      { subresource: "status" },
+    );
+    await kube.patch(
+      ClusterOperator,
+      { name: objects.clusterOperator },
+      {
+        type: "merge",
+        body: {
+          status: {
+            conditions: [
+              {
+                type: "Degraded",
+                status: "False",
+                reason: "AsExpected",
+                message: "",
+                lastTransitionTime: "2026-01-01T00:00:00Z",
+              },
+            ],
+            versions: [{ name: "operator", version: "1.0.0" }],
+          },
+        },
+      },
+      { subresource: "status" },
+    );
+    for (const name of ["master", "worker"])
+      await kube.patch(
+        MachineConfigPool,
+        { name },
+        { type: "merge", body: { status: { observedGeneration: 1 } } },
+        { subresource: "status" },
+      );
+    for (const name of ["machine-config", objects.controller])
+      await kube.create(kubernetes.Lease, {
+        apiVersion: "coordination.k8s.io/v1",
+        kind: "Lease",
+        metadata: { name, namespace },
+        spec: { holderIdentity: `${name}_0`, leaseDurationSeconds: 15 },
+      });
     let turn = 0;
     const renew = () => {
       turn += 1;
-      for (const name of ["machine-config", objects.controller]) void kube.patch(kubernetes.Lease, { name, namespace }, { type: "merge", body: { spec: { renewTime: `2026-01-01T00:00:00.${String(turn).padStart(6, "0")}Z` } } });
+      for (const name of ["machine-config", objects.controller])
+        void kube.patch(
+          kubernetes.Lease,
+          { name, namespace },
+          { type: "merge", body: { spec: { renewTime: `2026-01-01T00:00:00.${String(turn).padStart(6, "0")}Z` } } },
+        );
       kernel.schedule(10_000, "leases", renew);
     };
     renew();
   }
 
   /** Starts a state process. `kill` ends it as a crash does: nothing more is sent. */
-  start(identity = "state-0", lease: { readonly leaseSeconds: number; readonly renewSeconds: number; readonly retrySeconds: number } = { leaseSeconds: 15, renewSeconds: 10, retrySeconds: 2 }): { readonly stop: () => Promise<void>; readonly kill: () => void; readonly controller: StateController } {
+  start(
+    identity = "state-0",
+    lease: { readonly leaseSeconds: number; readonly renewSeconds: number; readonly retrySeconds: number } = {
+      leaseSeconds: 15,
+      renewSeconds: 10,
+      retrySeconds: 2,
+    },
+  ): { readonly stop: () => Promise<void>; readonly kill: () => void; readonly controller: StateController } {
     const stopping = new AbortController();
     let isDead = false;
     const transport = this.cluster.transport;
     const kube = this.cluster.client(async (request, signal) => {
       if (isDead) return new Promise(() => undefined);
-      if (this.refuse?.(request.target, request.method) === true) return { status: 503, headers: {}, body: JSON.stringify({ kind: "Status", code: 503, reason: "ServiceUnavailable", message: "away" }) };
-      const [, kind = "", name = ""] = /\/([a-z]+)\/?([^/?]*)(?:\/status)?(?:\?|$)/.exec(request.target.replace("/status", "")) ?? [];
+      if (this.refuse?.(request.target, request.method) === true)
+        return {
+          status: 503,
+          headers: {},
+          body: JSON.stringify({ kind: "Status", code: 503, reason: "ServiceUnavailable", message: "away" }),
+        };
+      const [, kind = "", name = ""] =
+        /\/([a-z]+)\/?([^/?]*)(?:\/status)?(?:\?|$)/.exec(request.target.replace("/status", "")) ?? [];
       const before = request.method === "GET" ? undefined : await this.#versionOf(request.target);
       const response = await transport(request, signal);
-      if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases") && before !== (await this.#versionOf(request.target))) {
-        this.writes.push({ by: /fieldManager=([^&]*)/.exec(request.target)?.[1] ?? "", method: request.method, kind, name, bytes: typeof request.body === "string" ? request.body.length : 0, at: this.kernel.now });
+      if (
+        request.method !== "GET" &&
+        response.status < 300 &&
+        !request.target.includes("/leases") &&
+        before !== (await this.#versionOf(request.target))
+      ) {
+        this.writes.push({
+          by: /fieldManager=([^&]*)/.exec(request.target)?.[1] ?? "",
+          method: request.method,
+          kind,
+          name,
+          bytes: typeof request.body === "string" ? request.body.length : 0,
+          at: this.kernel.now,
+        });
       }
       return response;
     });
     const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, scribe: memoryScribe() };
     const events = createEventRecorder({ ...ports, kube, component: "machine-state-controller" });
-    const controller = new StateController({ ...ports, kube, events, identity, version: "1.0.0", lease, plant: (name, own) => this.plant[name]?.(own) ?? own() });
+    const controller = new StateController({
+      ...ports,
+      kube,
+      events,
+      identity,
+      version: "1.0.0",
+      lease,
+      plant: (name, own) => this.plant[name]?.(own) ?? own(),
+    });
     this.controller = controller;
     const running = controller.run(stopping.signal);
     void running.catch(() => undefined);
@@ -210,8 +403,13 @@ export class StateScene {
   }
 
   async #versionOf(target: string): Promise<string | undefined> {
-    const response = await this.cluster.transport({ method: "GET", target: target.replace(/\?.*/, "").replace(/\/status$/, ""), headers: {} }, new AbortController().signal);
-    return typeof response.body === "string" && response.status < 300 ? (JSON.parse(response.body) as { metadata: { resourceVersion?: string } }).metadata.resourceVersion : undefined;
+    const response = await this.cluster.transport(
+      { method: "GET", target: target.replace(/\?.*/, "").replace(/\/status$/, ""), headers: {} },
+      new AbortController().signal,
+    );
+    return typeof response.body === "string" && response.status < 300
+      ? (JSON.parse(response.body) as { metadata: { resourceVersion?: string } }).metadata.resourceVersion
+      : undefined;
   }
 
   async chapters(book: string): Promise<readonly Chapter[]> {
@@ -233,11 +431,20 @@ export class StateScene {
 }
 
 /** What a daemon and the controllers tell of an update without trouble, in the order in which they tell it. */
-export function updateLines(node: string, target: string): { readonly begun: readonly StoryLine[]; readonly rest: readonly StoryLine[] } {
+export function updateLines(
+  node: string,
+  target: string,
+): { readonly begun: readonly StoryLine[]; readonly rest: readonly StoryLine[] } {
   const here = { book: `node/${node}`, chapter: "Update", run: target, level: "boundary", message: "…" } as const;
   return {
     begun: [
-      { ...here, path: "Requested", mark: "begin", reason: "TargetSeen", data: { from: "rendered-worker-1", to: target } },
+      {
+        ...here,
+        path: "Requested",
+        mark: "begin",
+        reason: "TargetSeen",
+        data: { from: "rendered-worker-1", to: target },
+      },
       { ...here, path: "Prepared", mark: "begin", reason: "Checking" },
       { ...here, path: "Prepared", mark: "end", reason: "Planned" },
     ],

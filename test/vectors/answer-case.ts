@@ -7,8 +7,21 @@ import { convertIgnition } from "../../src/ignition/convert-ignition.ts";
 
 /** One line of cases.jsonl. */
 export type ReferenceCase =
-  | { readonly id: string; readonly op: "render"; readonly pool: MachineConfigPool; readonly configs: readonly MachineConfig[]; readonly osImageURL: string; readonly extensionsImage: string }
-  | { readonly id: string; readonly op: "diff"; readonly Old: MachineConfig; readonly New: MachineConfig; readonly policy?: UserPolicies }
+  | {
+      readonly id: string;
+      readonly op: "render";
+      readonly pool: MachineConfigPool;
+      readonly configs: readonly MachineConfig[];
+      readonly osImageURL: string;
+      readonly extensionsImage: string;
+    }
+  | {
+      readonly id: string;
+      readonly op: "diff";
+      readonly Old: MachineConfig;
+      readonly New: MachineConfig;
+      readonly policy?: UserPolicies;
+    }
   | { readonly id: string; readonly op: "convert"; readonly ign: unknown; readonly target: string };
 
 /** One line of expected.jsonl. */
@@ -31,14 +44,18 @@ export function answerCase(one: ReferenceCase): ReferenceAnswer {
       const result = renderPool({
         pool: one.pool,
         members: one.configs,
-        controllerConfig: { spec: { baseOSContainerImage: one.osImageURL, baseOSExtensionsContainerImage: one.extensionsImage } },
+        controllerConfig: {
+          spec: { baseOSContainerImage: one.osImageURL, baseOSExtensionsContainerImage: one.extensionsImage },
+        },
       });
-      if (result.verdict === "refused") return { ...head, Error: result.refusals.map(({ reason }) => reason).join("; ") };
+      if (result.verdict === "refused")
+        return { ...head, Error: result.refusals.map(({ reason }) => reason).join("; ") };
       return { ...head, Name: result.config.metadata.name, Spec: result.config.spec };
     }
     case "diff": {
       const result = classifyAsReference(one.Old, one.New, one.policy);
-      if (result.verdict === "refused") return { ...head, Error: result.problems.map(({ path, reason }) => `${path} ${reason}`).join("; ") };
+      if (result.verdict === "refused")
+        return { ...head, Error: result.problems.map(({ path, reason }) => `${path} ${reason}`).join("; ") };
       const c = result.classification;
       return {
         ...head,
@@ -61,7 +78,8 @@ export function answerCase(one: ReferenceCase): ReferenceAnswer {
     }
     case "convert": {
       const result = convertIgnition(one.ign, one.target);
-      if (result.verdict === "refused") return { ...head, Error: result.problems.map(({ path, reason }) => `${path} ${reason}`).join("; ") };
+      if (result.verdict === "refused")
+        return { ...head, Error: result.problems.map(({ path, reason }) => `${path} ${reason}`).join("; ") };
       return { ...head, Converted: result.config };
     }
   }
@@ -72,7 +90,9 @@ export function comparable(answer: ReferenceAnswer): unknown {
   const plain = JSON.parse(JSON.stringify(answer)) as ReferenceAnswer;
   if (plain.Error !== undefined) return { ID: plain.ID, Op: plain.Op, Error: "refused" };
   if (plain.Diff === undefined) return plain;
-  const actions = (Array.isArray(plain.Diff["PolicyActions"]) ? plain.Diff["PolicyActions"] : []).map((action) => JSON.stringify(sorted(action))).toSorted();
+  const actions = (Array.isArray(plain.Diff["PolicyActions"]) ? plain.Diff["PolicyActions"] : [])
+    .map((action) => JSON.stringify(sorted(action)))
+    .toSorted();
   return {
     ...plain,
     ...(plain.Reconcile === undefined ? {} : { Reconcile: "irreconcilable" }),
@@ -82,5 +102,9 @@ export function comparable(answer: ReferenceAnswer): unknown {
 
 function sorted(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, field]) => [name, sorted(field)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, field]) => [name, sorted(field)]),
+  );
 }

@@ -33,12 +33,19 @@ describe("the answers of the reference", () => {
     expect(cases.map(({ id }) => id)).toEqual(expected.map(({ ID }) => ID));
   });
 
-  test.for(Object.entries(refusedHere))("what the reference loses in case %s is refused, field by field", ([id, paths]) => {
-    const one = cases.find((candidate) => candidate.id === id);
-    expect(expected.find(({ ID }) => ID === id)?.Error).toBeUndefined();
-    const answer = one?.op === "convert" ? convertIgnition(one.ign, one.target) : undefined;
-    expect(answer?.verdict === "refused" ? answer.problems.map(({ path, lowestVersion }) => ({ path, lowestVersion })) : answer).toEqual(paths.map((path) => ({ path, lowestVersion: "3.1.0" })));
-  });
+  test.for(Object.entries(refusedHere))(
+    "what the reference loses in case %s is refused, field by field",
+    ([id, paths]) => {
+      const one = cases.find((candidate) => candidate.id === id);
+      expect(expected.find(({ ID }) => ID === id)?.Error).toBeUndefined();
+      const answer = one?.op === "convert" ? convertIgnition(one.ign, one.target) : undefined;
+      expect(
+        answer?.verdict === "refused"
+          ? answer.problems.map(({ path, lowestVersion }) => ({ path, lowestVersion }))
+          : answer,
+      ).toEqual(paths.map((path) => ({ path, lowestVersion: "3.1.0" })));
+    },
+  );
 
   test.for(["render", "diff", "convert"] as const)("every case of kind %s is answered as the reference does", (op) => {
     const wrong = cases.flatMap((one, i) => {

@@ -12,7 +12,8 @@ import { encodeDataUrl } from "../../../src/ignition/data-url.ts";
 import type { KubeClient } from "../../../src/kube/kube-client.ts";
 import type { TestAuthority } from "../../../test/contract/test-pki.ts";
 
-export const osImage = "registry.example.com/os@sha256:0000000000000000000000000000000000000000000000000000000000000000";
+export const osImage =
+  "registry.example.com/os@sha256:0000000000000000000000000000000000000000000000000000000000000000";
 export const pool = "worker";
 
 export const machineName = (index: number) => `worker-${String(index).padStart(4, "0")}`;
@@ -21,7 +22,12 @@ export const machineName = (index: number) => `worker-${String(index).padStart(4
 export async function writeServerFiles(folder: string, authority: TestAuthority): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const server = await authority.server("127.0.0.1");
-  const files = { "server.crt": server.certificate, "server.key": server.key, "ca.crt": authority.certificate, "tokens.key": await authority.signingKey() };
+  const files = {
+    "server.crt": server.certificate,
+    "server.key": server.key,
+    "ca.crt": authority.certificate,
+    "tokens.key": await authority.signingKey(),
+  };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
 }
 
@@ -34,8 +40,15 @@ export async function writeKubeconfig(folder: string, url: string, authority: Te
     apiVersion: "v1",
     kind: "Config",
     "current-context": "bench",
-    clusters: [{ name: "bench", cluster: { server: url, "certificate-authority-data": base64(authority.certificate) } }],
-    users: [{ name: "admin", user: { "client-certificate-data": base64(admin.certificate), "client-key-data": base64(admin.key) } }],
+    clusters: [
+      { name: "bench", cluster: { server: url, "certificate-authority-data": base64(authority.certificate) } },
+    ],
+    users: [
+      {
+        name: "admin",
+        user: { "client-certificate-data": base64(admin.certificate), "client-key-data": base64(admin.key) },
+      },
+    ],
     contexts: [{ name: "bench", context: { cluster: "bench", user: "admin" } }],
   };
   writeFileSync(file, JSON.stringify(config));
@@ -48,27 +61,75 @@ export function machineConfig(name: string, files: Readonly<Record<string, strin
     apiVersion: MachineConfig.apiVersion,
     kind: "MachineConfig",
     metadata: { name, labels: { [names.labels.role]: pool } },
-    spec: { config: { ignition: { version: "3.4.0" }, storage: { files: Object.entries(files).map(([path, text]) => ({ path, mode: 0o644, overwrite: true, contents: { source: encodeDataUrl(text) } })) } } },
+    spec: {
+      config: {
+        ignition: { version: "3.4.0" },
+        storage: {
+          files: Object.entries(files).map(([path, text]) => ({
+            path,
+            mode: 0o644,
+            overwrite: true,
+            contents: { source: encodeDataUrl(text) },
+          })),
+        },
+      },
+    },
   };
 }
 
 /** What the operator would install and keep. */
 export async function install(kube: KubeClient): Promise<void> {
-  for (const resource of definedResources) await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "bench" });
+  for (const resource of definedResources)
+    await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "bench" });
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: names.namespace } });
   await kube.create(MachineConfigPool, {
     apiVersion: MachineConfigPool.apiVersion,
     kind: "MachineConfigPool",
     metadata: { name: pool, labels: { [names.labels.builtInPool]: "" } },
-    spec: { machineConfigSelector: { matchLabels: { [names.labels.role]: pool } }, nodeSelector: { matchLabels: { [names.labels.workerRole]: "" } }, maxUnavailable: "10%", paused: false },
+    spec: {
+      machineConfigSelector: { matchLabels: { [names.labels.role]: pool } },
+      nodeSelector: { matchLabels: { [names.labels.workerRole]: "" } },
+      maxUnavailable: "10%",
+      paused: false,
+    },
   } as MachineConfigPool);
-  await kube.create(MachineConfiguration, { apiVersion: MachineConfiguration.apiVersion, kind: "MachineConfiguration", metadata: { name: "cluster" }, spec: {} } as MachineConfiguration);
-  await kube.patch(MachineConfiguration, { name: "cluster" }, { type: "merge", body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies({}) } } } }, { subresource: "status" });
+  await kube.create(MachineConfiguration, {
+    apiVersion: MachineConfiguration.apiVersion,
+    kind: "MachineConfiguration",
+    metadata: { name: "cluster" },
+    spec: {},
+  } as MachineConfiguration);
+  await kube.patch(
+    MachineConfiguration,
+    { name: "cluster" },
+    {
+      type: "merge",
+      body: { status: { observedGeneration: 1, nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies({}) } } },
+    },
+    { subresource: "status" },
+  );
   await kube.create(ControllerConfig, {
     apiVersion: ControllerConfig.apiVersion,
     kind: "ControllerConfig",
-    metadata: { name: names.objects.controllerConfig, annotations: { [names.annotations.generatedByVersion]: version } },
-    spec: { clusterDNSIP: "10.0.0.10", cloudProviderConfig: "", kubeAPIServerServingCAData: "", rootCAData: "", cloudProviderCAData: null, additionalTrustBundle: null, images: {}, baseOSContainerImage: osImage, releaseImage: "release", proxy: null, infra: null, dns: null, ipFamilies: "IPv4" },
+    metadata: {
+      name: names.objects.controllerConfig,
+      annotations: { [names.annotations.generatedByVersion]: version },
+    },
+    spec: {
+      clusterDNSIP: "10.0.0.10",
+      cloudProviderConfig: "",
+      kubeAPIServerServingCAData: "",
+      rootCAData: "",
+      cloudProviderCAData: null,
+      additionalTrustBundle: null,
+      images: {},
+      baseOSContainerImage: osImage,
+      releaseImage: "release",
+      proxy: null,
+      infra: null,
+      dns: null,
+      ipFamilies: "IPv4",
+    },
   } as unknown as ControllerConfig);
   await kube.create(MachineConfig, machineConfig("50-worker", { "/etc/bench/base": "base" }));
 }
@@ -80,7 +141,10 @@ export async function introduce(kube: KubeClient): Promise<void> {
     await kube.create(MachineConfigNode, {
       apiVersion: MachineConfigNode.apiVersion,
       kind: "MachineConfigNode",
-      metadata: { name: metadata.name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name: metadata.name, uid: metadata.uid ?? "" }] },
+      metadata: {
+        name: metadata.name,
+        ownerReferences: [{ apiVersion: "v1", kind: "Node", name: metadata.name, uid: metadata.uid ?? "" }],
+      },
       spec: { node: { name: metadata.name }, pool: { name: pool }, configVersion: { desired: names.notYetSet } },
     });
   }
@@ -95,8 +159,28 @@ export async function fill(kube: KubeClient, machines: number, podsEach: number)
       await kube.create(kubernetes.Pod, {
         apiVersion: "v1",
         kind: "Pod",
-        metadata: { name: `${set}-${Math.floor(index / podsEach)}`, namespace: "default", labels: { app: set }, ownerReferences: [{ apiVersion: "apps/v1", kind: "DaemonSet", name: set, uid: set, controller: true }] },
-        spec: { nodeName: machineName(Math.floor(index / podsEach)), containers: [{ name: "agent", image: "registry.example.com/agent:1", env: Array.from({ length: 8 }, (_, at) => ({ name: `SETTING_${at}`, value: "some value of a usual length" })), volumeMounts: [{ name: "data", mountPath: "/data" }] }], volumes: [{ name: "data", emptyDir: {} }], tolerations: [{ operator: "Exists" }] },
+        metadata: {
+          name: `${set}-${Math.floor(index / podsEach)}`,
+          namespace: "default",
+          labels: { app: set },
+          ownerReferences: [{ apiVersion: "apps/v1", kind: "DaemonSet", name: set, uid: set, controller: true }],
+        },
+        spec: {
+          nodeName: machineName(Math.floor(index / podsEach)),
+          containers: [
+            {
+              name: "agent",
+              image: "registry.example.com/agent:1",
+              env: Array.from({ length: 8 }, (_, at) => ({
+                name: `SETTING_${at}`,
+                value: "some value of a usual length",
+              })),
+              volumeMounts: [{ name: "data", mountPath: "/data" }],
+            },
+          ],
+          volumes: [{ name: "data", emptyDir: {} }],
+          tolerations: [{ operator: "Exists" }],
+        },
       } as never);
     }
   };

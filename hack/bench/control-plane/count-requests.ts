@@ -33,7 +33,8 @@ export function requestCounter(): { count(request: HttpRequest, status: number):
       const [path = "", query = ""] = target.split("?", 2);
       const parameters = new URLSearchParams(query);
       const writer = writerOf(parameters, String(headers["user-agent"] ?? ""));
-      const verb = status >= 400 ? "refused" : parameters.get("watch") === "true" ? "watch" : method === "GET" ? "read" : "write";
+      const verb =
+        status >= 400 ? "refused" : parameters.get("watch") === "true" ? "watch" : method === "GET" ? "read" : "write";
       const kind = kindOf(path);
       const id = `${writer} ${verb} ${kind}`;
       const one = counts.get(id) ?? { writer, verb, kind, requests: 0, bytes: 0 };

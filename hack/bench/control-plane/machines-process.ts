@@ -17,25 +17,55 @@ const [kubeconfig = "", count = ""] = process.argv.slice(2);
 const daemons = await connect({ kubeconfig, component: "daemon" });
 const kubelets = await connect({ kubeconfig, component: "kubelet" });
 const log = jsonLogger({ component: "daemons", level: "warn", pretty: false });
-const images = { [osImage]: { etc: { "/etc/chrony.conf": "vendor" }, usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" } } };
+const images = {
+  [osImage]: {
+    etc: { "/etc/chrony.conf": "vendor" },
+    usr: { "/usr/lib/systemd/system/crio.service": "[Install]\nWantedBy=multi-user.target\n" },
+  },
+};
 
 async function report(name: string, bootID: string, ready: boolean): Promise<void> {
   const now = new Date().toISOString();
-  const condition = (type: string, status: string, reason: string) => ({ type, status, reason, message: "", lastTransitionTime: now, lastHeartbeatTime: now });
-  const conditions = [condition("MemoryPressure", "False", "KubeletHasSufficientMemory"), condition("DiskPressure", "False", "KubeletHasNoDiskPressure"), condition("Ready", ready ? "True" : "False", ready ? "KubeletReady" : "KubeletNotReady")];
-  await kubelets.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { status: { conditions, nodeInfo: { bootID } } } }, { subresource: "status", owner: "kubelet" });
+  const condition = (type: string, status: string, reason: string) => ({
+    type,
+    status,
+    reason,
+    message: "",
+    lastTransitionTime: now,
+    lastHeartbeatTime: now,
+  });
+  const conditions = [
+    condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+    condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+    condition("Ready", ready ? "True" : "False", ready ? "KubeletReady" : "KubeletNotReady"),
+  ];
+  await kubelets.kube.patch(
+    kubernetes.Node,
+    { name },
+    { type: "merge", body: { status: { conditions, nodeInfo: { bootID } } } },
+    { subresource: "status", owner: "kubelet" },
+  );
 }
 
 function machine(name: string): void {
   let process = new AbortController();
-  const host = memoryHost({ images, image: osImage, random: systemRandom, onReboot: () => void reboot().catch((error: unknown) => log.error({ error, name }, "cannot reboot")) });
+  const host = memoryHost({
+    images,
+    image: osImage,
+    random: systemRandom,
+    onReboot: () => void reboot().catch((error: unknown) => log.error({ error, name }, "cannot reboot")),
+  });
 
   function startDaemon(): void {
     process = new AbortController();
     const { kube } = daemons;
     const ports = { clock: systemClock, random: systemRandom, log, scribe: memoryScribe(20) };
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: name });
-    void runControllers([daemonController({ host, nodeName: name })], { ...ports, kube: kube.within(process.signal), events, coalesceMs: 50 }, process.signal).catch((error: unknown) => log.error({ error, name }, "a daemon ended"));
+    void runControllers(
+      [daemonController({ host, nodeName: name })],
+      { ...ports, kube: kube.within(process.signal), events, coalesceMs: 50 },
+      process.signal,
+    ).catch((error: unknown) => log.error({ error, name }, "a daemon ended"));
   }
 
   async function reboot(): Promise<void> {
@@ -54,7 +84,16 @@ async function join(index: number): Promise<void> {
   const node: Node = {
     apiVersion: "v1",
     kind: "Node",
-    metadata: { name, labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "node-role.kubernetes.io/worker": "", "topology.kubernetes.io/zone": `zone-${index % 3}` } },
+    metadata: {
+      name,
+      labels: {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "node-role.kubernetes.io/worker": "",
+        "topology.kubernetes.io/zone": `zone-${index % 3}`,
+      },
+    },
     spec: {},
   };
   await kubelets.kube.create(kubernetes.Node, node);

@@ -10,7 +10,16 @@ import { writeBundle } from "../../../src/cli/bundle.ts";
 import { connect } from "../../../src/cli/connect.ts";
 import type { KubeClient } from "../../../src/kube/kube-client.ts";
 import { testAuthority } from "../../../test/contract/test-pki.ts";
-import { fill, install, introduce, machineConfig, machineName, pool, writeKubeconfig, writeServerFiles } from "./cluster.ts";
+import {
+  fill,
+  install,
+  introduce,
+  machineConfig,
+  machineName,
+  pool,
+  writeKubeconfig,
+  writeServerFiles,
+} from "./cluster.ts";
 import type { Counts } from "./count-requests.ts";
 
 export interface ControlPlaneFigures {
@@ -27,7 +36,13 @@ export interface ControlPlaneFigures {
   /** Processor seconds during the roll-out. */
   readonly cpuSeconds: { readonly controller: number; readonly apiServer: number; readonly machines: number };
   /** Per machine, over the roll-out. */
-  readonly requests: readonly { readonly writer: string; readonly verb: string; readonly kind: string; readonly perMachine: number; readonly bytesPerMachine: number }[];
+  readonly requests: readonly {
+    readonly writer: string;
+    readonly verb: string;
+    readonly kind: string;
+    readonly perMachine: number;
+    readonly bytesPerMachine: number;
+  }[];
 }
 
 class Child {
@@ -36,7 +51,9 @@ class Child {
   readonly gone: Promise<number | null>;
 
   constructor(args: readonly string[], log: number) {
-    this.#process = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], { stdio: ["pipe", "pipe", log] });
+    this.#process = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], {
+      stdio: ["pipe", "pipe", log],
+    });
     this.gone = new Promise((resolve) => this.#process.once("exit", resolve));
     if (this.#process.stdout === null) throw new Error("no output");
     this.#lines = createInterface(this.#process.stdout)[Symbol.asyncIterator]();
@@ -66,23 +83,40 @@ class Child {
 }
 
 /** VmRSS or VmHWM in MiB. */
-const memoryOf = (pid: number, key: "VmRSS" | "VmHWM") => Math.round(Number(new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024);
+const memoryOf = (pid: number, key: "VmRSS" | "VmHWM") =>
+  Math.round(
+    Number(new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024,
+  );
 
 /** User and system time in seconds. Source: proc(5), fields 14 and 15 of `/proc/pid/stat`, in ticks of 10 ms. */
 function cpuSecondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ");
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function untilUpdated(kube: KubeClient, machines: number, before: string, patienceSeconds: number, tell: (line: string) => void): Promise<string> {
+async function untilUpdated(
+  kube: KubeClient,
+  machines: number,
+  before: string,
+  patienceSeconds: number,
+  tell: (line: string) => void,
+): Promise<string> {
   const began = performance.now();
   let said = 0;
   for (;;) {
     const object = await kube.get(MachineConfigPool, { name: pool });
     const target = object?.spec.configuration?.name ?? "";
-    if (target !== "" && target !== before && object?.status?.configuration?.name === target && object.status.updatedMachineCount === machines) return target;
+    if (
+      target !== "" &&
+      target !== before &&
+      object?.status?.configuration?.name === target &&
+      object.status.updatedMachineCount === machines
+    )
+      return target;
     const seconds = (performance.now() - began) / 1000;
     if (seconds > patienceSeconds) throw new Error(`after ${patienceSeconds} s: ${JSON.stringify(object?.status)}`);
     if (seconds - said > 10) {
@@ -99,7 +133,12 @@ async function writesAlone(kube: KubeClient, machines: number, each: number, byt
   const numbers = Array.from({ length: machines * each }, (_, index) => index);
   const text = "x".repeat(bytes);
   const lane = async () => {
-    for (let index = numbers.shift(); index !== undefined; index = numbers.shift()) await kube.patch<Node>(kubernetes.Node, { name: machineName(index % machines) }, { type: "merge", body: { metadata: { annotations: { "example.com/bench": `${index} ${text}` } } } });
+    for (let index = numbers.shift(); index !== undefined; index = numbers.shift())
+      await kube.patch<Node>(
+        kubernetes.Node,
+        { name: machineName(index % machines) },
+        { type: "merge", body: { metadata: { annotations: { "example.com/bench": `${index} ${text}` } } } },
+      );
   };
   await Promise.all(Array.from({ length: 16 }, lane));
   return (performance.now() - began) / 1000;
@@ -117,7 +156,10 @@ export interface RollOutOptions {
 }
 
 /** A changed file with reboot reaches every machine of a pool, a tenth of them at a time. */
-export async function measureRollOut({ machines, podsPerMachine, profile }: RollOutOptions, tell: (line: string) => void): Promise<ControlPlaneFigures> {
+export async function measureRollOut(
+  { machines, podsPerMachine, profile }: RollOutOptions,
+  tell: (line: string) => void,
+): Promise<ControlPlaneFigures> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   const children: Child[] = [];
   const log = openSync(join(folder, "log"), "w");
@@ -149,7 +191,11 @@ export async function measureRollOut({ machines, podsPerMachine, profile }: Roll
     await pause(10_000);
     const controllerBefore = memoryOf(controller.pid, "VmRSS");
     await server.ask<Counts>();
-    const cpu = () => ({ controller: cpuSecondsOf(controller.pid), apiServer: cpuSecondsOf(server.pid), machines: cpuSecondsOf(hosts.pid) });
+    const cpu = () => ({
+      controller: cpuSecondsOf(controller.pid),
+      apiServer: cpuSecondsOf(server.pid),
+      machines: cpuSecondsOf(hosts.pid),
+    });
     const before = cpu();
     const began = performance.now();
     await kube.create(MachineConfig, machineConfig("60-worker-bench", { "/etc/bench/changed": "changed" }));
@@ -161,11 +207,23 @@ export async function measureRollOut({ machines, podsPerMachine, profile }: Roll
     const counts = await server.ask<Counts>();
     const controllerPeak = memoryOf(controller.pid, "VmHWM");
     const controllerAfter = memoryOf(controller.pid, "VmRSS");
-    tell(`rolled out in ${rollOutSeconds.toFixed(1)} s; controller ${controllerBefore} MiB before, ${controllerAfter} MiB after, ${controllerPeak} MiB at most`);
+    tell(
+      `rolled out in ${rollOutSeconds.toFixed(1)} s; controller ${controllerBefore} MiB before, ${controllerAfter} MiB after, ${controllerPeak} MiB at most`,
+    );
     await controller.end("SIGTERM");
     await hosts.end();
-    const written = counts.filter(({ verb }) => verb === "write").reduce((sum, one) => ({ requests: sum.requests + one.requests, bytes: sum.bytes + one.bytes }), { requests: 0, bytes: 0 });
-    const baselineSeconds = await writesAlone(kube, machines, Math.round(written.requests / machines), Math.round(written.bytes / written.requests));
+    const written = counts
+      .filter(({ verb }) => verb === "write")
+      .reduce((sum, one) => ({ requests: sum.requests + one.requests, bytes: sum.bytes + one.bytes }), {
+        requests: 0,
+        bytes: 0,
+      });
+    const baselineSeconds = await writesAlone(
+      kube,
+      machines,
+      Math.round(written.requests / machines),
+      Math.round(written.bytes / written.requests),
+    );
     tell(`the same number of writes alone: ${baselineSeconds.toFixed(1)} s`);
     const round = (value: number) => Math.round(value * 100) / 100;
     return {
@@ -176,8 +234,20 @@ export async function measureRollOut({ machines, podsPerMachine, profile }: Roll
       controllerBefore,
       controllerPeak,
       controllerAfter,
-      cpuSeconds: { controller: round(after.controller - before.controller), apiServer: round(after.apiServer - before.apiServer), machines: round(after.machines - before.machines) },
-      requests: counts.filter(({ writer }) => writer !== "mco-bench").map(({ writer, verb, kind, requests, bytes }) => ({ writer, verb, kind, perMachine: round(requests / machines), bytesPerMachine: Math.round(bytes / machines) })),
+      cpuSeconds: {
+        controller: round(after.controller - before.controller),
+        apiServer: round(after.apiServer - before.apiServer),
+        machines: round(after.machines - before.machines),
+      },
+      requests: counts
+        .filter(({ writer }) => writer !== "mco-bench")
+        .map(({ writer, verb, kind, requests, bytes }) => ({
+          writer,
+          verb,
+          kind,
+          perMachine: round(requests / machines),
+          bytesPerMachine: Math.round(bytes / machines),
+        })),
     };
   } finally {
     for (const child of children) await child.end();
@@ -186,8 +256,14 @@ export async function measureRollOut({ machines, podsPerMachine, profile }: Roll
   }
 }
 
-export async function measureControlPlane(sizes: readonly number[], podsPerMachine: number, tell: (line: string) => void, profile?: string): Promise<ControlPlaneRuns> {
+export async function measureControlPlane(
+  sizes: readonly number[],
+  podsPerMachine: number,
+  tell: (line: string) => void,
+  profile?: string,
+): Promise<ControlPlaneRuns> {
   const runs: ControlPlaneFigures[] = [];
-  for (const machines of sizes) runs.push(await measureRollOut({ machines, podsPerMachine, ...(profile === undefined ? {} : { profile }) }, tell));
+  for (const machines of sizes)
+    runs.push(await measureRollOut({ machines, podsPerMachine, ...(profile === undefined ? {} : { profile }) }, tell));
   return { runs };
 }

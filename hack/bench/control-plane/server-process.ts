@@ -12,7 +12,13 @@ import { type Counts, requestCounter } from "./count-requests.ts";
 
 const [folder = ""] = process.argv.slice(2);
 const text = (name: string) => readFileSync(join(folder, name), "utf8");
-const server = createApiServer({ store: memoryStore(), clock: systemClock, random: systemRandom, log: silentLogger, tokenKeys: pemTokenKeys(text("tokens.key")) });
+const server = createApiServer({
+  store: memoryStore(),
+  clock: systemClock,
+  random: systemRandom,
+  log: silentLogger,
+  tokenKeys: pemTokenKeys(text("tokens.key")),
+});
 const counter = requestCounter();
 const listener = await listen({
   server: {

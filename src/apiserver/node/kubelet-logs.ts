@@ -16,16 +16,25 @@ export interface KubeletLogsOptions {
 export function kubeletLogs({ nodeOf, tls }: KubeletLogsOptions): LogSource {
   return ({ namespace, pod, container, nodeName, query }, signal) => {
     const endpoint = endpointOf(nodeOf(nodeName));
-    if (endpoint === undefined) return Promise.resolve(internalError(`no address of a kubelet is known for node ${nodeName}`).response());
+    if (endpoint === undefined)
+      return Promise.resolve(internalError(`no address of a kubelet is known for node ${nodeName}`).response());
     const asked = new URLSearchParams(query);
     asked.delete("container");
     const parameters = asked.toString();
     const url = `https://${endpoint}/containerLogs/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}/${encodeURIComponent(container)}${parameters === "" ? "" : `?${parameters}`}`;
     return new Promise((resolve) => {
       const fail = (error: Error) => resolve(internalError(`Get ${JSON.stringify(url)}: ${error.message}`).response());
-      const call = request(url, { signal, ca: tls.ca, cert: tls.certificate, key: tls.key }, (answer: IncomingMessage) => {
-        resolve({ status: answer.statusCode ?? 502, headers: { "content-type": answer.headers["content-type"] ?? "text/plain" }, body: answer as AsyncIterable<Uint8Array> });
-      });
+      const call = request(
+        url,
+        { signal, ca: tls.ca, cert: tls.certificate, key: tls.key },
+        (answer: IncomingMessage) => {
+          resolve({
+            status: answer.statusCode ?? 502,
+            headers: { "content-type": answer.headers["content-type"] ?? "text/plain" },
+            body: answer as AsyncIterable<Uint8Array>,
+          });
+        },
+      );
       call.on("error", fail);
       call.end();
     });
@@ -39,7 +48,8 @@ function endpointOf(node: KubeObject | undefined): string | undefined {
   const kubelet = isObject(endpoints["kubeletEndpoint"]) ? endpoints["kubeletEndpoint"] : {};
   const port = kubelet["Port"];
   const addresses = Array.isArray(status["addresses"]) ? status["addresses"].filter(isObject) : [];
-  const chosen = addresses.find((one) => one["type"] === "InternalIP") ?? addresses.find((one) => one["type"] === "Hostname");
+  const chosen =
+    addresses.find((one) => one["type"] === "InternalIP") ?? addresses.find((one) => one["type"] === "Hostname");
   if (typeof port !== "number" || port <= 0 || typeof chosen?.["address"] !== "string") return undefined;
   const host = chosen["address"];
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;

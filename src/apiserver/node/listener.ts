@@ -93,7 +93,11 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
-async function serve(incoming: IncomingMessage, outgoing: ServerResponse, server: Pick<ApiServer, "handle">): Promise<void> {
+async function serve(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  server: Pick<ApiServer, "handle">,
+): Promise<void> {
   const controller = new AbortController();
   outgoing.on("close", () => {
     if (!outgoing.writableFinished) controller.abort(new Error("the caller went away"));
@@ -142,9 +146,18 @@ function readPeer(socket: TLSSocket): Peer {
   const { subject, fingerprint256 } = socket.getPeerCertificate();
   if (subject === undefined) return {};
   if (!socket.authorized) return { certificate: "untrusted" };
-  const list = (value: string | string[] | undefined): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
+  const list = (value: string | string[] | undefined): string[] =>
+    value === undefined ? [] : Array.isArray(value) ? value : [value];
   const [commonName] = list(subject.CN as string | string[] | undefined);
-  return commonName === undefined ? {} : { certificate: { commonName, organizations: list(subject.O as string | string[] | undefined), sha256: fingerprint256.replaceAll(":", "").toLowerCase() } };
+  return commonName === undefined
+    ? {}
+    : {
+        certificate: {
+          commonName,
+          organizations: list(subject.O as string | string[] | undefined),
+          sha256: fingerprint256.replaceAll(":", "").toLowerCase(),
+        },
+      };
 }
 
 /** Header values go out as UTF-8, which node:http takes one character a byte. */
@@ -152,9 +165,11 @@ const headerBytes = (value: string) => Buffer.from(value).toString("latin1");
 
 async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: HttpResponse): Promise<void> {
   const { status, body } = response;
-  for (const [name, value] of Object.entries(response.headers)) outgoing.setHeader(name, typeof value === "string" ? headerBytes(value) : value.map(headerBytes));
+  for (const [name, value] of Object.entries(response.headers))
+    outgoing.setHeader(name, typeof value === "string" ? headerBytes(value) : value.map(headerBytes));
   if (typeof body === "string" || body instanceof Uint8Array) {
-    let bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    let bytes =
+      typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     if (bytes.length > gzipFromBytes && /\bgzip\b/.test(incoming.headers["accept-encoding"] ?? "")) {
       bytes = await compress(bytes, { level: 1 });
       outgoing.setHeader("content-encoding", "gzip");

@@ -45,19 +45,41 @@ afterEach(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 async function start(file: string, options: Partial<ServeOptions> = {}): Promise<RunningApiServer> {
-  const running = await serveApiServer({ ...base, file: join(folder, file), signal: new AbortController().signal, ...options });
+  const running = await serveApiServer({
+    ...base,
+    file: join(folder, file),
+    signal: new AbortController().signal,
+    ...options,
+  });
   closers.push(() => running.close());
   return running;
 }
 
-function call(url: string, method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+function call(
+  url: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const ask = httpsRequest(`${url}${path}`, { method, agent: false, ca: authority.certificate, headers: { authorization: "Bearer secret", "content-type": "application/json", ...headers } }, (answer) => {
-      const chunks: Buffer[] = [];
-      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: Buffer.concat(chunks) }));
-      answer.on("error", reject);
-    });
+    const ask = httpsRequest(
+      `${url}${path}`,
+      {
+        method,
+        agent: false,
+        ca: authority.certificate,
+        headers: { authorization: "Bearer secret", "content-type": "application/json", ...headers },
+      },
+      (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+        answer.on("end", () =>
+          resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: Buffer.concat(chunks) }),
+        );
+        answer.on("error", reject);
+      },
+    );
     ask.on("error", reject);
     ask.end(body === undefined ? undefined : JSON.stringify(body));
   });
@@ -69,14 +91,23 @@ const map = (name: string, data: Json = {}) => ({ apiVersion: "v1", kind: "Confi
 /** An HTTPS server of the test's own: a webhook or a kubelet. */
 async function companion(answer: (path: string, body: string, client: string) => string): Promise<number> {
   const { certificate, key } = await authority.server("127.0.0.1");
-  const server = createServer({ cert: certificate, key, ca: authority.certificate, requestCert: true, rejectUnauthorized: false }, (request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const socket = request.socket as import("node:tls").TLSSocket;
-      response.end(answer(request.url ?? "", Buffer.concat(chunks).toString(), socket.authorized ? String(socket.getPeerCertificate().subject.CN) : ""));
-    });
-  });
+  const server = createServer(
+    { cert: certificate, key, ca: authority.certificate, requestCert: true, rejectUnauthorized: false },
+    (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const socket = request.socket as import("node:tls").TLSSocket;
+        response.end(
+          answer(
+            request.url ?? "",
+            Buffer.concat(chunks).toString(),
+            socket.authorized ? String(socket.getPeerCertificate().subject.CN) : "",
+          ),
+        );
+      });
+    },
+  );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closers.push(() => {
     server.closeAllConnections();
@@ -97,8 +128,12 @@ describe("serveApiServer", () => {
   test("refuses a second server on the same file, and an address that others can reach", async () => {
     const signal = new AbortController().signal;
     await start("locked.db");
-    await expect(serveApiServer({ ...base, file: join(folder, "locked.db"), signal })).rejects.toMatchObject({ code: "MCO_STORE_LOCKED" });
-    await expect(serveApiServer({ ...base, file: join(folder, "open.db"), host: "0.0.0.0", signal })).rejects.toMatchObject({ code: "MCO_LISTEN_REFUSED" });
+    await expect(serveApiServer({ ...base, file: join(folder, "locked.db"), signal })).rejects.toMatchObject({
+      code: "MCO_STORE_LOCKED",
+    });
+    await expect(
+      serveApiServer({ ...base, file: join(folder, "open.db"), host: "0.0.0.0", signal }),
+    ).rejects.toMatchObject({ code: "MCO_LISTEN_REFUSED" });
   });
 
   test("closes when it is told to, with watches open, and frees file and port", async () => {
@@ -121,27 +156,48 @@ describe("serveApiServer", () => {
     expect(packed.body.length).toBeLessThan(20_000);
     expect(JSON.parse(gunzipSync(packed.body).toString())).toMatchObject({ metadata: { name: "long" } });
     expect((await call(url, "GET", `${maps}/long`)).headers["content-encoding"]).toBeUndefined();
-    expect((await call(url, "GET", "/readyz", undefined, { "accept-encoding": "gzip" })).headers["content-encoding"]).toBeUndefined();
+    expect(
+      (await call(url, "GET", "/readyz", undefined, { "accept-encoding": "gzip" })).headers["content-encoding"],
+    ).toBeUndefined();
   });
 
   test("calls a webhook over HTTPS and trusts only the authority that its configuration names", async () => {
     const port = await companion((_path, body) => {
       const { request } = JSON.parse(body) as { request: { uid: string; object: { metadata: { name: string } } } };
-      return JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid: request.uid, allowed: request.object.metadata.name !== "bad", status: { message: "no" }, warnings: ["watch out: Größe → 3"] } });
+      return JSON.stringify({
+        apiVersion: "admission.k8s.io/v1",
+        kind: "AdmissionReview",
+        response: {
+          uid: request.uid,
+          allowed: request.object.metadata.name !== "bad",
+          status: { message: "no" },
+          warnings: ["watch out: Größe → 3"],
+        },
+      });
     });
     const { url } = await start("webhook.db");
     const configuration = (name: string, ca: string) => ({
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: "ValidatingWebhookConfiguration",
       metadata: { name },
-      webhooks: [{ name: "w.example.com", clientConfig: { url: `https://127.0.0.1:${port}/`, caBundle: Buffer.from(ca).toString("base64") }, rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }], admissionReviewVersions: ["v1"], sideEffects: "None" }],
+      webhooks: [
+        {
+          name: "w.example.com",
+          clientConfig: { url: `https://127.0.0.1:${port}/`, caBundle: Buffer.from(ca).toString("base64") },
+          rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }],
+          admissionReviewVersions: ["v1"],
+          sideEffects: "None",
+        },
+      ],
     });
     const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     await call(url, "POST", path, configuration("good", authority.certificate));
     const fine = await call(url, "POST", maps, map("good"));
     expect(fine.status).toBe(201);
     expect(Buffer.from(String(fine.headers["warning"]), "latin1").toString()).toBe('299 - "watch out: Größe → 3"');
-    expect(json(await call(url, "POST", maps, map("bad")))["message"]).toBe('admission webhook "w.example.com" denied the request: no');
+    expect(json(await call(url, "POST", maps, map("bad")))["message"]).toBe(
+      'admission webhook "w.example.com" denied the request: no',
+    );
     await call(url, "DELETE", `${path}/good`);
     await call(url, "POST", path, configuration("stranger", (await testAuthority()).certificate));
     expect((await call(url, "POST", maps, map("unheard"))).status).toBe(500);
@@ -150,8 +206,16 @@ describe("serveApiServer", () => {
   test("fetches logs from the kubelet of the pod's node, as itself", async () => {
     const port = await companion((path, _body, client) => `${path} for ${client}\n`);
     const { url } = await start("logs.db");
-    const pod = (name: string, nodeName: string) => ({ apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { nodeName, containers: [{ name: "main", image: "i" }] } });
-    const status = { addresses: [{ type: "InternalIP", address: "127.0.0.1" }], daemonEndpoints: { kubeletEndpoint: { Port: port } } };
+    const pod = (name: string, nodeName: string) => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name },
+      spec: { nodeName, containers: [{ name: "main", image: "i" }] },
+    });
+    const status = {
+      addresses: [{ type: "InternalIP", address: "127.0.0.1" }],
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
+    };
     await call(url, "POST", "/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "n" }, status });
     await call(url, "POST", "/api/v1/namespaces/default/pods", pod("p", "n"));
     await call(url, "POST", "/api/v1/namespaces/default/pods", pod("lost", "nowhere"));
@@ -167,17 +231,23 @@ describe("serveApiServer", () => {
     const ask = (identity: { certificate: string; key: string }) =>
       new Promise<string>((resolve, reject) => {
         const body = JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" });
-        const review = httpsRequest(`${url}/apis/authentication.k8s.io/v1/selfsubjectreviews`, { method: "POST", agent: false, ca: authority.certificate, cert: identity.certificate, key: identity.key }, (answer) => {
-          let text = "";
-          answer.on("data", (chunk: Buffer) => {
-            text += chunk.toString();
-          });
-          answer.on("end", () => resolve(text));
-        });
+        const review = httpsRequest(
+          `${url}/apis/authentication.k8s.io/v1/selfsubjectreviews`,
+          { method: "POST", agent: false, ca: authority.certificate, cert: identity.certificate, key: identity.key },
+          (answer) => {
+            let text = "";
+            answer.on("data", (chunk: Buffer) => {
+              text += chunk.toString();
+            });
+            answer.on("end", () => resolve(text));
+          },
+        );
         review.on("error", reject);
         review.end(body);
       });
-    expect(JSON.parse(await ask(await authority.client("carol", ["painters", "singers"])))).toMatchObject({ status: { userInfo: { username: "carol", groups: ["painters", "singers", "system:authenticated"] } } });
+    expect(JSON.parse(await ask(await authority.client("carol", ["painters", "singers"])))).toMatchObject({
+      status: { userInfo: { username: "carol", groups: ["painters", "singers", "system:authenticated"] } },
+    });
     const stranger = await testAuthority();
     expect(await ask(await stranger.client("admin", ["system:masters"]))).toContain('"reason":"Unauthorized"');
   });

@@ -50,7 +50,10 @@ export interface RunningApiServer {
 export async function serveApiServer(options: ServeOptions): Promise<RunningApiServer> {
   const { clock, random, log, signal, clusterCA, kubeletClient } = options;
   signal.throwIfAborted();
-  const store = sqliteStore({ file: options.file, ...(options.survives === undefined ? {} : { survives: options.survives }) });
+  const store = sqliteStore({
+    file: options.file,
+    ...(options.survives === undefined ? {} : { survives: options.survives }),
+  });
   let listener: Listener;
   let server: ApiServer;
   try {

@@ -44,7 +44,9 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
     insert: db.prepare("INSERT INTO objects (resource, namespace, name, revision, value) VALUES (?, ?, ?, ?, ?)"),
     replace: db.prepare("UPDATE objects SET revision = ?, value = ? WHERE resource = ? AND namespace = ? AND name = ?"),
     remove: db.prepare("DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"),
-    log: db.prepare("INSERT INTO events (revision, type, resource, namespace, name, value, previous) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+    log: db.prepare(
+      "INSERT INTO events (revision, type, resource, namespace, name, value, previous) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ),
     events: db.prepare(
       `SELECT e.revision, e.type, e.resource, e.namespace, e.name, e.value, p.revision AS previous, p.value AS previousValue
        FROM events e LEFT JOIN events p ON p.revision = e.previous
@@ -73,7 +75,12 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
     }
   }
 
-  function write(type: StoredEvent["type"], key: StoreKey, value: string, before: StoredObject | undefined): WriteOutcome {
+  function write(
+    type: StoredEvent["type"],
+    key: StoreKey,
+    value: string,
+    before: StoredObject | undefined,
+  ): WriteOutcome {
     const next = revision + 1;
     transact(() => {
       if (type === "ADDED") statements.insert.run(key.resource, key.namespace, key.name, next, value);
@@ -92,8 +99,13 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
     get,
     list({ resource, namespace, after, limit }) {
       const rows = statements.page.all(
-        after?.resource ?? "", after?.namespace ?? "", after?.name ?? "",
-        resource ?? null, resource ?? null, namespace ?? null, namespace ?? null,
+        after?.resource ?? "",
+        after?.namespace ?? "",
+        after?.name ?? "",
+        resource ?? null,
+        resource ?? null,
+        namespace ?? null,
+        namespace ?? null,
         limit === undefined ? -1 : limit + 1,
       );
       const items = rows.map((row) => ({
@@ -130,7 +142,10 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
           key: { resource: String(row["resource"]), namespace: String(row["namespace"]), name: String(row["name"]) },
           revision: Number(row["revision"]),
           value: String(row["value"]),
-          previous: row["previous"] === null ? undefined : { revision: Number(row["previous"]), value: String(row["previousValue"]) },
+          previous:
+            row["previous"] === null
+              ? undefined
+              : { revision: Number(row["previous"]), value: String(row["previousValue"]) },
         };
       });
       return { verdict: "events", events };
@@ -159,7 +174,8 @@ function open(file: string, survives: "processKill" | "powerCut"): DatabaseSync 
     db.exec("PRAGMA journal_mode = WAL");
     db.exec(`PRAGMA synchronous = ${survives === "powerCut" ? "FULL" : "NORMAL"}`);
     const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
-    if (version > migrations.length) throw new McoError("MCO_STORE_NEWER", { file, version, understood: migrations.length });
+    if (version > migrations.length)
+      throw new McoError("MCO_STORE_NEWER", { file, version, understood: migrations.length });
     for (const [index, migration] of migrations.entries()) {
       if (index < version) continue;
       db.exec(`BEGIN EXCLUSIVE; ${migration} PRAGMA user_version = ${index + 1}; COMMIT`);

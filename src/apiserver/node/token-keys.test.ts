@@ -18,6 +18,7 @@ describe.each(Object.entries(keys))("token keys of %s", (algorithm, key) => {
     expect(made.verify(data, signature)).toBe(true);
     expect(made.verify(new TextEncoder().encode("header.other"), signature)).toBe(false);
     fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (other) => !made.verify(data, other)));
-    for (const length of [signature.length - 1, signature.length + 1]) expect(made.verify(data, new Uint8Array(length))).toBe(false);
+    for (const length of [signature.length - 1, signature.length + 1])
+      expect(made.verify(data, new Uint8Array(length))).toBe(false);
   });
 });

@@ -13,7 +13,16 @@ export const httpsWebhookCaller: WebhookCaller = ({ url, ca, body }, signal) =>
     }
     const call = request(
       url,
-      { method: "POST", signal, ...(ca === undefined ? {} : { ca }), headers: { "content-type": "application/json", accept: "application/json", "content-length": Buffer.byteLength(body) } },
+      {
+        method: "POST",
+        signal,
+        ...(ca === undefined ? {} : { ca }),
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json",
+          "content-length": Buffer.byteLength(body),
+        },
+      },
       (answer) => {
         const chunks: Buffer[] = [];
         let length = 0;
@@ -22,7 +31,9 @@ export const httpsWebhookCaller: WebhookCaller = ({ url, ca, body }, signal) =>
           if (length > answerLimitBytes) call.destroy(new Error("the answer is too long"));
           else chunks.push(chunk);
         });
-        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") }));
+        answer.on("end", () =>
+          resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") }),
+        );
         answer.on("error", reject);
       },
     );

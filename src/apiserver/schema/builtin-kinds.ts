@@ -3,7 +3,17 @@ import type { FieldError, KubeObject, ResourceDefinition, SubresourceDefinition 
 import { typeSchema } from "./builtin-types.ts";
 import { definitionsOf } from "./custom-resource-definition.ts";
 import { duplicate, forbidden, invalid, notSupported, required } from "./field-errors.ts";
-import { at, cloneJson, equalJson, isList, isObject, listAt, objectAt, textAt, type JsonObject } from "./json-values.ts";
+import {
+  at,
+  cloneJson,
+  equalJson,
+  isList,
+  isObject,
+  listAt,
+  objectAt,
+  textAt,
+  type JsonObject,
+} from "./json-values.ts";
 import {
   immutable,
   labelName,
@@ -43,17 +53,40 @@ interface KindOptions {
   /** `never`: the kind has no generation; `annotations`: they count as well. */
   readonly generation?: "never" | "annotations";
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void;
-  readonly validate?: (object: KubeObject, before: KubeObject | undefined, subresource: string) => readonly FieldError[];
+  readonly validate?: (
+    object: KubeObject,
+    before: KubeObject | undefined,
+    subresource: string,
+  ) => readonly FieldError[];
   readonly selectableFields?: ResourceDefinition["selectableFields"];
 }
 
 const scaleKind = { group: "autoscaling", version: "v1", kind: "Scale" };
 
 /** Groups that judge metadata by the rules of all kinds alone. */
-const plainMetadata: ReadonlySet<string> = new Set(["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io", "policy"]);
+const plainMetadata: ReadonlySet<string> = new Set([
+  "admissionregistration.k8s.io",
+  "apiextensions.k8s.io",
+  "apiregistration.k8s.io",
+  "coordination.k8s.io",
+  "policy",
+]);
 
 /** Kinds whose updates are judged as new objects are, too: `ValidateXUpdate` in `k8s.io/kubernetes pkg/apis (v1.34)` calls `ValidateX`. */
-const judgedAnew: ReadonlySet<string> = new Set(["ClusterRole", "ClusterRoleBinding", "ConfigMap", "CSINode", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "VolumeAttachment"]);
+const judgedAnew: ReadonlySet<string> = new Set([
+  "ClusterRole",
+  "ClusterRoleBinding",
+  "ConfigMap",
+  "CSINode",
+  "PersistentVolume",
+  "PersistentVolumeClaim",
+  "Role",
+  "RoleBinding",
+  "Secret",
+  "Service",
+  "ServiceAccount",
+  "VolumeAttachment",
+]);
 
 function kind(group: string, version: string, name: string, options: KindOptions = {}): ResourceDefinition {
   const hasStatus = options.status === true;
@@ -74,17 +107,33 @@ function kind(group: string, version: string, name: string, options: KindOptions
     custom: false,
     subresources,
     hasStatus,
-    ...(options.scale === true ? { scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas", labelSelectorPath: ".spec.selector" } } : {}),
+    ...(options.scale === true
+      ? {
+          scale: {
+            specReplicasPath: ".spec.replicas",
+            statusReplicasPath: ".status.replicas",
+            labelSelectorPath: ".spec.selector",
+          },
+        }
+      : {}),
     schema: typeSchema(options.type ?? name),
     table: builtinTable(name),
-    generationChanged: options.generation === "never" ? () => false : (before, after) => !equalJson(withoutVolatile(before), withoutVolatile(after)) || (options.generation === "annotations" && !equalJson(before.metadata.annotations ?? {}, after.metadata.annotations ?? {})),
+    generationChanged:
+      options.generation === "never"
+        ? () => false
+        : (before, after) =>
+            !equalJson(withoutVolatile(before), withoutVolatile(after)) ||
+            (options.generation === "annotations" &&
+              !equalJson(before.metadata.annotations ?? {}, after.metadata.annotations ?? {})),
     prepare: options.prepare ?? (() => undefined),
     // Of an update the real server checks metadata twice, for all kinds and for this one, and tells both.
     validate: (object, before, subresource) => [
       ...(before === undefined ? [] : validateMetadata(object, before, options.name ?? subdomainName)),
       ...validateMetadata(object, before, options.name ?? subdomainName),
       ...(plainMetadata.has(group) ? [] : validateFinalizers(object)),
-      ...(before !== undefined && judgedAnew.has(name) ? [...validateMetadata(object, undefined, options.name ?? subdomainName), ...validateFinalizers(object)] : []),
+      ...(before !== undefined && judgedAnew.has(name)
+        ? [...validateMetadata(object, undefined, options.name ?? subdomainName), ...validateFinalizers(object)]
+        : []),
       ...(options.validate?.(object, before, subresource) ?? []),
     ],
     selectableFields: options.selectableFields ?? {},
@@ -116,11 +165,13 @@ function preparePodSpec(spec: JsonObject): void {
     for (const container of listAt(spec, field)) {
       if (!isObject(container)) continue;
       const image = textAt(container, "image");
-      if (container["imagePullPolicy"] === undefined && image !== "") container["imagePullPolicy"] = imageTag(image) === "latest" ? "Always" : "IfNotPresent";
+      if (container["imagePullPolicy"] === undefined && image !== "")
+        container["imagePullPolicy"] = imageTag(image) === "latest" ? "Always" : "IfNotPresent";
     }
   }
   // A volume without a source is an empty folder.
-  for (const volume of listAt(spec, "volumes")) if (isObject(volume) && Object.keys(volume).every((key) => key === "name")) volume["emptyDir"] = {};
+  for (const volume of listAt(spec, "volumes"))
+    if (isObject(volume) && Object.keys(volume).every((key) => key === "name")) volume["emptyDir"] = {};
   const account = spec["serviceAccountName"] ?? spec["serviceAccount"];
   if (typeof account === "string" && account !== "") {
     spec["serviceAccountName"] = account;
@@ -141,12 +192,20 @@ function preparePlainPod(spec: JsonObject): void {
     }
   }
   if (spec["hostNetwork"] === true) {
-    for (const container of listAt(spec, "containers")) for (const port of listAt(container, "ports")) if (isObject(port)) setDefault(port, "hostPort", port["containerPort"]);
+    for (const container of listAt(spec, "containers"))
+      for (const port of listAt(container, "ports"))
+        if (isObject(port)) setDefault(port, "hostPort", port["containerPort"]);
   }
 }
 
 /** A value and the list that it is the first of: the single one wins. `pkg/apis/core/v1/conversion.go (v1.34)` */
-function twin(object: JsonObject, single: string, list: string, read: (item: unknown) => unknown, write: (value: unknown) => unknown): void {
+function twin(
+  object: JsonObject,
+  single: string,
+  list: string,
+  read: (item: unknown) => unknown,
+  write: (value: unknown) => unknown,
+): void {
   const [value, items] = [object[single], listAt(object, list)];
   if (value === undefined || value === "") {
     if (items.length > 0) object[single] = read(items[0]);
@@ -177,10 +236,14 @@ function qosClass(spec: unknown): string {
   let any = false;
   let guaranteed = true;
   for (const container of [...listAt(spec, "containers"), ...listAt(spec, "initContainers")]) {
-    const [limits, requests] = [objectAt(container, "resources", "limits"), objectAt(container, "resources", "requests")];
+    const [limits, requests] = [
+      objectAt(container, "resources", "limits"),
+      objectAt(container, "resources", "requests"),
+    ];
     for (const name of resourceNames) {
       if (limits[name] !== undefined || requests[name] !== undefined) any = true;
-      if (limits[name] === undefined || (requests[name] !== undefined && !equalJson(limits[name], requests[name]))) guaranteed = false;
+      if (limits[name] === undefined || (requests[name] !== undefined && !equalJson(limits[name], requests[name])))
+        guaranteed = false;
     }
   }
   if (!any) return "BestEffort";
@@ -191,7 +254,13 @@ function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
   const spec = objectIn(pod, "spec");
   preparePodSpec(spec);
   preparePlainPod(spec);
-  twin(objectIn(pod, "status"), "podIP", "podIPs", (one) => textAt(one, "ip"), (ip) => ({ ip }));
+  twin(
+    objectIn(pod, "status"),
+    "podIP",
+    "podIPs",
+    (one) => textAt(one, "ip"),
+    (ip) => ({ ip }),
+  );
   setDefault(spec, "enableServiceLinks", true);
   if (before !== undefined) return;
   const status = objectIn(pod, "status");
@@ -207,27 +276,40 @@ function validatePod(pod: KubeObject, before: KubeObject | undefined): readonly 
   const errors = [...validatePodSpec(pod["spec"], "spec")];
   if (before === undefined) return errors;
   for (const field of ["containers", "initContainers"]) {
-    if (listAt(pod, "spec", field).length !== listAt(before, "spec", field).length) return [...errors, forbidden(`spec.${field}`, "pod updates may not add or remove containers")];
+    if (listAt(pod, "spec", field).length !== listAt(before, "spec", field).length)
+      return [...errors, forbidden(`spec.${field}`, "pod updates may not add or remove containers")];
   }
   const [deadline, earlier] = [at(pod, "spec", "activeDeadlineSeconds"), at(before, "spec", "activeDeadlineSeconds")];
-  if (typeof deadline === "number" && typeof earlier === "number" && earlier < deadline) return [...errors, invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")];
-  if (deadline === undefined && earlier !== undefined) errors.push(invalid("spec.activeDeadlineSeconds", null, "must not update from a positive integer to nil value"));
+  if (typeof deadline === "number" && typeof earlier === "number" && earlier < deadline)
+    return [...errors, invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")];
+  if (deadline === undefined && earlier !== undefined)
+    errors.push(invalid("spec.activeDeadlineSeconds", null, "must not update from a positive integer to nil value"));
   listAt(pod, "spec", "schedulingGates").forEach((gate, index) => {
     const name = textAt(gate, "name");
     if (listAt(before, "spec", "schedulingGates").some((one) => textAt(one, "name") === name)) return;
-    errors.push(forbidden(`spec.schedulingGates[${index}].name`, `only deletion is allowed, but found new scheduling gate '${name}'`));
+    errors.push(
+      forbidden(
+        `spec.schedulingGates[${index}].name`,
+        `only deletion is allowed, but found new scheduling gate '${name}'`,
+      ),
+    );
   });
   const timeless = (toleration: unknown) => ({ ...objectAt(toleration), tolerationSeconds: 0 });
-  const kept = listAt(before, "spec", "tolerations").every((toleration) => listAt(pod, "spec", "tolerations").some((one) => equalJson(timeless(one), timeless(toleration))));
-  if (!kept) errors.push(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
-  if (!equalJson(frozenPodSpec(pod["spec"]), frozenPodSpec(before["spec"]))) errors.push(forbidden("spec", podUpdateText));
+  const kept = listAt(before, "spec", "tolerations").every((toleration) =>
+    listAt(pod, "spec", "tolerations").some((one) => equalJson(timeless(one), timeless(toleration))),
+  );
+  if (!kept)
+    errors.push(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
+  if (!equalJson(frozenPodSpec(pod["spec"]), frozenPodSpec(before["spec"])))
+    errors.push(forbidden("spec", podUpdateText));
   return errors;
 }
 
 function frozenPodSpec(spec: unknown): JsonObject {
   const frozen = cloneJson(objectAt(spec));
   for (const field of ["tolerations", "activeDeadlineSeconds", "schedulingGates"]) delete frozen[field];
-  for (const field of ["containers", "initContainers"]) for (const container of listAt(frozen, field)) if (isObject(container)) delete container["image"];
+  for (const field of ["containers", "initContainers"])
+    for (const container of listAt(frozen, field)) if (isObject(container)) delete container["image"];
   return Object.fromEntries(Object.entries(frozen).filter(([, value]) => value !== undefined));
 }
 
@@ -235,24 +317,32 @@ function prepareSecret(secret: KubeObject): void {
   const plain = secret["stringData"];
   if (isObject(plain)) {
     const data = objectIn(secret, "data");
-    for (const [key, value] of Object.entries(plain)) if (typeof value === "string") data[key] = base64OfBytes(new TextEncoder().encode(value));
+    for (const [key, value] of Object.entries(plain))
+      if (typeof value === "string") data[key] = base64OfBytes(new TextEncoder().encode(value));
     delete secret["stringData"];
   }
   setDefault(secret, "type", "Opaque");
 }
 
 const keyPattern = /^[-._a-zA-Z0-9]+$/;
-const keyText = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+const keyText =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 function validateData(object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (before?.["immutable"] === true) {
     if (object["immutable"] !== true) errors.push(forbidden("immutable", "field is immutable when `immutable` is set"));
-    for (const field of ["data", "binaryData"]) if (!equalJson(object[field] ?? {}, before[field] ?? {})) errors.push(forbidden(field, "field is immutable when `immutable` is set"));
+    for (const field of ["data", "binaryData"])
+      if (!equalJson(object[field] ?? {}, before[field] ?? {}))
+        errors.push(forbidden(field, "field is immutable when `immutable` is set"));
   }
   for (const field of ["data", "binaryData"]) {
-    if (field === "binaryData") for (const key of Object.keys(objectAt(object, field))) if (key in objectAt(object, "data")) errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
-    for (const key of Object.keys(objectAt(object, field))) if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
+    if (field === "binaryData")
+      for (const key of Object.keys(objectAt(object, field)))
+        if (key in objectAt(object, "data"))
+          errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
+    for (const key of Object.keys(objectAt(object, field)))
+      if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
   }
   return errors;
 }
@@ -265,7 +355,8 @@ function validateSecret(secret: KubeObject, before: KubeObject | undefined): rea
     "kubernetes.io/tls": ["tls.crt", "tls.key"],
     "kubernetes.io/ssh-auth": ["ssh-privatekey"],
   };
-  for (const key of wanted[textAt(secret, "type")] ?? []) if (at(secret, "data", key) === undefined) errors.push(required(`data[${key}]`));
+  for (const key of wanted[textAt(secret, "type")] ?? [])
+    if (at(secret, "data", key) === undefined) errors.push(required(`data[${key}]`));
   return errors;
 }
 
@@ -283,13 +374,32 @@ function validateDeployment(deployment: KubeObject, before: KubeObject | undefin
   const errors = [...validateWorkload(deployment, before, ["Always"])];
   const strategy = at(deployment, "spec", "strategy");
   const type = textAt(strategy, "type");
-  if (type === "Recreate" && at(strategy, "rollingUpdate") !== undefined) errors.push(forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"));
-  else if (isObject(strategy) && type !== "Recreate" && type !== "RollingUpdate") errors.push(notSupported("spec.strategy", { Type: type, RollingUpdate: strategy["rollingUpdate"] ?? null }, ["Recreate", "RollingUpdate"]));
+  if (type === "Recreate" && at(strategy, "rollingUpdate") !== undefined)
+    errors.push(forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"));
+  else if (isObject(strategy) && type !== "Recreate" && type !== "RollingUpdate")
+    errors.push(
+      notSupported("spec.strategy", { Type: type, RollingUpdate: strategy["rollingUpdate"] ?? null }, [
+        "Recreate",
+        "RollingUpdate",
+      ]),
+    );
   const rolling = type === "RollingUpdate" ? at(strategy, "rollingUpdate") : undefined;
-  const [deadline, ready] = [at(deployment, "spec", "progressDeadlineSeconds"), at(deployment, "spec", "minReadySeconds") ?? 0];
-  if (isZero(at(rolling, "maxUnavailable")) && isZero(at(rolling, "maxSurge"))) errors.push(invalid("spec.strategy.rollingUpdate.maxUnavailable", at(rolling, "maxUnavailable"), "may not be 0 when `maxSurge` is 0"));
-  if (before !== undefined && !equalJson(before["status"] ?? {}, deployment["status"] ?? {})) errors.push(...validateReplicaCounts(deployment["status"]));
-  if (typeof deadline === "number" && typeof ready === "number" && deadline <= ready) errors.push(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"));
+  const [deadline, ready] = [
+    at(deployment, "spec", "progressDeadlineSeconds"),
+    at(deployment, "spec", "minReadySeconds") ?? 0,
+  ];
+  if (isZero(at(rolling, "maxUnavailable")) && isZero(at(rolling, "maxSurge")))
+    errors.push(
+      invalid(
+        "spec.strategy.rollingUpdate.maxUnavailable",
+        at(rolling, "maxUnavailable"),
+        "may not be 0 when `maxSurge` is 0",
+      ),
+    );
+  if (before !== undefined && !equalJson(before["status"] ?? {}, deployment["status"] ?? {}))
+    errors.push(...validateReplicaCounts(deployment["status"]));
+  if (typeof deadline === "number" && typeof ready === "number" && deadline <= ready)
+    errors.push(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"));
   return errors;
 }
 
@@ -299,9 +409,27 @@ function validateReplicaCounts(status: unknown): readonly FieldError[] {
     const value = at(status, field);
     return typeof value === "number" ? value : 0;
   };
-  const errors = [...notNegative(status, "status", "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas", "terminatingReplicas", "collisionCount")];
-  for (const field of ["updatedReplicas", "readyReplicas", "availableReplicas"]) if (count(field) > count("replicas")) errors.push(invalid(`status.${field}`, count(field), "cannot be greater than status.replicas"));
-  if (count("availableReplicas") > count("readyReplicas")) errors.push(invalid("status.availableReplicas", count("availableReplicas"), "cannot be greater than readyReplicas"));
+  const errors = [
+    ...notNegative(
+      status,
+      "status",
+      "observedGeneration",
+      "replicas",
+      "updatedReplicas",
+      "readyReplicas",
+      "availableReplicas",
+      "unavailableReplicas",
+      "terminatingReplicas",
+      "collisionCount",
+    ),
+  ];
+  for (const field of ["updatedReplicas", "readyReplicas", "availableReplicas"])
+    if (count(field) > count("replicas"))
+      errors.push(invalid(`status.${field}`, count(field), "cannot be greater than status.replicas"));
+  if (count("availableReplicas") > count("readyReplicas"))
+    errors.push(
+      invalid("status.availableReplicas", count("availableReplicas"), "cannot be greater than readyReplicas"),
+    );
   return errors;
 }
 
@@ -327,7 +455,8 @@ function prepareJob(job: KubeObject, before: KubeObject | undefined): void {
   }
   setDefault(spec, "parallelism", 1);
   const { uid, name } = job.metadata;
-  if (before !== undefined || spec["manualSelector"] === true || uid === undefined || !isObject(spec["template"])) return;
+  if (before !== undefined || spec["manualSelector"] === true || uid === undefined || !isObject(spec["template"]))
+    return;
   // kubernetes/kubernetes pkg/registry/batch/job/strategy.go (master), generateSelector
   const labels = objectIn(objectIn(spec["template"], "metadata"), "labels");
   labels["controller-uid"] = uid;
@@ -342,7 +471,15 @@ function prepareJob(job: KubeObject, before: KubeObject | undefined): void {
 function validateJob(job: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   return [
     ...validatePodTemplate(at(job, "spec", "template"), "spec.template", ["OnFailure", "Never"]),
-    ...notNegative(job, "", "spec.parallelism", "spec.completions", "spec.backoffLimit", "spec.activeDeadlineSeconds", "spec.ttlSecondsAfterFinished"),
+    ...notNegative(
+      job,
+      "",
+      "spec.parallelism",
+      "spec.completions",
+      "spec.backoffLimit",
+      "spec.activeDeadlineSeconds",
+      "spec.ttlSecondsAfterFinished",
+    ),
     ...immutable(job, before, "spec.completions", "spec.selector", "spec.template", "spec.completionMode"),
   ];
 }
@@ -368,16 +505,20 @@ function validateService(service: KubeObject, before: KubeObject | undefined): r
     const path = `spec.ports[${index}]`;
     const number = at(port, "port");
     if (ports.length > 1 && textAt(port, "name") === "") errors.push(required(`${path}.name`));
-    if (typeof number !== "number" || number < 1 || number > 65_535) errors.push(invalid(`${path}.port`, number ?? 0, "must be between 1 and 65535, inclusive"));
+    if (typeof number !== "number" || number < 1 || number > 65_535)
+      errors.push(invalid(`${path}.port`, number ?? 0, "must be between 1 and 65535, inclusive"));
     errors.push(...oneOf(port, path, "protocol", ["SCTP", "TCP", "UDP"]));
   });
   errors.push(...oneOf(service, "", "spec.type", ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]));
-  if (before !== undefined && textAt(before, "spec", "clusterIP") !== "") errors.push(...immutable(service, before, "spec.clusterIP"));
+  if (before !== undefined && textAt(before, "spec", "clusterIP") !== "")
+    errors.push(...immutable(service, before, "spec.clusterIP"));
   return errors;
 }
 
 function prepareService(service: KubeObject): void {
-  for (const port of listAt(service, "spec", "ports")) if (isObject(port) && (port["targetPort"] === 0 || port["targetPort"] === undefined || port["targetPort"] === "")) port["targetPort"] = port["port"];
+  for (const port of listAt(service, "spec", "ports"))
+    if (isObject(port) && (port["targetPort"] === 0 || port["targetPort"] === undefined || port["targetPort"] === ""))
+      port["targetPort"] = port["port"];
 }
 
 const rbacGroup = "rbac.authorization.k8s.io";
@@ -394,8 +535,10 @@ function prepareBinding(binding: KubeObject): void {
 function validateBinding(binding: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const errors: FieldError[] = [];
   const kinds = binding.kind === "RoleBinding" ? ["Role", "ClusterRole"] : ["ClusterRole"];
-  if (textAt(binding, "roleRef", "apiGroup") !== rbacGroup) errors.push(notSupported("roleRef.apiGroup", textAt(binding, "roleRef", "apiGroup"), [rbacGroup]));
-  if (!kinds.includes(textAt(binding, "roleRef", "kind"))) errors.push(notSupported("roleRef.kind", textAt(binding, "roleRef", "kind"), kinds));
+  if (textAt(binding, "roleRef", "apiGroup") !== rbacGroup)
+    errors.push(notSupported("roleRef.apiGroup", textAt(binding, "roleRef", "apiGroup"), [rbacGroup]));
+  if (!kinds.includes(textAt(binding, "roleRef", "kind")))
+    errors.push(notSupported("roleRef.kind", textAt(binding, "roleRef", "kind"), kinds));
   errors.push(...requireFields(binding["roleRef"], "roleRef", "name"));
   listAt(binding, "subjects").forEach((subject, index) => {
     const path = `subjects[${index}]`;
@@ -404,7 +547,8 @@ function validateBinding(binding: KubeObject, before: KubeObject | undefined): r
     if (!subjectKinds.includes(type)) errors.push(notSupported(`${path}.kind`, type, subjectKinds));
     if (type === "ServiceAccount" && textAt(subject, "namespace") === "") errors.push(required(`${path}.namespace`));
   });
-  if (before !== undefined && !equalJson(binding["roleRef"], before["roleRef"])) errors.push(invalid("roleRef", asGo(binding["roleRef"], ["apiGroup", "kind", "name"]), "cannot change roleRef"));
+  if (before !== undefined && !equalJson(binding["roleRef"], before["roleRef"]))
+    errors.push(invalid("roleRef", asGo(binding["roleRef"], ["apiGroup", "kind", "name"]), "cannot change roleRef"));
   return errors;
 }
 
@@ -413,17 +557,30 @@ const subjectKinds = ["ServiceAccount", "User", "Group"];
 function validateRole(role: KubeObject): readonly FieldError[] {
   return listAt(role, "rules").flatMap((rule, index) => {
     const path = `rules[${index}]`;
-    const errors = listAt(rule, "verbs").length === 0 ? [required(`${path}.verbs`, "verbs must contain at least one value")] : [];
+    const errors =
+      listAt(rule, "verbs").length === 0 ? [required(`${path}.verbs`, "verbs must contain at least one value")] : [];
     const urls = listAt(rule, "nonResourceURLs");
     if (urls.length > 0) {
-      if (role.kind === "Role") errors.push(invalid(`${path}.nonResourceURLs`, urls, "namespaced rules cannot apply to non-resource URLs"));
-      if (listAt(rule, "apiGroups").length + listAt(rule, "resources").length + listAt(rule, "resourceNames").length > 0) {
-        errors.push(invalid(`${path}.nonResourceURLs`, urls, "rules cannot apply to both regular resources and non-resource URLs"));
+      if (role.kind === "Role")
+        errors.push(invalid(`${path}.nonResourceURLs`, urls, "namespaced rules cannot apply to non-resource URLs"));
+      if (
+        listAt(rule, "apiGroups").length + listAt(rule, "resources").length + listAt(rule, "resourceNames").length >
+        0
+      ) {
+        errors.push(
+          invalid(
+            `${path}.nonResourceURLs`,
+            urls,
+            "rules cannot apply to both regular resources and non-resource URLs",
+          ),
+        );
       }
       return errors;
     }
-    if (listAt(rule, "apiGroups").length === 0) errors.push(required(`${path}.apiGroups`, "resource rules must supply at least one api group"));
-    if (listAt(rule, "resources").length === 0) errors.push(required(`${path}.resources`, "resource rules must supply at least one resource"));
+    if (listAt(rule, "apiGroups").length === 0)
+      errors.push(required(`${path}.apiGroups`, "resource rules must supply at least one api group"));
+    if (listAt(rule, "resources").length === 0)
+      errors.push(required(`${path}.resources`, "resource rules must supply at least one resource"));
     return errors;
   });
 }
@@ -437,28 +594,50 @@ function validateWebhooks(object: KubeObject): readonly FieldError[] {
     const name = textAt(webhook, "name");
     const errors: FieldError[] = [...requireFields(webhook, path, "name", "sideEffects")];
     const versions = listAt(webhook, "admissionReviewVersions");
-    if (versions.length === 0) errors.push(required(`${path}.admissionReviewVersions`, "must specify one of v1, v1beta1"));
-    else if (!versions.includes("v1") && !versions.includes("v1beta1")) errors.push(invalid(`${path}.admissionReviewVersions`, versions, "must include at least one of v1, v1beta1"));
+    if (versions.length === 0)
+      errors.push(required(`${path}.admissionReviewVersions`, "must specify one of v1, v1beta1"));
+    else if (!versions.includes("v1") && !versions.includes("v1beta1"))
+      errors.push(invalid(`${path}.admissionReviewVersions`, versions, "must include at least one of v1, v1beta1"));
     listAt(webhook, "rules").forEach((rule, number) =>
       listAt(rule, "operations").forEach((operation, which) => {
-        if (!operations.includes(String(operation))) errors.push(notSupported(`${path}.rules[${number}].operations[${which}]`, operation, operations));
+        if (!operations.includes(String(operation)))
+          errors.push(notSupported(`${path}.rules[${number}].operations[${which}]`, operation, operations));
       }),
     );
-    if (name !== "" && name.split(".").length < 3) errors.push(invalid(`${path}.name`, name, "should be a domain with at least three segments separated by dots"));
+    if (name !== "" && name.split(".").length < 3)
+      errors.push(invalid(`${path}.name`, name, "should be a domain with at least three segments separated by dots"));
     if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
     seen.add(name);
-    if (textAt(webhook, "sideEffects") !== "" && !["None", "NoneOnDryRun"].includes(textAt(webhook, "sideEffects"))) errors.push(notSupported(`${path}.sideEffects`, textAt(webhook, "sideEffects"), ["None", "NoneOnDryRun"]));
+    if (textAt(webhook, "sideEffects") !== "" && !["None", "NoneOnDryRun"].includes(textAt(webhook, "sideEffects")))
+      errors.push(notSupported(`${path}.sideEffects`, textAt(webhook, "sideEffects"), ["None", "NoneOnDryRun"]));
     const [url, service] = [at(webhook, "clientConfig", "url"), at(webhook, "clientConfig", "service")];
-    if ((url === undefined) === (service === undefined)) errors.push(required(`${path}.clientConfig`, "exactly one of url or service is required"));
+    if ((url === undefined) === (service === undefined))
+      errors.push(required(`${path}.clientConfig`, "exactly one of url or service is required"));
     const parsed = typeof url === "string" ? URL.parse(url) : null;
-    if (parsed !== null && parsed.username !== "") errors.push(invalid(`${path}.clientConfig.url`, parsed.username, "user information is not permitted in the URL"));
-    if (typeof url === "string" && parsed?.protocol !== "https:") errors.push(invalid(`${path}.clientConfig.url`, parsed?.protocol.replace(":", "") ?? url, "'https' is the only allowed URL scheme; desired format: https://host[/path]"));
+    if (parsed !== null && parsed.username !== "")
+      errors.push(invalid(`${path}.clientConfig.url`, parsed.username, "user information is not permitted in the URL"));
+    if (typeof url === "string" && parsed?.protocol !== "https:")
+      errors.push(
+        invalid(
+          `${path}.clientConfig.url`,
+          parsed?.protocol.replace(":", "") ?? url,
+          "'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        ),
+      );
     const seconds = at(webhook, "timeoutSeconds");
-    if (typeof seconds === "number" && (seconds < 1 || seconds > 30)) errors.push(invalid(`${path}.timeoutSeconds`, seconds, "the timeout value must be between 1 and 30 seconds"));
-    errors.push(...oneOf(webhook, path, "failurePolicy", ["Fail", "Ignore"]), ...oneOf(webhook, path, "matchPolicy", ["Equivalent", "Exact"]));
-    errors.push(...validateSelector(at(webhook, "namespaceSelector"), `${path}.namespaceSelector`), ...validateSelector(at(webhook, "objectSelector"), `${path}.objectSelector`));
+    if (typeof seconds === "number" && (seconds < 1 || seconds > 30))
+      errors.push(invalid(`${path}.timeoutSeconds`, seconds, "the timeout value must be between 1 and 30 seconds"));
+    errors.push(
+      ...oneOf(webhook, path, "failurePolicy", ["Fail", "Ignore"]),
+      ...oneOf(webhook, path, "matchPolicy", ["Equivalent", "Exact"]),
+    );
+    errors.push(
+      ...validateSelector(at(webhook, "namespaceSelector"), `${path}.namespaceSelector`),
+      ...validateSelector(at(webhook, "objectSelector"), `${path}.objectSelector`),
+    );
     const conditions = compileAdmissionPolicy({ matchConditions: at(webhook, "matchConditions") });
-    if (conditions.verdict === "refused") errors.push(...conditions.errors.map((error) => ({ ...error, field: error.field.replace(/^spec/, path) })));
+    if (conditions.verdict === "refused")
+      errors.push(...conditions.errors.map((error) => ({ ...error, field: error.field.replace(/^spec/, path) })));
     return errors;
   });
 }
@@ -467,11 +646,19 @@ function validatePolicy(policy: KubeObject): readonly FieldError[] {
   const compiled = compileAdmissionPolicy(policy["spec"]);
   const rules = listAt(policy, "spec", "matchConstraints", "resourceRules");
   return [
-    ...(isObject(at(policy, "spec", "matchConstraints")) ? (rules.length === 0 ? [required("spec.matchConstraints.resourceRules")] : []) : [required("spec.matchConstraints")]),
+    ...(isObject(at(policy, "spec", "matchConstraints"))
+      ? rules.length === 0
+        ? [required("spec.matchConstraints.resourceRules")]
+        : []
+      : [required("spec.matchConstraints")]),
     ...(listAt(policy, "spec", "validations").length + listAt(policy, "spec", "auditAnnotations").length === 0
-      ? ["spec.validations", "spec.auditAnnotations"].map((field) => required(field, "validations or auditAnnotations must contain at least one item"))
+      ? ["spec.validations", "spec.auditAnnotations"].map((field) =>
+          required(field, "validations or auditAnnotations must contain at least one item"),
+        )
       : []),
-    ...listAt(policy, "spec", "validations").flatMap((validation, index) => oneOf(validation, `spec.validations[${index}]`, "reason", ["Forbidden", "Invalid", "RequestEntityTooLarge"])),
+    ...listAt(policy, "spec", "validations").flatMap((validation, index) =>
+      oneOf(validation, `spec.validations[${index}]`, "reason", ["Forbidden", "Invalid", "RequestEntityTooLarge"]),
+    ),
     ...oneOf(policy["spec"], "spec", "failurePolicy", ["Fail", "Ignore"]),
     ...(compiled.verdict === "refused" ? compiled.errors : []),
   ];
@@ -483,29 +670,68 @@ function validatePolicyBinding(binding: KubeObject): readonly FieldError[] {
   const reference = at(binding, "spec", "paramRef");
   const errors: FieldError[] = [...requireFields(binding, "", "spec.policyName")];
   if (isObject(reference)) {
-    if (textAt(reference, "name") !== "" && isObject(reference["selector"])) for (const field of ["name", "selector"]) errors.push(forbidden(`spec.paramRef.${field}`, "name and selector are mutually exclusive"));
-    errors.push(...requireFields(reference, "spec.paramRef", "parameterNotFoundAction"), ...oneOf(reference, "spec.paramRef", "parameterNotFoundAction", ["Allow", "Deny"]));
+    if (textAt(reference, "name") !== "" && isObject(reference["selector"]))
+      for (const field of ["name", "selector"])
+        errors.push(forbidden(`spec.paramRef.${field}`, "name and selector are mutually exclusive"));
+    errors.push(
+      ...requireFields(reference, "spec.paramRef", "parameterNotFoundAction"),
+      ...oneOf(reference, "spec.paramRef", "parameterNotFoundAction", ["Allow", "Deny"]),
+    );
   }
-  if (actions.length === 0) errors.push(required("spec.validationActions", "at least one validation action is required"));
-  actions.forEach((action, index) => errors.push(...oneOf({ [index]: action }, "", String(index), ["Audit", "Deny", "Warn"]).map((error) => ({ ...error, field: `spec.validationActions[${index}]` }))));
+  if (actions.length === 0)
+    errors.push(required("spec.validationActions", "at least one validation action is required"));
+  actions.forEach((action, index) =>
+    errors.push(
+      ...oneOf({ [index]: action }, "", String(index), ["Audit", "Deny", "Warn"]).map((error) => ({
+        ...error,
+        field: `spec.validationActions[${index}]`,
+      })),
+    ),
+  );
   if (actions.includes("Deny") && actions.includes("Warn")) {
-    errors.push(invalid("spec.validationActions", actions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"));
+    errors.push(
+      invalid(
+        "spec.validationActions",
+        actions,
+        "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)",
+      ),
+    );
   }
   return errors;
 }
 
 /** A value as the real server prints its own struct: every field, by its name in Go. */
 function asGo(value: unknown, fields: readonly string[]): JsonObject {
-  return Object.fromEntries(fields.map((field) => [field === "apiGroup" ? "APIGroup" : `${field.charAt(0).toUpperCase()}${field.slice(1)}`, at(value, field) ?? null]));
+  return Object.fromEntries(
+    fields.map((field) => [
+      field === "apiGroup" ? "APIGroup" : `${field.charAt(0).toUpperCase()}${field.slice(1)}`,
+      at(value, field) ?? null,
+    ]),
+  );
 }
 
 function validateBudget(budget: KubeObject): readonly FieldError[] {
   const errors: FieldError[] = [];
   const [minimum, maximum] = [at(budget, "spec", "minAvailable"), at(budget, "spec", "maxUnavailable")];
-  if (minimum !== undefined && maximum !== undefined) errors.push(invalid("spec", asGo(budget["spec"], ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"]), "minAvailable and maxUnavailable cannot be both set"));
+  if (minimum !== undefined && maximum !== undefined)
+    errors.push(
+      invalid(
+        "spec",
+        asGo(budget["spec"], ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"]),
+        "minAvailable and maxUnavailable cannot be both set",
+      ),
+    );
   for (const [field, value] of [["minAvailable", minimum] as const, ["maxUnavailable", maximum] as const]) {
-    if (typeof value === "string" && !/^\d+%$/.test(value)) errors.push(invalid(`spec.${field}`, value, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"));
-    else if (typeof value === "number" && value < 0) errors.push(invalid(`spec.${field}`, value, "must be greater than or equal to 0"));
+    if (typeof value === "string" && !/^\d+%$/.test(value))
+      errors.push(
+        invalid(
+          `spec.${field}`,
+          value,
+          "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+        ),
+      );
+    else if (typeof value === "number" && value < 0)
+      errors.push(invalid(`spec.${field}`, value, "must be greater than or equal to 0"));
   }
   return [...errors, ...validateSelector(at(budget, "spec", "selector"), "spec.selector")];
 }
@@ -513,8 +739,12 @@ function validateBudget(budget: KubeObject): readonly FieldError[] {
 function validateLease(lease: KubeObject): readonly FieldError[] {
   const [seconds, transitions] = [at(lease, "spec", "leaseDurationSeconds"), at(lease, "spec", "leaseTransitions")];
   return [
-    ...(typeof seconds === "number" && seconds <= 0 ? [invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")] : []),
-    ...(typeof transitions === "number" && transitions < 0 ? [invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")] : []),
+    ...(typeof seconds === "number" && seconds <= 0
+      ? [invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
+      : []),
+    ...(typeof transitions === "number" && transitions < 0
+      ? [invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")]
+      : []),
   ];
 }
 
@@ -529,21 +759,32 @@ function prepareDefinition(object: KubeObject): void {
 function validateDefinition(object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const lowered = definitionsOf(object);
   const errors = lowered.verdict === "refused" ? [...lowered.errors] : [];
-  return before === undefined ? errors : [...errors, ...immutable(object, before, "spec.group", "spec.names.plural", "spec.scope", "spec.names.kind")];
+  return before === undefined
+    ? errors
+    : [...errors, ...immutable(object, before, "spec.group", "spec.names.plural", "spec.scope", "spec.names.kind")];
 }
 
 function prepareNode(node: KubeObject): void {
-  twin(objectIn(node, "spec"), "podCIDR", "podCIDRs", (one) => one, (one) => one);
+  twin(
+    objectIn(node, "spec"),
+    "podCIDR",
+    "podCIDRs",
+    (one) => one,
+    (one) => one,
+  );
   const status = objectIn(node, "status");
-  if (status["allocatable"] === undefined && isObject(status["capacity"])) status["allocatable"] = cloneJson(status["capacity"]);
+  if (status["allocatable"] === undefined && isObject(status["capacity"]))
+    status["allocatable"] = cloneJson(status["capacity"]);
 }
 
 function validateNode(node: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const errors = [...validateTaints(listAt(node, "spec", "taints"))];
   const ranges = listAt(before, "spec", "podCIDRs");
-  if (ranges.length > 0 && !equalJson(ranges, listAt(node, "spec", "podCIDRs"))) errors.push(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'));
+  if (ranges.length > 0 && !equalJson(ranges, listAt(node, "spec", "podCIDRs")))
+    errors.push(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'));
   const provider = textAt(before, "spec", "providerID");
-  if (provider !== "" && provider !== textAt(node, "spec", "providerID")) errors.push(forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid"));
+  if (provider !== "" && provider !== textAt(node, "spec", "providerID"))
+    errors.push(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'));
   return errors;
 }
 
@@ -551,7 +792,8 @@ function validateEvent(event: KubeObject): readonly FieldError[] {
   const about = textAt(event, "involvedObject", "namespace") || textAt(event, "regarding", "namespace");
   const own = event.metadata.namespace ?? "";
   // Events of cluster-scoped objects live in `default`; a namespace is never made up, or `describe node` would not find them.
-  if (about === "" ? own !== "default" && own !== "" && own !== "kube-system" : about !== own) return [invalid("involvedObject.namespace", about, "does not match event.namespace")];
+  if (about === "" ? own !== "default" && own !== "" && own !== "kube-system" : about !== own)
+    return [invalid("involvedObject.namespace", about, "does not match event.namespace")];
   return [];
 }
 
@@ -559,7 +801,11 @@ const text =
   (...path: readonly string[]) =>
   (object: KubeObject): string => {
     const value = at(object, ...path);
-    return value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
+    return value === undefined || value === null
+      ? ""
+      : typeof value === "object"
+        ? JSON.stringify(value)
+        : String(value as string | number | boolean);
   };
 
 const eventFields: ResourceDefinition["selectableFields"] = {
@@ -612,7 +858,12 @@ function reviewKind(group: string, name: string, options: KindOptions = {}): Res
 export const builtinDefinitions: readonly ResourceDefinition[] = [
   kind("", "v1", "ConfigMap", { shortNames: ["cm"], generation: "never", validate: validateData }),
   kind("", "v1", "Endpoints", { plural: "endpoints", shortNames: ["ep"], generation: "never" }),
-  kind("", "v1", "Event", { shortNames: ["ev"], generation: "never", validate: validateEvent, selectableFields: eventFields }),
+  kind("", "v1", "Event", {
+    shortNames: ["ev"],
+    generation: "never",
+    validate: validateEvent,
+    selectableFields: eventFields,
+  }),
   kind("", "v1", "LimitRange", { shortNames: ["limits"], generation: "never" }),
   kind("", "v1", "Namespace", {
     shortNames: ["ns"],
@@ -649,11 +900,22 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
   }),
   kind("", "v1", "PodTemplate", { generation: "never" }),
   kind("", "v1", "ResourceQuota", { shortNames: ["quota"], status: true, generation: "never" }),
-  kind("", "v1", "Secret", { generation: "never", prepare: prepareSecret, validate: validateSecret, selectableFields: { type: text("type") } }),
+  kind("", "v1", "Secret", {
+    generation: "never",
+    prepare: prepareSecret,
+    validate: validateSecret,
+    selectableFields: { type: text("type") },
+  }),
   kind("", "v1", "ServiceAccount", {
     shortNames: ["sa"],
     generation: "never",
-    subresources: [{ name: "token", kind: { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" }, verbs: ["create"] }],
+    subresources: [
+      {
+        name: "token",
+        kind: { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" },
+        verbs: ["create"],
+      },
+    ],
   }),
   kind("", "v1", "Service", {
     shortNames: ["svc"],
@@ -666,9 +928,26 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
     selectableFields: { "spec.clusterIP": text("spec", "clusterIP"), "spec.type": text("spec", "type") },
   }),
 
-  kind("apps", "v1", "ControllerRevision", { generation: "never", validate: (object, before) => immutable(object, before, "data") }),
-  kind("apps", "v1", "DaemonSet", { shortNames: ["ds"], categories: ["all"], status: true, prepare: prepareDaemonSet, validate: (object, before) => validateWorkload(object, before, ["Always"]) }),
-  kind("apps", "v1", "Deployment", { generation: "annotations", shortNames: ["deploy"], categories: ["all"], status: true, scale: true, prepare: prepareDeployment, validate: validateDeployment }),
+  kind("apps", "v1", "ControllerRevision", {
+    generation: "never",
+    validate: (object, before) => immutable(object, before, "data"),
+  }),
+  kind("apps", "v1", "DaemonSet", {
+    shortNames: ["ds"],
+    categories: ["all"],
+    status: true,
+    prepare: prepareDaemonSet,
+    validate: (object, before) => validateWorkload(object, before, ["Always"]),
+  }),
+  kind("apps", "v1", "Deployment", {
+    generation: "annotations",
+    shortNames: ["deploy"],
+    categories: ["all"],
+    status: true,
+    scale: true,
+    prepare: prepareDeployment,
+    validate: validateDeployment,
+  }),
   kind("apps", "v1", "ReplicaSet", {
     shortNames: ["rs"],
     categories: ["all"],
@@ -686,7 +965,9 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
     prepare: prepareTemplate,
     validate: (object, before) => [
       ...validateWorkload(object, before, ["Always"]),
-      ...(before === undefined || (equalJson(at(object, "spec", "serviceName"), at(before, "spec", "serviceName")) && equalJson(at(object, "spec", "volumeClaimTemplates"), at(before, "spec", "volumeClaimTemplates")))
+      ...(before === undefined ||
+      (equalJson(at(object, "spec", "serviceName"), at(before, "spec", "serviceName")) &&
+        equalJson(at(object, "spec", "volumeClaimTemplates"), at(before, "spec", "volumeClaimTemplates")))
         ? []
         : [
             forbidden(
@@ -697,7 +978,13 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
     ],
   }),
 
-  kind("events.k8s.io", "v1", "Event", { type: "EventsEvent", shortNames: ["ev"], generation: "never", validate: validateEvent, selectableFields: newEventFields }),
+  kind("events.k8s.io", "v1", "Event", {
+    type: "EventsEvent",
+    shortNames: ["ev"],
+    generation: "never",
+    validate: validateEvent,
+    selectableFields: newEventFields,
+  }),
 
   reviewKind("authentication.k8s.io", "SelfSubjectReview"),
   reviewKind("authentication.k8s.io", "TokenReview"),
@@ -717,10 +1004,19 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
     validate: (object) => [
       ...requireFields(object, "", "spec.schedule"),
       ...oneOf(object, "", "spec.concurrencyPolicy", ["Allow", "Forbid", "Replace"]),
-      ...validatePodTemplate(at(object, "spec", "jobTemplate", "spec", "template"), "spec.jobTemplate.spec.template", ["OnFailure", "Never"]),
+      ...validatePodTemplate(at(object, "spec", "jobTemplate", "spec", "template"), "spec.jobTemplate.spec.template", [
+        "OnFailure",
+        "Never",
+      ]),
     ],
   }),
-  kind("batch", "v1", "Job", { categories: ["all"], status: true, prepare: prepareJob, validate: validateJob, selectableFields: { "status.successful": (job) => text("status", "succeeded")(job) || "0" } }),
+  kind("batch", "v1", "Job", {
+    categories: ["all"],
+    status: true,
+    prepare: prepareJob,
+    validate: validateJob,
+    selectableFields: { "status.successful": (job) => text("status", "succeeded")(job) || "0" },
+  }),
 
   kind("certificates.k8s.io", "v1", "CertificateSigningRequest", {
     shortNames: ["csr"],
@@ -750,19 +1046,49 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
 
   kind("policy", "v1", "PodDisruptionBudget", { shortNames: ["pdb"], status: true, validate: validateBudget }),
 
-  kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", { clusterScoped: true, name: pathName, generation: "never", prepare: prepareBinding, validate: validateBinding }),
-  kind("rbac.authorization.k8s.io", "v1", "ClusterRole", { clusterScoped: true, name: pathName, generation: "never", validate: validateRole }),
-  kind("rbac.authorization.k8s.io", "v1", "RoleBinding", { name: pathName, generation: "never", prepare: prepareBinding, validate: validateBinding }),
+  kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", {
+    clusterScoped: true,
+    name: pathName,
+    generation: "never",
+    prepare: prepareBinding,
+    validate: validateBinding,
+  }),
+  kind("rbac.authorization.k8s.io", "v1", "ClusterRole", {
+    clusterScoped: true,
+    name: pathName,
+    generation: "never",
+    validate: validateRole,
+  }),
+  kind("rbac.authorization.k8s.io", "v1", "RoleBinding", {
+    name: pathName,
+    generation: "never",
+    prepare: prepareBinding,
+    validate: validateBinding,
+  }),
   kind("rbac.authorization.k8s.io", "v1", "Role", { name: pathName, generation: "never", validate: validateRole }),
 
-  kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", { clusterScoped: true, categories: ["api-extensions"], validate: validateWebhooks }),
-  kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", { plural: "validatingadmissionpolicies", clusterScoped: true, categories: ["api-extensions"], status: true, validate: validatePolicy }),
+  kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", {
+    clusterScoped: true,
+    categories: ["api-extensions"],
+    validate: validateWebhooks,
+  }),
+  kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", {
+    plural: "validatingadmissionpolicies",
+    clusterScoped: true,
+    categories: ["api-extensions"],
+    status: true,
+    validate: validatePolicy,
+  }),
   kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", {
     clusterScoped: true,
     categories: ["api-extensions"],
     validate: validatePolicyBinding,
   }),
-  kind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", { clusterScoped: true, categories: ["api-extensions"], validate: validateWebhooks }),
+  kind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", {
+    clusterScoped: true,
+    categories: ["api-extensions"],
+    validate: validateWebhooks,
+  }),
 
   kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", {
     shortNames: ["crd", "crds"],
@@ -781,7 +1107,12 @@ export const builtinDefinitions: readonly ResourceDefinition[] = [
       setDefault(object, "preemptionPolicy", "PreemptLowerPriority");
       setDefault(object, "value", 0);
     },
-    validate: (object, before) => (before === undefined ? [] : immutable(object, before, "value", "preemptionPolicy").map((error) => forbidden(error.field, "may not be changed in an update."))),
+    validate: (object, before) =>
+      before === undefined
+        ? []
+        : immutable(object, before, "value", "preemptionPolicy").map((error) =>
+            forbidden(error.field, "may not be changed in an update."),
+          ),
   }),
 
   kind("coordination.k8s.io", "v1", "Lease", { generation: "never", validate: validateLease }),

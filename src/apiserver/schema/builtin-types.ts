@@ -1,6 +1,19 @@
 import { type Schema, type Writing, documentedRequired, written } from "./contract.ts";
 import { requiredFields } from "./required-fields.ts";
-import { anything, boolean, bytes, integer, intOrString, long, microTime, objectMeta, quantity, string, stringMap, time } from "./schema-parts.ts";
+import {
+  anything,
+  boolean,
+  bytes,
+  integer,
+  intOrString,
+  long,
+  microTime,
+  objectMeta,
+  quantity,
+  string,
+  stringMap,
+  time,
+} from "./schema-parts.ts";
 
 /**
  * The types of the built-in kinds, one on a line: `field`, or `field:type`. A field without type is a string. Types:
@@ -352,7 +365,15 @@ const atomicTypes = new Set([
 ]);
 
 /** Lists in which Kubernetes tolerates two items with the same keys. */
-const tolerant = new Set(["Container.env", "Container.ports", "EphemeralContainer.env", "EphemeralContainer.ports", "ServiceSpec.ports", "ServiceStatus.conditions", "NodeStatus.addresses"]);
+const tolerant = new Set([
+  "Container.env",
+  "Container.ports",
+  "EphemeralContainer.env",
+  "EphemeralContainer.ports",
+  "ServiceSpec.ports",
+  "ServiceStatus.conditions",
+  "NodeStatus.addresses",
+]);
 
 /** kubernetes/kubernetes pkg/apis/*\/v1/defaults.go (master), as far as a default depends on nothing else. */
 const defaults: Readonly<Record<string, unknown>> = {
@@ -428,7 +449,21 @@ const defaults: Readonly<Record<string, unknown>> = {
   "ValidatingWebhook.timeoutSeconds": 10,
 };
 
-const words: Readonly<Record<string, Schema>> = { int: integer, long, bool: boolean, time, micro: microTime, bytes, quantity, intOrString, any: anything, meta: objectMeta, map: stringMap, "": string, string };
+const words: Readonly<Record<string, Schema>> = {
+  int: integer,
+  long,
+  bool: boolean,
+  time,
+  micro: microTime,
+  bytes,
+  quantity,
+  intOrString,
+  any: anything,
+  meta: objectMeta,
+  map: stringMap,
+  "": string,
+  string,
+};
 
 const writings: Readonly<Record<string, Writing>> = { "!": "always", "*": "pointer", "=": "null" };
 
@@ -459,7 +494,13 @@ export function typeSchema(name: string): Schema {
     if (fallback !== undefined) schema = { ...schema, default: fallback };
     properties[key] = schema;
   }
-  const schema: Schema = { type: "object", properties, [written]: marks, [documentedRequired]: requiredFields(name), ...(atomicTypes.has(name) ? { "x-kubernetes-map-type": "atomic" as const } : {}) };
+  const schema: Schema = {
+    type: "object",
+    properties,
+    [written]: marks,
+    [documentedRequired]: requiredFields(name),
+    ...(atomicTypes.has(name) ? { "x-kubernetes-map-type": "atomic" as const } : {}),
+  };
   built.set(name, schema);
   return schema;
 }
@@ -490,8 +531,15 @@ function readType(text: string, where: string): Schema {
   const items = readType(item, where);
   if (keys === "") {
     const [patchStrategy, patchKey] = (strategy ?? "").split("/");
-    const merging: Schema = patchStrategy === undefined || patchStrategy === "" ? {} : { "x-kubernetes-patch-strategy": patchStrategy };
-    return { type: "array", items, "x-kubernetes-list-type": "atomic", ...merging, ...(patchKey === undefined || patchKey === "" ? {} : { "x-kubernetes-patch-merge-key": patchKey }) };
+    const merging: Schema =
+      patchStrategy === undefined || patchStrategy === "" ? {} : { "x-kubernetes-patch-strategy": patchStrategy };
+    return {
+      type: "array",
+      items,
+      "x-kubernetes-list-type": "atomic",
+      ...merging,
+      ...(patchKey === undefined || patchKey === "" ? {} : { "x-kubernetes-patch-merge-key": patchKey }),
+    };
   }
   const patch: Schema = strategy === "none" ? {} : { "x-kubernetes-patch-strategy": strategy ?? "merge" };
   if (keys === "set") return { type: "array", items, "x-kubernetes-list-type": "set", ...patch };

@@ -20,7 +20,12 @@ export function canonicalise(schema: Schema, value: unknown): void {
     for (const [name, writing] of writings) {
       const property = schema.properties?.[name];
       // What has a default counts as absent when empty.
-      if (writing === "always" && (value[name] ?? undefined) === undefined && (property?.default === undefined || property.type === "object")) value[name] = emptyValue(property);
+      if (
+        writing === "always" &&
+        (value[name] ?? undefined) === undefined &&
+        (property?.default === undefined || property.type === "object")
+      )
+        value[name] = emptyValue(property);
     }
   }
   for (const key of Object.keys(value)) {
@@ -28,7 +33,8 @@ export function canonicalise(schema: Schema, value: unknown): void {
     if (field.schema === undefined) continue;
     canonicalise(field.schema, value[key]);
     const inner = value[key];
-    if (field.schema.format === "quantity" && (typeof inner === "string" || typeof inner === "number")) value[key] = canonicalQuantity(String(inner));
+    if (field.schema.format === "quantity" && (typeof inner === "string" || typeof inner === "number"))
+      value[key] = canonicalQuantity(String(inner));
     if (writings !== undefined && field.named && !writings.has(key) && isEmpty(value[key])) delete value[key];
   }
 }
@@ -39,7 +45,8 @@ export function emptyObject(schema: Schema): JsonObject {
   for (const [name, writing] of schema[written] ?? []) {
     const property = schema.properties?.[name];
     if (writing === "null") object[name] = property?.type === "array" ? [] : {};
-    else if (writing === "always") object[name] = property?.type === "object" ? emptyObject(property) : emptyValue(property);
+    else if (writing === "always")
+      object[name] = property?.type === "object" ? emptyObject(property) : emptyValue(property);
   }
   return object;
 }
@@ -49,29 +56,47 @@ export function emptyObject(schema: Schema): JsonObject {
  */
 export function undecodable(schema: Schema, value: unknown, field = ""): string | undefined {
   if (value === null || value === undefined) return undefined;
-  const wrong = (type: string, given = kindOf(value)) => `json: cannot unmarshal ${given} into Go struct field ${field} of type ${type}`;
-  if (schema.format === "quantity" && parseQuantity(String(value as string | number)) === undefined) return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-  if (schema["x-kubernetes-int-or-string"] === true) return typeof value === "string" || typeof value === "number" ? undefined : wrong("intstr.IntOrString");
+  const wrong = (type: string, given = kindOf(value)) =>
+    `json: cannot unmarshal ${given} into Go struct field ${field} of type ${type}`;
+  if (schema.format === "quantity" && parseQuantity(String(value as string | number)) === undefined)
+    return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+  if (schema["x-kubernetes-int-or-string"] === true)
+    return typeof value === "string" || typeof value === "number" ? undefined : wrong("intstr.IntOrString");
   switch (schema.type) {
     case "string":
       if (typeof value !== "string") return wrong("string");
       if (schema.format === "byte" && formats["byte"]?.(value) === false) return "illegal base64 data at input byte 0";
-      return schema.format === "date-time" && value !== "" && Number.isNaN(Date.parse(value)) ? `parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05${schema === microTime ? ".000000" : ""}Z07:00": cannot parse ${JSON.stringify(value)} as "2006"` : undefined;
+      return schema.format === "date-time" && value !== "" && Number.isNaN(Date.parse(value))
+        ? `parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05${schema === microTime ? ".000000" : ""}Z07:00": cannot parse ${JSON.stringify(value)} as "2006"`
+        : undefined;
     case "boolean":
       return typeof value === "boolean" ? undefined : wrong("bool");
     case "integer":
-      if (schema.format === "int32" && typeof value === "number" && Number.isInteger(value) && Math.abs(value + 0.5) > 2 ** 31) return wrong("int32", `number ${value}`);
+      if (
+        schema.format === "int32" &&
+        typeof value === "number" &&
+        Number.isInteger(value) &&
+        Math.abs(value + 0.5) > 2 ** 31
+      )
+        return wrong("int32", `number ${value}`);
       return typeof value === "number" && Number.isInteger(value) ? undefined : wrong(schema.format ?? "int64");
     case "array": {
       if (!isList(value)) return wrong("[]interface {}");
       const { items } = schema;
-      return items === undefined ? undefined : value.reduce<string | undefined>((found, item) => found ?? undecodable(items, item, field), undefined);
+      return items === undefined
+        ? undefined
+        : value.reduce<string | undefined>((found, item) => found ?? undecodable(items, item, field), undefined);
     }
     case "object":
       if (!isObject(value)) return wrong("map[string]interface {}");
       return Object.keys(value).reduce<string | undefined>((found, key) => {
         const inner = fieldOf(schema, key);
-        return found ?? (inner.schema === undefined ? undefined : undecodable(inner.schema, value[key], inner.named ? (field === "" ? key : `${field}.${key}`) : field));
+        return (
+          found ??
+          (inner.schema === undefined
+            ? undefined
+            : undecodable(inner.schema, value[key], inner.named ? (field === "" ? key : `${field}.${key}`) : field))
+        );
       }, undefined);
     default:
       return undefined;
@@ -85,10 +110,13 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
 export function inconvertible(schema: Schema, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined;
   // These types read themselves.
-  if (schema.format === "quantity" || schema.format === "date-time" || schema["x-kubernetes-int-or-string"] === true) return undecodable(schema, value);
+  if (schema.format === "quantity" || schema.format === "date-time" || schema["x-kubernetes-int-or-string"] === true)
+    return undecodable(schema, value);
   if (schema.type === "string" && schema.format === "byte") {
     if (typeof value !== "string") return `cannot restore slice from ${goKind(value)}`;
-    return formats["byte"]?.(value) === false ? "error decoding from json: illegal base64 data at input byte 0" : undefined;
+    return formats["byte"]?.(value) === false
+      ? "error decoding from json: illegal base64 data at input byte 0"
+      : undefined;
   }
   switch (schema.type) {
     case "string":
@@ -105,7 +133,10 @@ export function inconvertible(schema: Schema, value: unknown): string | undefine
       if (!isList(value)) return `cannot restore slice from ${goKind(value)}`;
       return schema.items === undefined ? undefined : first(value, (item) => inconvertible(schema.items ?? {}, item));
     case "object": {
-      if (!isObject(value)) return schema.properties === undefined ? `cannot restore map from ${goKind(value)}` : `cannot restore struct from: ${goKind(value)}`;
+      if (!isObject(value))
+        return schema.properties === undefined
+          ? `cannot restore map from ${goKind(value)}`
+          : `cannot restore struct from: ${goKind(value)}`;
       const fields = schema.properties === undefined ? Object.keys(value) : Object.keys(schema.properties);
       return first(fields, (field) => inconvertible(fieldOf(schema, field).schema ?? {}, value[field]));
     }

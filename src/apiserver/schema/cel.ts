@@ -31,7 +31,12 @@ export function compileRules(schema: Schema): CompiledRules | undefined {
   return {
     run(value, old, path) {
       compiled ??= rules.map((rule) => compileRule(rule, schema));
-      const input: RuleInput = { self: convert(value, schema), oldSelf: old === undefined ? undefined : convert(old, schema), type: schema.type ?? "object", path };
+      const input: RuleInput = {
+        self: convert(value, schema),
+        oldSelf: old === undefined ? undefined : convert(old, schema),
+        type: schema.type ?? "object",
+        path,
+      };
       return compiled.flatMap((rule) => {
         const finding = rule(input);
         return finding === undefined ? [] : [finding];
@@ -43,8 +48,22 @@ export function compileRules(schema: Schema): CompiledRules | undefined {
 const ruleReasons = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /** A rule as the real server prints its own struct. */
-function asGo({ rule, message = "", messageExpression = "", reason, fieldPath = "", optionalOldSelf }: ValidationRule): JsonObject {
-  return { Rule: rule, Message: message, MessageExpression: messageExpression, Reason: reason ?? null, FieldPath: fieldPath, OptionalOldSelf: optionalOldSelf ?? null };
+function asGo({
+  rule,
+  message = "",
+  messageExpression = "",
+  reason,
+  fieldPath = "",
+  optionalOldSelf,
+}: ValidationRule): JsonObject {
+  return {
+    Rule: rule,
+    Message: message,
+    MessageExpression: messageExpression,
+    Reason: reason ?? null,
+    FieldPath: fieldPath,
+    OptionalOldSelf: optionalOldSelf ?? null,
+  };
 }
 
 /** What a server refuses in the rules of one node; `path` is the node's place in the CustomResourceDefinition. */
@@ -52,22 +71,34 @@ export function ruleProblems(schema: Schema, path: string): readonly FieldError[
   const problems: FieldError[] = [];
   (schema["x-kubernetes-validations"] ?? []).forEach((rule, index) => {
     const at = `${path}.x-kubernetes-validations[${index}]`;
-    if (rule.rule === undefined || rule.rule.trim() === "") problems.push(required(`${at}.rule`, "rule is not specified"));
+    if (rule.rule === undefined || rule.rule.trim() === "")
+      problems.push(required(`${at}.rule`, "rule is not specified"));
     else {
       const compiled = compileExpressionOf(rule.rule, schema, rule.optionalOldSelf === true, "bool");
       if (compiled.verdict === "refused") problems.push(invalid(`${at}.rule`, asGo(rule), compiled.message));
       else if (rule.optionalOldSelf !== undefined && !compiled.mentions.has("oldSelf")) {
-        problems.push(invalid(`${at}.optionalOldSelf`, rule.optionalOldSelf, "may not be set if oldSelf is not used in rule"));
+        problems.push(
+          invalid(`${at}.optionalOldSelf`, rule.optionalOldSelf, "may not be set if oldSelf is not used in rule"),
+        );
       }
     }
     if (rule.message !== undefined && rule.message !== "" && rule.message.trim() === "") {
       problems.push(invalid(`${at}.message`, rule.message, "message must be non-empty if specified"));
-    } else if (rule.message?.trim().includes("\n") === true) problems.push(invalid(`${at}.message`, rule.message, "must not contain line breaks"));
+    } else if (rule.message?.trim().includes("\n") === true)
+      problems.push(invalid(`${at}.message`, rule.message, "must not contain line breaks"));
     if (rule.messageExpression !== undefined && rule.messageExpression !== "") {
       const compiled = compileExpressionOf(rule.messageExpression, schema, rule.optionalOldSelf === true, "string");
-      if (compiled.verdict === "refused") problems.push(invalid(`${at}.messageExpression`, asGo(rule), compiled.message.replace("compilation failed", "messageExpression compilation failed")));
+      if (compiled.verdict === "refused")
+        problems.push(
+          invalid(
+            `${at}.messageExpression`,
+            asGo(rule),
+            compiled.message.replace("compilation failed", "messageExpression compilation failed"),
+          ),
+        );
     }
-    if (rule.reason !== undefined && rule.reason !== "" && !ruleReasons.includes(rule.reason)) problems.push(notSupported(`${at}.reason`, rule.reason, ruleReasons));
+    if (rule.reason !== undefined && rule.reason !== "" && !ruleReasons.includes(rule.reason))
+      problems.push(notSupported(`${at}.reason`, rule.reason, ruleReasons));
     if (rule.fieldPath !== undefined && rule.fieldPath !== "" && fieldSteps(rule.fieldPath, schema) === undefined) {
       problems.push(invalid(`${at}.fieldPath`, rule.fieldPath, "fieldPath must be a valid path"));
     }
@@ -93,32 +124,69 @@ interface RuleInput {
 type CompiledRule = (input: RuleInput) => RuleFinding | undefined;
 
 type CompiledExpression =
-  | { readonly verdict: "compiled"; readonly run: ParseResult; readonly mentions: ReadonlySet<string>; readonly loops: number }
-  | { readonly verdict: "refused"; readonly message: string; /** Its type, where that is what is wrong. */ readonly got?: string };
+  | {
+      readonly verdict: "compiled";
+      readonly run: ParseResult;
+      readonly mentions: ReadonlySet<string>;
+      readonly loops: number;
+    }
+  | {
+      readonly verdict: "refused";
+      readonly message: string;
+      /** Its type, where that is what is wrong. */ readonly got?: string;
+    };
 
 function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
   const compiled = compileExpressionOf(rule.rule, schema, rule.optionalOldSelf === true, "bool");
-  const message = rule.messageExpression === undefined || rule.messageExpression === "" ? undefined : compileExpressionOf(rule.messageExpression, schema, rule.optionalOldSelf === true, "string");
+  const message =
+    rule.messageExpression === undefined || rule.messageExpression === ""
+      ? undefined
+      : compileExpressionOf(rule.messageExpression, schema, rule.optionalOldSelf === true, "string");
   const fixed = rule.message === undefined || rule.message === "" ? `failed rule: ${rule.rule.trim()}` : rule.message;
   const steps = rule.fieldPath === undefined || rule.fieldPath === "" ? [] : (fieldSteps(rule.fieldPath, schema) ?? []);
   return ({ self, oldSelf, type, path }) => {
-    if (compiled.verdict === "refused") return { error: invalid(joined(path, []), type, `rule compile error: ${compiled.message}`), steps: [], transition: false };
+    if (compiled.verdict === "refused")
+      return {
+        error: invalid(joined(path, []), type, `rule compile error: ${compiled.message}`),
+        steps: [],
+        transition: false,
+      };
     const transition = compiled.mentions.has("oldSelf");
     if (transition && oldSelf === undefined && rule.optionalOldSelf !== true) return undefined;
     const elements = self.elements + (oldSelf?.elements ?? 0);
     if (elements ** Math.max(1, compiled.loops) > costLimit) {
-      return { error: invalid(joined(path, []), type, `validation rule ${JSON.stringify(rule.rule)} exceeded the cost budget: no further validation rules will be run`), steps: [], transition };
+      return {
+        error: invalid(
+          joined(path, []),
+          type,
+          `validation rule ${JSON.stringify(rule.rule)} exceeded the cost budget: no further validation rules will be run`,
+        ),
+        steps: [],
+        transition,
+      };
     }
     const context: Record<string, unknown> = { self: self.value };
-    if (rule.optionalOldSelf === true) context["oldSelf"] = oldSelf === undefined ? Optional.none() : Optional.of(oldSelf.value);
+    if (rule.optionalOldSelf === true)
+      context["oldSelf"] = oldSelf === undefined ? Optional.none() : Optional.of(oldSelf.value);
     else if (oldSelf !== undefined) context["oldSelf"] = oldSelf.value;
     const result = evaluate(compiled.run, context);
-    if (result.verdict === "failed") return { error: invalid(joined(path, []), type, `${result.message} evaluating rule: ${fixed}`), steps: [], transition };
+    if (result.verdict === "failed")
+      return {
+        error: invalid(joined(path, []), type, `${result.message} evaluating rule: ${fixed}`),
+        steps: [],
+        transition,
+      };
     if (result.value === true) return undefined;
     let detail = fixed;
     if (message?.verdict === "compiled") {
       const said = evaluate(message.run, context);
-      if (said.verdict === "evaluated" && typeof said.value === "string" && said.value.trim() !== "" && !said.value.includes("\n")) detail = said.value.trim();
+      if (
+        said.verdict === "evaluated" &&
+        typeof said.value === "string" &&
+        said.value.trim() !== "" &&
+        !said.value.includes("\n")
+      )
+        detail = said.value.trim();
     }
     return { error: ruleError(rule.reason, joined(path, steps), type, detail), steps, transition };
   };
@@ -152,7 +220,9 @@ function fieldSteps(path: string, schema: Schema): string[] | undefined {
     if (step === null) return undefined;
     const name = step[1] ?? step[2] ?? step[3] ?? "";
     steps.push(name);
-    node = node?.properties?.[name] ?? (isObject(node?.additionalProperties) ? (node.additionalProperties as Schema) : undefined);
+    node =
+      node?.properties?.[name] ??
+      (isObject(node?.additionalProperties) ? (node.additionalProperties as Schema) : undefined);
     if (node === undefined) return undefined;
     rest = rest.slice(step[0].length);
   }
@@ -176,27 +246,45 @@ function ruleEnvironment(optionalOldSelf: boolean): Environment {
   return optionalOldSelf ? ruleEnvironments.optional : ruleEnvironments.plain;
 }
 
-function compileExpressionOf(text: string, schema: Schema, optionalOldSelf: boolean, wanted: "bool" | "string"): CompiledExpression {
+function compileExpressionOf(
+  text: string,
+  schema: Schema,
+  optionalOldSelf: boolean,
+  wanted: "bool" | "string",
+): CompiledExpression {
   const variables = new Map<string, Schema>([["self", schema]]);
   if (!optionalOldSelf) variables.set("oldSelf", schema);
   return compileIn(ruleEnvironment(optionalOldSelf), text, wanted, variables);
 }
 
 /** Compiles one expression and looks for what a server would refuse: other result types, unknown functions and fields. */
-function compileIn(env: Environment, text: string, wanted: "bool" | "string" | "any", variables: ReadonlyMap<string, Schema>): CompiledExpression {
+function compileIn(
+  env: Environment,
+  text: string,
+  wanted: "bool" | "string" | "any",
+  variables: ReadonlyMap<string, Schema>,
+): CompiledExpression {
   try {
     let parsed = env.parse(text);
     if (renameMatches(parsed.ast)) parsed = env.parse(serialize(parsed.ast));
     const checked = parsed.check();
-    if (!checked.valid) return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${sentence(checked.error)}` };
+    if (!checked.valid)
+      return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${sentence(checked.error)}` };
     if (wanted !== "any" && checked.type !== wanted && checked.type !== "dyn") {
-      return { verdict: "refused", message: wanted === "bool" ? "cel expression must evaluate to a bool" : "messageExpression must evaluate to a string", got: String(checked.type) };
+      return {
+        verdict: "refused",
+        message:
+          wanted === "bool" ? "cel expression must evaluate to a bool" : "messageExpression must evaluate to a string",
+        got: String(checked.type),
+      };
     }
     const survey: Survey = { mentions: new Set(), loops: 0 };
     const problem = inspect(parsed.ast, variables, survey, 0);
-    if (problem.problem !== undefined) return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${problem.problem}` };
+    if (problem.problem !== undefined)
+      return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${problem.problem}` };
     const type = problem.schema?.type;
-    if (wanted === "bool" && type !== undefined && type !== "boolean") return { verdict: "refused", message: "cel expression must evaluate to a bool" };
+    if (wanted === "bool" && type !== undefined && type !== "boolean")
+      return { verdict: "refused", message: "cel expression must evaluate to a bool" };
     return { verdict: "compiled", run: parsed, mentions: survey.mentions, loops: survey.loops };
   } catch (error) {
     return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${sentence(error)}` };
@@ -204,7 +292,8 @@ function compileIn(env: Environment, text: string, wanted: "bool" | "string" | "
 }
 
 function sentence(error: unknown): string {
-  if (error instanceof Error && error.message.startsWith("int() type error: cannot convert to int")) return "type conversion error from 'string' to 'int'";
+  if (error instanceof Error && error.message.startsWith("int() type error: cannot convert to int"))
+    return "type conversion error from 'string' to 'int'";
   const summary = isObject(error) ? error["summary"] : undefined;
   if (typeof summary === "string") return lowerFirst(summary);
   return lowerFirst(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
@@ -214,7 +303,12 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-function evaluate(run: ParseResult, context: Record<string, unknown>): { readonly verdict: "evaluated"; readonly value: unknown } | { readonly verdict: "failed"; readonly message: string } {
+function evaluate(
+  run: ParseResult,
+  context: Record<string, unknown>,
+):
+  | { readonly verdict: "evaluated"; readonly value: unknown }
+  | { readonly verdict: "failed"; readonly message: string } {
   try {
     const value: unknown = run(context);
     return { verdict: "evaluated", value };
@@ -320,15 +414,18 @@ function fieldOf(schema: Schema, name: string): Inspected {
   }
   if (isObject(schema.additionalProperties)) return { schema: schema.additionalProperties as Schema };
   const closed = schema.type === "object" && properties !== undefined && schema.additionalProperties === undefined;
-  if (closed || (schema.type !== undefined && schema.type !== "object")) return { problem: `undefined field '${name}'` };
+  if (closed || (schema.type !== undefined && schema.type !== "object"))
+    return { problem: `undefined field '${name}'` };
   return {};
 }
 
 /** Fields that a rule may name: unknown ones are kept but not to be relied on, metadata of resources is cut down. */
 function fieldsOf(schema: Schema): { readonly properties: Readonly<Record<string, Schema>> | undefined } {
   const { properties } = schema;
-  if (schema["x-kubernetes-embedded-resource"] === true) return { properties: { ...properties, apiVersion: string, kind: string, metadata: objectMeta } };
-  if (properties === undefined) return { properties: schema["x-kubernetes-preserve-unknown-fields"] === true ? undefined : {} };
+  if (schema["x-kubernetes-embedded-resource"] === true)
+    return { properties: { ...properties, apiVersion: string, kind: string, metadata: objectMeta } };
+  if (properties === undefined)
+    return { properties: schema["x-kubernetes-preserve-unknown-fields"] === true ? undefined : {} };
   return { properties };
 }
 
@@ -338,12 +435,37 @@ function elementOf(schema: Schema | undefined): Schema | undefined {
 }
 
 /** Words that are no names in CEL; a property so called is written `__word__`. */
-const reserved = new Set(["true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"]);
+const reserved = new Set([
+  "true",
+  "false",
+  "null",
+  "in",
+  "as",
+  "break",
+  "const",
+  "continue",
+  "else",
+  "for",
+  "function",
+  "if",
+  "import",
+  "let",
+  "loop",
+  "package",
+  "namespace",
+  "return",
+  "var",
+  "void",
+  "while",
+]);
 
 /** How a property is called in rules: kubernetes/apiserver pkg/cel/escaping.go (master). */
 export function escapeName(name: string): string {
   if (reserved.has(name)) return `__${name}__`;
-  return name.replaceAll(/__|[./-]/g, (found) => ({ __: "__underscores__", ".": "__dot__", "/": "__slash__", "-": "__dash__" })[found] ?? found);
+  return name.replaceAll(
+    /__|[./-]/g,
+    (found) => ({ __: "__underscores__", ".": "__dot__", "/": "__slash__", "-": "__dash__" })[found] ?? found,
+  );
 }
 
 /**
@@ -370,7 +492,8 @@ function converted(value: unknown, schema: Schema | undefined, counter: { elemen
   const properties = schema?.properties;
   const rest = isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
   for (const key of Object.keys(value)) {
-    if (properties !== undefined && Object.hasOwn(properties, key)) result[escapeName(key)] = converted(value[key], properties[key], counter);
+    if (properties !== undefined && Object.hasOwn(properties, key))
+      result[escapeName(key)] = converted(value[key], properties[key], counter);
     else result[key] = converted(value[key], rest, counter);
   }
   return result;
@@ -413,7 +536,9 @@ export interface CompiledPolicy {
   decide(input: PolicyInput): PolicyDecision;
 }
 
-export type PolicyCompilation = { readonly verdict: "compiled"; readonly policy: CompiledPolicy } | { readonly verdict: "refused"; readonly errors: readonly FieldError[] };
+export type PolicyCompilation =
+  | { readonly verdict: "compiled"; readonly policy: CompiledPolicy }
+  | { readonly verdict: "refused"; readonly errors: readonly FieldError[] };
 
 interface Named {
   readonly name: string;
@@ -435,7 +560,10 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
   const errors: FieldError[] = [];
   const given = isObject(spec) ? spec : {};
   const env = policyEnvironment();
-  const absent = [...(isList(given["variables"]) && given["variables"].length > 0 ? [] : ["variables"]), ...(given["paramKind"] === undefined ? ["params"] : [])];
+  const absent = [
+    ...(isList(given["variables"]) && given["variables"].length > 0 ? [] : ["variables"]),
+    ...(given["paramKind"] === undefined ? ["params"] : []),
+  ];
   const compile = (text: unknown, path: string, wanted: "bool" | "string" | "any"): ParseResult | undefined => {
     if (typeof text !== "string" || text.trim() === "") {
       errors.push(required(path, `${path.split(".").pop() ?? ""} is not specified`));
@@ -446,8 +574,21 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
       const undeclared = absent.find((name) => compiled.mentions.has(name));
       if (undeclared === undefined) return compiled.run;
       const column = text.indexOf(undeclared);
-      errors.push(invalid(path, text, `compilation failed: ERROR: <input>:1:${column + 1}: undeclared reference to '${undeclared}' (in container '')\n | ${text}\n | ${".".repeat(column)}^`));
-    } else errors.push(invalid(path, text, compiled.got === undefined ? compiled.message : `must evaluate to ${wanted} but got ${compiled.got}`));
+      errors.push(
+        invalid(
+          path,
+          text,
+          `compilation failed: ERROR: <input>:1:${column + 1}: undeclared reference to '${undeclared}' (in container '')\n | ${text}\n | ${".".repeat(column)}^`,
+        ),
+      );
+    } else
+      errors.push(
+        invalid(
+          path,
+          text,
+          compiled.got === undefined ? compiled.message : `must evaluate to ${wanted} but got ${compiled.got}`,
+        ),
+      );
     return undefined;
   };
   const named = new Set<string>();
@@ -457,10 +598,15 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
       const name = typeof entry["name"] === "string" ? entry["name"] : "";
       const at = `spec.${field}[${index}].name`;
       if (name === "") errors.push(required(at, "name is not specified"));
-      else if (field === "variables" && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) errors.push(invalid(at, name, "must be a valid CEL identifier"));
+      else if (field === "variables" && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+        errors.push(invalid(at, name, "must be a valid CEL identifier"));
       else if (named.has(`${field}/${name}`)) errors.push(duplicate(at, name));
       named.add(`${field}/${name}`);
-      const run = compile(entry["expression"], `spec.${field}[${index}].expression`, field === "variables" ? "any" : "bool");
+      const run = compile(
+        entry["expression"],
+        `spec.${field}[${index}].expression`,
+        field === "variables" ? "any" : "bool",
+      );
       return run === undefined ? [] : [{ name, run, expression: String(entry["expression"]) }];
     });
   const variables = expressions("variables");
@@ -468,7 +614,10 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
   const validations = (isList(given["validations"]) ? given["validations"] : []).flatMap((one, index): Validation[] => {
     const entry = isObject(one) ? one : {};
     const run = compile(entry["expression"], `spec.validations[${index}].expression`, "bool");
-    const messageExpression = entry["messageExpression"] === undefined ? undefined : compile(entry["messageExpression"], `spec.validations[${index}].messageExpression`, "string");
+    const messageExpression =
+      entry["messageExpression"] === undefined
+        ? undefined
+        : compile(entry["messageExpression"], `spec.validations[${index}].messageExpression`, "string");
     if (run === undefined) return [];
     return [
       {
@@ -482,7 +631,10 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
   });
   if (errors.length > 0) return { verdict: "refused", errors };
   const failurePolicy = given["failurePolicy"] === "Ignore" ? "Ignore" : "Fail";
-  return { verdict: "compiled", policy: { failurePolicy, decide: (input) => decide(input, variables, conditions, validations) } };
+  return {
+    verdict: "compiled",
+    policy: { failurePolicy, decide: (input) => decide(input, variables, conditions, validations) },
+  };
 }
 
 let policies: Environment | undefined;
@@ -490,28 +642,43 @@ let policies: Environment | undefined;
 function policyEnvironment(): Environment {
   if (policies === undefined) {
     policies = environment();
-    for (const name of ["object", "oldObject", "request", "params", "namespaceObject", "variables"]) policies.registerVariable(name, "dyn");
+    for (const name of ["object", "oldObject", "request", "params", "namespaceObject", "variables"])
+      policies.registerVariable(name, "dyn");
   }
   return policies;
 }
 
-function decide(input: PolicyInput, variables: readonly Named[], conditions: readonly Named[], validations: readonly Validation[]): PolicyDecision {
+function decide(
+  input: PolicyInput,
+  variables: readonly Named[],
+  conditions: readonly Named[],
+  validations: readonly Validation[],
+): PolicyDecision {
   const context: Record<string, unknown> = {};
-  for (const name of ["object", "oldObject", "request", "params", "namespaceObject"] as const) context[name] = toCel(input[name] ?? null);
+  for (const name of ["object", "oldObject", "request", "params", "namespaceObject"] as const)
+    context[name] = toCel(input[name] ?? null);
   context["variables"] = lazily(variables, context);
   // Conditions are asked before the namespace is looked up: k8s.io/apiserver pkg/admission/plugin/policy/validating/validator.go (master).
   const before = { ...context, namespaceObject: toCel({}) };
   for (const { expression, run } of conditions) {
     const result = evaluate(run, before);
-    if (result.verdict === "failed") return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
+    if (result.verdict === "failed")
+      return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
     if (result.value !== true) return { verdict: "skipped" };
   }
   for (const { run, expression, message, messageExpression, reason } of validations) {
     const result = evaluate(run, context);
-    if (result.verdict === "failed") return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
+    if (result.verdict === "failed")
+      return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
     if (result.value === true) continue;
     const said = messageExpression === undefined ? undefined : evaluate(messageExpression, context);
-    const spoken = said?.verdict === "evaluated" && typeof said.value === "string" && said.value.trim() !== "" && !said.value.includes("\n") ? said.value.trim() : undefined;
+    const spoken =
+      said?.verdict === "evaluated" &&
+      typeof said.value === "string" &&
+      said.value.trim() !== "" &&
+      !said.value.includes("\n")
+        ? said.value.trim()
+        : undefined;
     return { verdict: "denied", reason, message: spoken ?? message ?? `failed expression: ${expression.trim()}` };
   }
   return { verdict: "allowed" };

@@ -115,7 +115,13 @@ export interface PrinterColumn {
 }
 
 export interface TableCells {
-  readonly columns: readonly { readonly name: string; readonly type: string; readonly format: string; readonly description: string; readonly priority: number }[];
+  readonly columns: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly format: string;
+    readonly description: string;
+    readonly priority: number;
+  }[];
   /** `now`: milliseconds since the epoch, for ages. */
   row(object: KubeObject, now: number): readonly unknown[];
 }
@@ -148,7 +154,11 @@ export interface ResourceDefinition {
   readonly subresources: readonly SubresourceDefinition[];
   /** With `status`: whether /status exists, so that the main endpoint ignores status and the other way round. */
   readonly hasStatus: boolean;
-  readonly scale?: { readonly specReplicasPath: string; readonly statusReplicasPath: string; readonly labelSelectorPath?: string };
+  readonly scale?: {
+    readonly specReplicasPath: string;
+    readonly statusReplicasPath: string;
+    readonly labelSelectorPath?: string;
+  };
   readonly schema: Schema;
   readonly columns?: readonly PrinterColumn[];
   readonly table: TableCells;
@@ -185,7 +195,13 @@ export interface CompiledSchema {
 /** `schema/patches.ts` */
 export type PatchResult =
   | { readonly verdict: "patched"; readonly object: unknown }
-  | { readonly verdict: "refused"; readonly status: number; readonly reason: string; readonly message: string; readonly causes?: readonly FieldError[] };
+  | {
+      readonly verdict: "refused";
+      readonly status: number;
+      readonly reason: string;
+      readonly message: string;
+      readonly causes?: readonly FieldError[];
+    };
 export type JsonPatch = (object: unknown, operations: unknown) => PatchResult;
 export type MergePatch = (object: unknown, patch: unknown) => PatchResult;
 export type StrategicMergePatch = (object: unknown, patch: unknown, schema: Schema) => PatchResult;
@@ -208,7 +224,15 @@ export interface ApplyRequest {
 export type ApplyResult =
   | { readonly verdict: "applied"; readonly object: KubeObject }
   /** 409 with one cause `FieldManagerConflict` for each field. */
-  | { readonly verdict: "conflict"; readonly message: string; readonly causes: readonly { readonly reason: "FieldManagerConflict"; readonly field: string; readonly message: string }[] }
+  | {
+      readonly verdict: "conflict";
+      readonly message: string;
+      readonly causes: readonly {
+        readonly reason: "FieldManagerConflict";
+        readonly field: string;
+        readonly message: string;
+      }[];
+    }
   | { readonly verdict: "refused"; readonly status: number; readonly message: string };
 /** `applyServerSide(request): ApplyResult` merges, and writes metadata.managedFields of the result. */
 export type ApplyServerSide = (request: ApplyRequest) => ApplyResult;
@@ -222,7 +246,11 @@ export type TrackUpdate = (
 
 /** `schema/selectors.ts`: parse → matcher, or the message of a 400. */
 export type ParsedSelector<Target> =
-  | { readonly verdict: "valid"; readonly matches: (target: Target) => boolean; readonly requires?: Readonly<Record<string, string>> }
+  | {
+      readonly verdict: "valid";
+      readonly matches: (target: Target) => boolean;
+      readonly requires?: Readonly<Record<string, string>>;
+    }
   | { readonly verdict: "invalid"; readonly message: string };
 
 /** `schema/custom-resource-definition.ts`: `definitionsOf(crd): …` */

@@ -3,7 +3,10 @@ import type { KubeObject } from "./contract.ts";
 import { definitionsOf, establish } from "./custom-resource-definition.ts";
 import { cloneJson } from "./json-values.ts";
 
-function crd(properties: Record<string, unknown>, edit: (object: KubeObject & { spec: Record<string, unknown> }) => void = () => undefined): KubeObject {
+function crd(
+  properties: Record<string, unknown>,
+  edit: (object: KubeObject & { spec: Record<string, unknown> }) => void = () => undefined,
+): KubeObject {
   const object = {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -18,7 +21,10 @@ function crd(properties: Record<string, unknown>, edit: (object: KubeObject & { 
           served: true,
           storage: true,
           schema: { openAPIV3Schema: { type: "object", properties: { spec: { type: "object", properties } } } },
-          subresources: { status: {}, scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" } },
+          subresources: {
+            status: {},
+            scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
+          },
           additionalPrinterColumns: [{ name: "Mode", type: "string", jsonPath: ".spec.mode" }],
         },
       ],
@@ -34,47 +40,130 @@ function refusals(object: KubeObject): string[] {
 const root = "spec.validation.openAPIV3Schema.properties[spec]";
 
 test("a good definition is served", () => {
-  const result = definitionsOf(crd({ mode: { type: "string", enum: ["a"] }, port: { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] } }));
+  const result = definitionsOf(
+    crd({
+      mode: { type: "string", enum: ["a"] },
+      port: { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] },
+    }),
+  );
   expect(result).toMatchObject({
     verdict: "served",
     storageVersion: "v1",
-    definitions: [{ group: "x.io", version: "v1", kind: "Thing", listKind: "ThingList", singular: "thing", hasStatus: true, custom: true, namespaced: false, scale: { specReplicasPath: ".spec.replicas" } }],
+    definitions: [
+      {
+        group: "x.io",
+        version: "v1",
+        kind: "Thing",
+        listKind: "ThingList",
+        singular: "thing",
+        hasStatus: true,
+        custom: true,
+        namespaced: false,
+        scale: { specReplicasPath: ".spec.replicas" },
+      },
+    ],
   });
 });
 
 describe("a definition is refused", () => {
   test.for<[string, Record<string, unknown>, string]>([
-    ["for a field without type", { a: {} }, `${root}.properties[a].type: Required value: must not be empty for specified object fields`],
-    ["for items without type", { a: { type: "array", items: {} } }, `${root}.properties[a].items.type: Required value: must not be empty for specified array items`],
-    ["for a list without items", { a: { type: "array" } }, `${root}.properties[a].items: Required value: must be specified`],
-    ["for an unknown type", { a: { type: "text" } }, `${root}.properties[a].type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"`],
-    ["for const", { a: { type: "string", const: "x" } }, `${root}.properties[a].const: Forbidden: const is not supported`],
-    ["for patternProperties", { a: { type: "object", patternProperties: {} } }, `${root}.properties[a].patternProperties: Forbidden: patternProperties is not supported`],
-    ["for $ref", { a: { type: "object", $ref: "#/x" } }, `${root}.properties[a].$ref: Forbidden: $ref is not supported`],
+    [
+      "for a field without type",
+      { a: {} },
+      `${root}.properties[a].type: Required value: must not be empty for specified object fields`,
+    ],
+    [
+      "for items without type",
+      { a: { type: "array", items: {} } },
+      `${root}.properties[a].items.type: Required value: must not be empty for specified array items`,
+    ],
+    [
+      "for a list without items",
+      { a: { type: "array" } },
+      `${root}.properties[a].items: Required value: must be specified`,
+    ],
+    [
+      "for an unknown type",
+      { a: { type: "text" } },
+      `${root}.properties[a].type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"`,
+    ],
+    [
+      "for const",
+      { a: { type: "string", const: "x" } },
+      `${root}.properties[a].const: Forbidden: const is not supported`,
+    ],
+    [
+      "for patternProperties",
+      { a: { type: "object", patternProperties: {} } },
+      `${root}.properties[a].patternProperties: Forbidden: patternProperties is not supported`,
+    ],
+    [
+      "for $ref",
+      { a: { type: "object", $ref: "#/x" } },
+      `${root}.properties[a].$ref: Forbidden: $ref is not supported`,
+    ],
     [
       "for a list map whose key may be absent",
-      { a: { type: "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], items: { type: "object", properties: { k: { type: "string" } } } } },
+      {
+        a: {
+          type: "array",
+          "x-kubernetes-list-type": "map",
+          "x-kubernetes-list-map-keys": ["k"],
+          items: { type: "object", properties: { k: { type: "string" } } },
+        },
+      },
       `${root}.properties[a].items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`,
     ],
-    ["for a list map without keys", { a: { type: "array", "x-kubernetes-list-type": "map", items: { type: "object" } } }, `${root}.properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`],
-    ["for types inside anyOf", { a: { type: "string", anyOf: [{ type: "string" }] } }, `${root}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural`],
-    ["for fields that stand only inside oneOf", { a: { type: "object", oneOf: [{ properties: { b: { minLength: 1 } } }] } }, `${root}.properties[a].properties[b]: Required value: because it is defined in ${root}.properties[a].oneOf[0].properties[b]`],
-    ["for a default that breaks the schema", { a: { type: "string", enum: ["x"], default: "y" } }, `${root}.properties[a].default: Unsupported value: "y": supported values: "x"`],
-    ["for a pattern that RE2 does not know", { a: { type: "string", pattern: "(?=x)" } }, `${root}.properties[a].pattern: Invalid value: "(?=x)": must be a valid regular expression, but isn't: error parsing regexp: invalid or unsupported Perl syntax: \`(?=\``],
-    ["for properties beside additionalProperties", { a: { type: "object", properties: { b: { type: "string" } }, additionalProperties: { type: "string" } } }, `${root}.properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`],
+    [
+      "for a list map without keys",
+      { a: { type: "array", "x-kubernetes-list-type": "map", items: { type: "object" } } },
+      `${root}.properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`,
+    ],
+    [
+      "for types inside anyOf",
+      { a: { type: "string", anyOf: [{ type: "string" }] } },
+      `${root}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural`,
+    ],
+    [
+      "for fields that stand only inside oneOf",
+      { a: { type: "object", oneOf: [{ properties: { b: { minLength: 1 } } }] } },
+      `${root}.properties[a].properties[b]: Required value: because it is defined in ${root}.properties[a].oneOf[0].properties[b]`,
+    ],
+    [
+      "for a default that breaks the schema",
+      { a: { type: "string", enum: ["x"], default: "y" } },
+      `${root}.properties[a].default: Unsupported value: "y": supported values: "x"`,
+    ],
+    [
+      "for a pattern that RE2 does not know",
+      { a: { type: "string", pattern: "(?=x)" } },
+      `${root}.properties[a].pattern: Invalid value: "(?=x)": must be a valid regular expression, but isn't: error parsing regexp: invalid or unsupported Perl syntax: \`(?=\``,
+    ],
+    [
+      "for properties beside additionalProperties",
+      { a: { type: "object", properties: { b: { type: "string" } }, additionalProperties: { type: "string" } } },
+      `${root}.properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`,
+    ],
   ])("%s", ([, properties, refusal]) => {
     expect(refusals(crd(properties))).toEqual([refusal]);
   });
 
   test.for<[string, string, RegExp]>([
     ["for a rule that does not parse", "self.a ==", /rule: Invalid value: .*compilation failed: ERROR: <input>:1:1: /],
-    ["for an unknown function", "whatever(self.a)", /compilation failed: .*found no matching overload for 'whatever\(dyn\)'/],
+    [
+      "for an unknown function",
+      "whatever(self.a)",
+      /compilation failed: .*found no matching overload for 'whatever\(dyn\)'/,
+    ],
     ["for an unknown field", "self.b == 'x'", /compilation failed: .*undefined field 'b'/],
     ["for a rule that is no bool", "size(self.a)", /cel expression must evaluate to a bool/],
   ])("%s", ([, rule, text]) => {
     const object = crd({ a: { type: "string" } }, ({ spec }) => {
-      const [version] = spec["versions"] as { schema: { openAPIV3Schema: { properties: { spec: Record<string, unknown> } } } }[];
-      if (version !== undefined) version.schema.openAPIV3Schema.properties.spec["x-kubernetes-validations"] = [{ rule }];
+      const [version] = spec["versions"] as {
+        schema: { openAPIV3Schema: { properties: { spec: Record<string, unknown> } } };
+      }[];
+      if (version !== undefined)
+        version.schema.openAPIV3Schema.properties.spec["x-kubernetes-validations"] = [{ rule }];
     });
     const [first = ""] = refusals(object);
     expect(first).toContain(`${root}.x-kubernetes-validations[0].rule`);
@@ -94,9 +183,16 @@ describe("a definition is refused", () => {
   });
 
   test("for names and versions that do not fit", () => {
-    expect(refusals(crd({}, (object) => (object.metadata.name = "wrong")))).toEqual(['metadata.name: Invalid value: "wrong": must be spec.names.plural+"."+spec.group']);
-    expect(refusals(crd({}, ({ spec }) => (spec["versions"] = [])))).toEqual(["spec.versions: Invalid value: []: must have exactly one version marked as storage version", "status.storedVersions: Invalid value: null: must have at least one stored version"]);
-    expect(refusals(crd({}, ({ spec }) => (spec["scope"] = "World")))).toEqual(['spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"']);
+    expect(refusals(crd({}, (object) => (object.metadata.name = "wrong")))).toEqual([
+      'metadata.name: Invalid value: "wrong": must be spec.names.plural+"."+spec.group',
+    ]);
+    expect(refusals(crd({}, ({ spec }) => (spec["versions"] = [])))).toEqual([
+      "spec.versions: Invalid value: []: must have exactly one version marked as storage version",
+      "status.storedVersions: Invalid value: null: must have at least one stored version",
+    ]);
+    expect(refusals(crd({}, ({ spec }) => (spec["scope"] = "World")))).toEqual([
+      'spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"',
+    ]);
   });
 });
 
@@ -124,7 +220,12 @@ describe("establish", () => {
     const status = cloneJson(establish(crd({}), definitions, "t")["status"]);
     expect(status).toMatchObject({
       conditions: [
-        { type: "NamesAccepted", status: "False", reason: "ListKindConflict", message: '"ThingList" is already in use' },
+        {
+          type: "NamesAccepted",
+          status: "False",
+          reason: "ListKindConflict",
+          message: '"ThingList" is already in use',
+        },
         { type: "Established", status: "False", reason: "NotAccepted" },
       ],
     });

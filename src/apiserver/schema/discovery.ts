@@ -8,7 +8,11 @@ export type DiscoveryForm = "v2" | "v2beta1";
  * Everything below `/api` (`core`) or `/apis` (`groups`) in one document: apidiscovery.k8s.io v2 or v2beta1, which differ in
  * name only. kubernetes/apiserver pkg/endpoints/discovery/aggregated (master)
  */
-export function aggregatedDiscovery(definitions: readonly ResourceDefinition[], path: "core" | "groups", form: DiscoveryForm): JsonObject {
+export function aggregatedDiscovery(
+  definitions: readonly ResourceDefinition[],
+  path: "core" | "groups",
+  form: DiscoveryForm,
+): JsonObject {
   const groups = groupsOf(definitions).filter(({ group }) => (group === "") === (path === "core"));
   return {
     kind: "APIGroupDiscoveryList",
@@ -16,14 +20,22 @@ export function aggregatedDiscovery(definitions: readonly ResourceDefinition[], 
     metadata: {},
     items: groups.map(({ group, versions }) => ({
       metadata: { name: group, creationTimestamp: null },
-      versions: versions.map(({ version, resources }) => ({ version, resources: resources.map(aggregatedResource), freshness: "Current" })),
+      versions: versions.map(({ version, resources }) => ({
+        version,
+        resources: resources.map(aggregatedResource),
+        freshness: "Current",
+      })),
     })),
   };
 }
 
 /** `/api` in the old form. */
 export function legacyVersions(address: string): JsonObject {
-  return { kind: "APIVersions", versions: ["v1"], serverAddressByClientCIDRs: [{ clientCIDR: "0.0.0.0/0", serverAddress: address }] };
+  return {
+    kind: "APIVersions",
+    versions: ["v1"],
+    serverAddressByClientCIDRs: [{ clientCIDR: "0.0.0.0/0", serverAddress: address }],
+  };
 }
 
 /** `/apis` in the old form. */
@@ -44,10 +56,19 @@ export function legacyGroupOf(definitions: readonly ResourceDefinition[], group:
 }
 
 /** `/api/v1`, `/apis/GROUP/VERSION`; undefined: nothing is served there. */
-export function legacyResources(definitions: readonly ResourceDefinition[], group: string, version: string): JsonObject | undefined {
+export function legacyResources(
+  definitions: readonly ResourceDefinition[],
+  group: string,
+  version: string,
+): JsonObject | undefined {
   const served = definitions.filter((definition) => definition.group === group && definition.version === version);
   if (served.length === 0) return undefined;
-  return { kind: "APIResourceList", ...(group === "" ? {} : { apiVersion: "v1" }), groupVersion: groupVersion(group, version), resources: served.flatMap(legacyResource) };
+  return {
+    kind: "APIResourceList",
+    ...(group === "" ? {} : { apiVersion: "v1" }),
+    groupVersion: groupVersion(group, version),
+    resources: served.flatMap(legacyResource),
+  };
 }
 
 interface ServedGroup {
@@ -67,7 +88,9 @@ function groupsOf(definitions: readonly ResourceDefinition[]): readonly ServedGr
   }
   return [...groups].map(([group, versions]) => ({
     group,
-    versions: [...versions].toSorted(([a], [b]) => compareVersions(a, b)).map(([version, resources]) => ({ version, resources })),
+    versions: [...versions]
+      .toSorted(([a], [b]) => compareVersions(a, b))
+      .map(([version, resources]) => ({ version, resources })),
   }));
 }
 
@@ -78,10 +101,16 @@ export function compareVersions(a: string, b: string): number {
   return right.stability - left.stability || right.major - left.major || right.minor - left.minor;
 }
 
-function versionRank(version: string): { readonly stability: number; readonly major: number; readonly minor: number } | undefined {
+function versionRank(
+  version: string,
+): { readonly stability: number; readonly major: number; readonly minor: number } | undefined {
   const parts = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version);
   if (parts === null) return undefined;
-  return { stability: parts[2] === undefined ? 2 : parts[2] === "beta" ? 1 : 0, major: Number(parts[1]), minor: Number(parts[3] ?? 0) };
+  return {
+    stability: parts[2] === undefined ? 2 : parts[2] === "beta" ? 1 : 0,
+    major: Number(parts[1]),
+    minor: Number(parts[3] ?? 0),
+  };
 }
 
 function groupVersion(group: string, version: string): string {
@@ -89,7 +118,8 @@ function groupVersion(group: string, version: string): string {
 }
 
 function aggregatedResource(definition: ResourceDefinition): JsonObject {
-  const { group, version, kind, plural, singular, shortNames, categories, namespaced, verbs, subresources } = definition;
+  const { group, version, kind, plural, singular, shortNames, categories, namespaced, verbs, subresources } =
+    definition;
   return {
     resource: plural,
     responseKind: { group, version, kind },
@@ -99,7 +129,13 @@ function aggregatedResource(definition: ResourceDefinition): JsonObject {
     ...(shortNames.length > 0 ? { shortNames } : {}),
     ...(categories.length > 0 ? { categories } : {}),
     ...(subresources.length > 0
-      ? { subresources: subresources.map((sub) => ({ subresource: sub.name, responseKind: sub.kind ?? { group, version, kind }, verbs: sub.verbs })) }
+      ? {
+          subresources: subresources.map((sub) => ({
+            subresource: sub.name,
+            responseKind: sub.kind ?? { group, version, kind },
+            verbs: sub.verbs,
+          })),
+        }
       : {}),
   };
 }

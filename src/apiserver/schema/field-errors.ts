@@ -22,7 +22,8 @@ export function required(field: string, detail = ""): FieldError {
 
 /** `Unsupported value: "x": supported values: "a", "b"` */
 export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldError {
-  const detail = supported.length === 0 ? "" : `supported values: ${supported.map((one) => JSON.stringify(one)).join(", ")}`;
+  const detail =
+    supported.length === 0 ? "" : `supported values: ${supported.map((one) => JSON.stringify(one)).join(", ")}`;
   return { reason: "FieldValueNotSupported", field, message: `Unsupported value: ${printed(value)}${tail(detail)}` };
 }
 

@@ -93,8 +93,13 @@ export function printFieldsV1(set: FieldSet): JsonObject {
 /** Members as paths in the form of messages (`.spec.containers[name="x"].image`), in order. */
 export function printPaths(set: FieldSet, prefix = ""): string[] {
   // Of each level first the members, then what is below them.
-  const sorted = [...set.children.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, child]) => ({ child, path: prefix + printElement(key) }));
-  return [...sorted.filter(({ child }) => child.member).map(({ path }) => path), ...sorted.flatMap(({ child, path }) => printPaths(child, path))];
+  const sorted = [...set.children.entries()]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, child]) => ({ child, path: prefix + printElement(key) }));
+  return [
+    ...sorted.filter(({ child }) => child.member).map(({ path }) => path),
+    ...sorted.flatMap(({ child, path }) => printPaths(child, path)),
+  ];
 }
 
 function canonicalKey(key: string): string {
@@ -125,7 +130,10 @@ export function printElement(key: string): string {
 }
 
 /** How a value is owned and merged: as one, field by field, or item by item. */
-export type Shape = { readonly kind: "leaf" } | { readonly kind: "map"; readonly schema: Schema | undefined } | { readonly kind: "listMap" | "set"; readonly schema: Schema; readonly keys: readonly string[] };
+export type Shape =
+  | { readonly kind: "leaf" }
+  | { readonly kind: "map"; readonly schema: Schema | undefined }
+  | { readonly kind: "listMap" | "set"; readonly schema: Schema; readonly keys: readonly string[] };
 
 const leaf: Shape = { kind: "leaf" };
 
@@ -140,10 +148,16 @@ export function shapeOf(value: unknown, schema: Schema | undefined): Shape {
 }
 
 /** The schema of a field, and whether it is one of the named ones. */
-export function fieldOf(schema: Schema | undefined, key: string): { readonly schema: Schema | undefined; readonly named: boolean } {
+export function fieldOf(
+  schema: Schema | undefined,
+  key: string,
+): { readonly schema: Schema | undefined; readonly named: boolean } {
   const property = schema?.properties?.[key];
   if (property !== undefined) return { schema: property, named: true };
-  return { schema: isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined, named: false };
+  return {
+    schema: isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined,
+    named: false,
+  };
 }
 
 /** The path element of an item of a list. An absent key takes the schema's default. */
@@ -205,9 +219,14 @@ function everything(value: unknown, schema: Schema | undefined): FieldSet {
   const set = emptySet();
   set.member = true;
   if (shape.kind === "map" && isObject(value)) {
-    for (const key of Object.keys(value)) set.children.set(`f:${key}`, everything(value[key], fieldOf(schema, key).schema));
+    for (const key of Object.keys(value))
+      set.children.set(`f:${key}`, everything(value[key], fieldOf(schema, key).schema));
   } else if ((shape.kind === "listMap" || shape.kind === "set") && isList(value)) {
-    for (const item of value) set.children.set(elementOf(item, shape), shape.kind === "set" ? memberOnly() : everything(item, shape.schema.items));
+    for (const item of value)
+      set.children.set(
+        elementOf(item, shape),
+        shape.kind === "set" ? memberOnly() : everything(item, shape.schema.items),
+      );
   }
   return set;
 }
@@ -216,11 +235,20 @@ function memberOnly(): FieldSet {
   return { member: true, children: new Map() };
 }
 
-function compareInto(before: unknown, after: unknown, schema: Schema | undefined, added: FieldSet, removed: FieldSet, modified: FieldSet): void {
+function compareInto(
+  before: unknown,
+  after: unknown,
+  schema: Schema | undefined,
+  added: FieldSet,
+  removed: FieldSet,
+  modified: FieldSet,
+): void {
   if (before === after) return;
   // Null is a container in which nothing is.
-  if (before === null && shapeOf(after, schema).kind !== "leaf") return compareInto(isList(after) ? [] : {}, after, schema, added, removed, modified);
-  if (after === null && shapeOf(before, schema).kind !== "leaf") return compareInto(before, isList(before) ? [] : {}, schema, added, removed, modified);
+  if (before === null && shapeOf(after, schema).kind !== "leaf")
+    return compareInto(isList(after) ? [] : {}, after, schema, added, removed, modified);
+  if (after === null && shapeOf(before, schema).kind !== "leaf")
+    return compareInto(before, isList(before) ? [] : {}, schema, added, removed, modified);
   const [old, now] = [shapeOf(before, schema), shapeOf(after, schema)];
   const descend = (key: string, was: unknown, is: unknown, inner: Schema | undefined): void => {
     if (was === undefined && is === undefined) return;
@@ -234,7 +262,8 @@ function compareInto(before: unknown, after: unknown, schema: Schema | undefined
   };
   if (old.kind === "map" && now.kind === "map" && isObject(before) && isObject(after)) {
     for (const key of Object.keys(after)) descend(`f:${key}`, before[key], after[key], fieldOf(schema, key).schema);
-    for (const key of Object.keys(before)) if (after[key] === undefined) descend(`f:${key}`, before[key], undefined, fieldOf(schema, key).schema);
+    for (const key of Object.keys(before))
+      if (after[key] === undefined) descend(`f:${key}`, before[key], undefined, fieldOf(schema, key).schema);
     return;
   }
   if ((old.kind === "listMap" || old.kind === "set") && old.kind === now.kind && isList(before) && isList(after)) {
@@ -245,7 +274,8 @@ function compareInto(before: unknown, after: unknown, schema: Schema | undefined
       if (shape.kind === "set" && olds.has(key)) continue;
       descend(key, olds.get(key), item, shape.kind === "set" ? undefined : shape.schema.items);
     }
-    for (const [key, item] of olds) if (!news.has(key)) descend(key, item, undefined, shape.kind === "set" ? undefined : shape.schema.items);
+    for (const [key, item] of olds)
+      if (!news.has(key)) descend(key, item, undefined, shape.kind === "set" ? undefined : shape.schema.items);
     return;
   }
   if (equalJson(before, after)) return;

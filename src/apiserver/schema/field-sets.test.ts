@@ -23,7 +23,13 @@ const schema: Schema = object({
 function thing(spec: Record<string, unknown>, metadata: Record<string, unknown> = {}): KubeObject {
   return { apiVersion: "x/v1", kind: "Thing", metadata: { name: "a", ...metadata }, spec };
 }
-function apply(live: KubeObject | undefined, manager: string, applied: KubeObject, force = false, time = "2026-01-01T00:00:00Z"): ApplyResult {
+function apply(
+  live: KubeObject | undefined,
+  manager: string,
+  applied: KubeObject,
+  force = false,
+  time = "2026-01-01T00:00:00Z",
+): ApplyResult {
   return applyServerSide({ live, applied, name: "/a", schema, manager, force, time });
 }
 function applied(result: ApplyResult): KubeObject {
@@ -31,10 +37,19 @@ function applied(result: ApplyResult): KubeObject {
   if (result.verdict !== "applied") throw new Error("not applied");
   return result.object;
 }
-function updated(before: KubeObject | undefined, manager: string, edit: (object: KubeObject) => void, subresource?: string): KubeObject {
+function updated(
+  before: KubeObject | undefined,
+  manager: string,
+  edit: (object: KubeObject) => void,
+  subresource?: string,
+): KubeObject {
   const after = cloneJson(before ?? thing({}));
   edit(after);
-  trackUpdate(before, after, schema, { manager, time: "2026-01-01T00:00:00Z", ...(subresource === undefined ? {} : { subresource }) });
+  trackUpdate(before, after, schema, {
+    manager,
+    time: "2026-01-01T00:00:00Z",
+    ...(subresource === undefined ? {} : { subresource }),
+  });
   return after;
 }
 function specOf(object: KubeObject): Record<string, unknown> {
@@ -43,7 +58,10 @@ function specOf(object: KubeObject): Record<string, unknown> {
 
 describe("trackUpdate", () => {
   test("a creator owns what it wrote, in FieldsV1", () => {
-    const created = thing({ replicas: 1, containers: [{ name: "c", image: "i", ports: [{ port: 80 }] }], selector: { a: "b" } }, { labels: { l: "1" } });
+    const created = thing(
+      { replicas: 1, containers: [{ name: "c", image: "i", ports: [{ port: 80 }] }], selector: { a: "b" } },
+      { labels: { l: "1" } },
+    );
     trackUpdate(undefined, created, schema, { manager: "kubectl-create", time: "2026-01-01T00:00:00Z" });
     expect(created.metadata.managedFields).toEqual([
       {
@@ -58,7 +76,12 @@ describe("trackUpdate", () => {
             ".": {},
             "f:containers": {
               ".": {},
-              'k:{"name":"c"}': { ".": {}, "f:image": {}, "f:name": {}, "f:ports": { ".": {}, 'k:{"port":80,"protocol":"TCP"}': { ".": {}, "f:port": {} } } },
+              'k:{"name":"c"}': {
+                ".": {},
+                "f:image": {},
+                "f:name": {},
+                "f:ports": { ".": {}, 'k:{"port":80,"protocol":"TCP"}': { ".": {}, "f:port": {} } },
+              },
             },
             "f:replicas": {},
             "f:selector": {},
@@ -71,7 +94,10 @@ describe("trackUpdate", () => {
   test("a changed field changes hands, an equal one does not", () => {
     const one = updated(undefined, "one", (o) => Object.assign(specOf(o), { replicas: 1, paused: true }));
     const two = updated(one, "two", (o) => Object.assign(specOf(o), { replicas: 2, paused: true }));
-    expect(printOwnership(two)).toEqual({ "one/Update": '{"f:spec":{".":{},"f:paused":{}}}', "two/Update": '{"f:spec":{"f:replicas":{}}}' });
+    expect(printOwnership(two)).toEqual({
+      "one/Update": '{"f:spec":{".":{},"f:paused":{}}}',
+      "two/Update": '{"f:spec":{"f:replicas":{}}}',
+    });
   });
 
   test("a removed field belongs to nobody", () => {
@@ -83,7 +109,10 @@ describe("trackUpdate", () => {
   test("a write to a subresource is a manager of its own", () => {
     const one = updated(undefined, "one", (o) => Object.assign(specOf(o), { replicas: 1 }));
     const two = updated(one, "one", (o) => (o["status"] = { ready: 1 }), "status");
-    expect(printOwnership(two)).toEqual({ "one/Update": '{"f:spec":{".":{},"f:replicas":{}}}', "one/Update/status": '{"f:status":{".":{},"f:ready":{}}}' });
+    expect(printOwnership(two)).toEqual({
+      "one/Update": '{"f:spec":{".":{},"f:replicas":{}}}',
+      "one/Update/status": '{"f:status":{".":{},"f:ready":{}}}',
+    });
     const entry = two.metadata.managedFields?.find((one) => one.subresource === "status");
     expect(entry?.subresource).toBe("status");
   });
@@ -97,7 +126,8 @@ describe("trackUpdate", () => {
 
   test("no more than ten updaters are kept apart", () => {
     let object = updated(undefined, "m0", (o) => Object.assign(specOf(o), { labels: { k0: "" } }));
-    for (let index = 1; index < 15; index++) object = updated(object, `m${index}`, (o) => Object.assign(specOf(o)["labels"] as object, { [`k${index}`]: "" }));
+    for (let index = 1; index < 15; index++)
+      object = updated(object, `m${index}`, (o) => Object.assign(specOf(o)["labels"] as object, { [`k${index}`]: "" }));
     expect(object.metadata.managedFields).toHaveLength(10);
     expect(object.metadata.managedFields?.map((entry) => entry.manager)).toContain("ancient-changes");
   });
@@ -105,9 +135,12 @@ describe("trackUpdate", () => {
 
 describe("applyServerSide", () => {
   test("creates, and makes the applier owner of what it named", () => {
-    const object = applied(apply(undefined, "a", thing({ replicas: 1, containers: [{ name: "c", image: "i" }], members: ["x"] })));
+    const object = applied(
+      apply(undefined, "a", thing({ replicas: 1, containers: [{ name: "c", image: "i" }], members: ["x"] })),
+    );
     expect(printOwnership(object)).toEqual({
-      "a/Apply": '{"f:spec":{"f:containers":{"k:{\\"name\\":\\"c\\"}":{".":{},"f:image":{},"f:name":{}}},"f:members":{"v:\\"x\\"":{}},"f:replicas":{}}}',
+      "a/Apply":
+        '{"f:spec":{"f:containers":{"k:{\\"name\\":\\"c\\"}":{".":{},"f:image":{},"f:name":{}}},"f:members":{"v:\\"x\\"":{}},"f:replicas":{}}}',
     });
   });
 
@@ -127,26 +160,40 @@ describe("applyServerSide", () => {
 
   test("an item in which another owns a field stays with its key and that field", () => {
     const one = applied(apply(undefined, "a", thing({ containers: [{ name: "c", ports: [] }] })));
-    const two = updated(one, "b", (o) => ((specOf(o)["containers"] as Record<string, unknown>[])[0] = { name: "c", ports: [], image: "b" }));
+    const two = updated(
+      one,
+      "b",
+      (o) => ((specOf(o)["containers"] as Record<string, unknown>[])[0] = { name: "c", ports: [], image: "b" }),
+    );
     const three = applied(apply(two, "a", thing({})));
     expect(specOf(three)["containers"]).toEqual([{ name: "c", image: "b" }]);
   });
 
   test("one conflict is told in one line", () => {
-    const one = updated(undefined, "kubectl-edit", (o) => Object.assign(specOf(o), { replicas: 3, containers: [{ name: "c", image: "x" }] }));
+    const one = updated(undefined, "kubectl-edit", (o) =>
+      Object.assign(specOf(o), { replicas: 3, containers: [{ name: "c", image: "x" }] }),
+    );
     expect(apply(one, "a", thing({ replicas: 4 }))).toEqual({
       verdict: "conflict",
       message: 'Apply failed with 1 conflict: conflict with "kubectl-edit" using x/v1: .spec.replicas',
-      causes: [{ reason: "FieldManagerConflict", field: ".spec.replicas", message: 'conflict with "kubectl-edit" using x/v1' }],
+      causes: [
+        { reason: "FieldManagerConflict", field: ".spec.replicas", message: 'conflict with "kubectl-edit" using x/v1' },
+      ],
     });
   });
 
   test("several conflicts are listed by manager", () => {
     const one = applied(apply(undefined, "b", thing({ replicas: 3 })));
-    const two = updated(one, "edit", (o) => Object.assign(specOf(o), { containers: [{ name: "c", image: "x" }] }), "scale");
+    const two = updated(
+      one,
+      "edit",
+      (o) => Object.assign(specOf(o), { containers: [{ name: "c", image: "x" }] }),
+      "scale",
+    );
     const result = apply(two, "a", thing({ replicas: 4, containers: [{ name: "c", image: "y" }] }));
     expect(result).toMatchObject({
-      message: 'Apply failed with 2 conflicts: conflicts with "b":\n- .spec.replicas\nconflicts with "edit" with subresource "scale" using x/v1:\n- .spec.containers[name="c"].image',
+      message:
+        'Apply failed with 2 conflicts: conflicts with "b":\n- .spec.replicas\nconflicts with "edit" with subresource "scale" using x/v1:\n- .spec.containers[name="c"].image',
     });
   });
 
@@ -167,7 +214,9 @@ describe("applyServerSide", () => {
 
   test("an object without owners belongs to before-first-apply", () => {
     const result = apply(thing({ replicas: 1 }), "a", thing({ replicas: 2 }));
-    expect(result).toMatchObject({ message: 'Apply failed with 1 conflict: conflict with "before-first-apply" using x/v1: .spec.replicas' });
+    expect(result).toMatchObject({
+      message: 'Apply failed with 1 conflict: conflict with "before-first-apply" using x/v1: .spec.replicas',
+    });
   });
 
   test("a repeated apply keeps the times", () => {
@@ -176,13 +225,18 @@ describe("applyServerSide", () => {
   });
 
   test("managed fields cannot be applied", () => {
-    expect(apply(undefined, "a", thing({}, { managedFields: [{ manager: "x" }] }))).toEqual({ verdict: "refused", status: 400, message: "metadata.managedFields must be nil" });
+    expect(apply(undefined, "a", thing({}, { managedFields: [{ manager: "x" }] }))).toEqual({
+      verdict: "refused",
+      status: 400,
+      message: "metadata.managedFields must be nil",
+    });
   });
 
   test("an item without its key is refused", () => {
     expect(apply(undefined, "a", thing({ containers: [{ image: "x" }] }))).toMatchObject({
       verdict: "refused",
-      message: 'failed to create typed patch object (/a; x/v1, Kind=Thing): .spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"] (and doesn\'t have default values for any key fields)',
+      message:
+        'failed to create typed patch object (/a; x/v1, Kind=Thing): .spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"] (and doesn\'t have default values for any key fields)',
     });
   });
 
@@ -215,7 +269,9 @@ describe("laws of apply", () => {
       paused: fc.boolean(),
       selector: fc.dictionary(word, word),
       labels: fc.dictionary(word, word),
-      containers: fc.uniqueArray(fc.record({ name: word, image: word }, { requiredKeys: ["name"] }), { selector: (one) => one.name }),
+      containers: fc.uniqueArray(fc.record({ name: word, image: word }, { requiredKeys: ["name"] }), {
+        selector: (one) => one.name,
+      }),
       members: fc.uniqueArray(word),
       args: fc.array(word, { maxLength: 2 }),
     },
@@ -257,15 +313,28 @@ describe("laws of apply", () => {
 
   test("appliers of different fields commute", () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.constantFrom("a1", "a2"), word), fc.dictionary(fc.constantFrom("b1", "b2"), word), (mine, yours) => {
-        const left = thing({ labels: mine, containers: Object.entries(mine).map(([name, image]) => ({ name, image })) });
-        const right = thing({ labels: yours, containers: Object.entries(yours).map(([name, image]) => ({ name, image })) });
-        const one = applied(apply(applied(apply(undefined, "l", left)), "r", right));
-        const two = applied(apply(applied(apply(undefined, "r", right)), "l", left));
-        expect(printOwnership(one)).toEqual(printOwnership(two));
-        const sorted = (o: KubeObject): unknown => ({ ...specOf(o), containers: (specOf(o)["containers"] as { name: string }[]).toSorted((a, b) => (a.name < b.name ? -1 : 1)) });
-        expect(sorted(one)).toEqual(sorted(two));
-      }),
+      fc.property(
+        fc.dictionary(fc.constantFrom("a1", "a2"), word),
+        fc.dictionary(fc.constantFrom("b1", "b2"), word),
+        (mine, yours) => {
+          const left = thing({
+            labels: mine,
+            containers: Object.entries(mine).map(([name, image]) => ({ name, image })),
+          });
+          const right = thing({
+            labels: yours,
+            containers: Object.entries(yours).map(([name, image]) => ({ name, image })),
+          });
+          const one = applied(apply(applied(apply(undefined, "l", left)), "r", right));
+          const two = applied(apply(applied(apply(undefined, "r", right)), "l", left));
+          expect(printOwnership(one)).toEqual(printOwnership(two));
+          const sorted = (o: KubeObject): unknown => ({
+            ...specOf(o),
+            containers: (specOf(o)["containers"] as { name: string }[]).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+          });
+          expect(sorted(one)).toEqual(sorted(two));
+        },
+      ),
     );
   });
 

@@ -1,5 +1,13 @@
 import { emptyObject } from "./canonicalise.ts";
-import { type ApplyResult, type ApplyServerSide, type KubeObject, type ManagedFieldsEntry, type Schema, type TrackUpdate, written } from "./contract.ts";
+import {
+  type ApplyResult,
+  type ApplyServerSide,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  type Schema,
+  type TrackUpdate,
+  written,
+} from "./contract.ts";
 import {
   compareValues,
   difference,
@@ -19,7 +27,16 @@ import {
   type Comparison,
   type FieldSet,
 } from "./field-set.ts";
-import { canonicalJson, cloneJson, equalJson, goText, isList, isObject, textAt, type JsonObject } from "./json-values.ts";
+import {
+  canonicalJson,
+  cloneJson,
+  equalJson,
+  goText,
+  isList,
+  isObject,
+  textAt,
+  type JsonObject,
+} from "./json-values.ts";
 import { rootSchema } from "./schema-parts.ts";
 
 /** One writer and its fields. */
@@ -51,12 +68,20 @@ export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
   }
   const comparison = compareObjects(before, after, root);
   takeAway(managers, comparison, undefined);
-  const entry = { manager: by.manager, operation: "Update" as const, apiVersion: after.apiVersion, ...(by.subresource === undefined || by.subresource === "" ? {} : { subresource: by.subresource }) };
+  const entry = {
+    manager: by.manager,
+    operation: "Update" as const,
+    apiVersion: after.apiVersion,
+    ...(by.subresource === undefined || by.subresource === "" ? {} : { subresource: by.subresource }),
+  };
   const id = identity(entry);
   const changed = union(comparison.added, comparison.modified);
   if (!isEmpty(changed)) {
     const mine = managers.get(id);
-    managers.set(id, { entry: { ...entry, time: by.time }, set: mine === undefined ? changed : union(mine.set, changed) });
+    managers.set(id, {
+      entry: { ...entry, time: by.time },
+      set: mine === undefined ? changed : union(mine.set, changed),
+    });
   }
   capUpdateManagers(managers);
   write(after, managers);
@@ -80,13 +105,25 @@ export const applyServerSide: ApplyServerSide = (request) => {
   const root = rootSchema(request.schema);
   const problems = typeProblems(applied, root, "");
   if (problems.length > 0) {
-    const all = problems.length === 1 ? (problems[0] ?? "") : ["errors:", ...problems.map((one) => `  ${one}`)].join("\n");
-    return { verdict: "refused", status: 500, message: `failed to create typed patch object (${request.name}; ${applied.apiVersion.includes("/") ? "" : "/"}${applied.apiVersion}, Kind=${applied.kind}): ${all}` };
+    const all =
+      problems.length === 1 ? (problems[0] ?? "") : ["errors:", ...problems.map((one) => `  ${one}`)].join("\n");
+    return {
+      verdict: "refused",
+      status: 500,
+      message: `failed to create typed patch object (${request.name}; ${applied.apiVersion.includes("/") ? "" : "/"}${applied.apiVersion}, Kind=${applied.kind}): ${all}`,
+    };
   }
   const first = attempt(request, root, request.force, undefined);
-  const result = first.verdict === "conflict" && request.manager === "kubectl" ? attempt(request, root, false, allowedByLastApplied(live, root)) : first;
+  const result =
+    first.verdict === "conflict" && request.manager === "kubectl"
+      ? attempt(request, root, false, allowedByLastApplied(live, root))
+      : first;
   // kubectl's own annotation follows, so that a later client-side apply computes against what was applied last.
-  if (result.verdict === "applied" && request.manager === "kubectl" && live?.metadata.annotations?.[lastAppliedAnnotation] !== undefined) {
+  if (
+    result.verdict === "applied" &&
+    request.manager === "kubectl" &&
+    live?.metadata.annotations?.[lastAppliedAnnotation] !== undefined
+  ) {
     const annotations = result.object.metadata.annotations ?? {};
     if (annotations[lastAppliedAnnotation] !== undefined) {
       const wanted = cloneJson(applied);
@@ -103,7 +140,12 @@ function attempt(request: Request, root: Schema, force: boolean, allowed: FieldS
   const { live, applied } = request;
   const managers = decode(live?.metadata.managedFields);
   if (live !== undefined && managers.size === 0) adopt(managers, live, root, request.time);
-  const entry = { manager: request.manager, operation: "Apply" as const, apiVersion: applied.apiVersion, ...(request.subresource === undefined || request.subresource === "" ? {} : { subresource: request.subresource }) };
+  const entry = {
+    manager: request.manager,
+    operation: "Apply" as const,
+    apiVersion: applied.apiVersion,
+    ...(request.subresource === undefined || request.subresource === "" ? {} : { subresource: request.subresource }),
+  };
   const id = identity(entry);
   const previous = managers.get(id);
   const wanted = (request.reset ?? []).reduce(withoutPath, withoutMeta(fieldsOf(applied, root)));
@@ -111,7 +153,8 @@ function attempt(request: Request, root: Schema, force: boolean, allowed: FieldS
   const merged = mergeValues(base, withoutManagedFields(applied), root) as KubeObject;
   managers.delete(id);
   const others = [...managers.values()].reduce((all, { set }) => union(all, set), wanted);
-  const object = previous === undefined ? merged : (removeUnclaimed(merged, root, previous.set, others, true) as KubeObject);
+  const object =
+    previous === undefined ? merged : (removeUnclaimed(merged, root, previous.set, others, true) as KubeObject);
   const { added, removed, modified } = compareObjects(live, object, root);
   const unreset = (set: FieldSet) => (request.reset ?? []).reduce(withoutPath, set);
   const comparison: Comparison = { added: unreset(added), removed: unreset(removed), modified: unreset(modified) };
@@ -120,10 +163,18 @@ function attempt(request: Request, root: Schema, force: boolean, allowed: FieldS
   takeAway(managers, comparison, id);
   const same = live !== undefined && equalJson(withoutManagedFields(live), object);
   // Who changes nothing gets no time, as in managedfields/internal/managedfieldsupdater.go.
-  const { time: before, ...timeless } = { ...entry, ...(previous?.entry.time === undefined ? {} : { time: previous.entry.time }) };
+  const { time: before, ...timeless } = {
+    ...entry,
+    ...(previous?.entry.time === undefined ? {} : { time: previous.entry.time }),
+  };
   const time = same ? before : request.time;
-  if (!isEmpty(wanted)) managers.set(id, { entry: { ...timeless, ...(time === undefined ? {} : { time }) }, set: wanted });
-  const unchanged = same && previous !== undefined && previous.entry.apiVersion === applied.apiVersion && equalSets(previous.set, wanted);
+  if (!isEmpty(wanted))
+    managers.set(id, { entry: { ...timeless, ...(time === undefined ? {} : { time }) }, set: wanted });
+  const unchanged =
+    same &&
+    previous !== undefined &&
+    previous.entry.apiVersion === applied.apiVersion &&
+    equalSets(previous.set, wanted);
   if (unchanged) return { verdict: "applied", object: cloneJson(live) };
   write(object, managers);
   return { verdict: "applied", object };
@@ -144,15 +195,26 @@ function withoutPath(set: FieldSet, path: readonly string[]): FieldSet {
  * What an applied configuration has against its schema, in the words of kubernetes-sigs/structured-merge-diff typed/validate.go
  * (v6.3). Fields of which the schema knows nothing cannot be owned.
  */
-function typeProblems(value: unknown, schema: Schema | undefined, path: string, twins: "refused" | "allowed" = "refused"): string[] {
+function typeProblems(
+  value: unknown,
+  schema: Schema | undefined,
+  path: string,
+  twins: "refused" | "allowed" = "refused",
+): string[] {
   if (value === null || schema === undefined) return [];
   const problem = (text: string) => [`${path === "" ? "" : `${path}: `}${text}`];
   // A definition's int-or-string is published without a type, and then anything will do.
-  if (schema["x-kubernetes-int-or-string"] === true) return schema[written] !== undefined && (isObject(value) || isList(value)) ? problem(`expected any scalar, got ${goPointer(value)}`) : [];
+  if (schema["x-kubernetes-int-or-string"] === true)
+    return schema[written] !== undefined && (isObject(value) || isList(value))
+      ? problem(`expected any scalar, got ${goPointer(value)}`)
+      : [];
   switch (schema.type) {
     case "object": {
       if (!isObject(value)) return problem(`expected map, got ${goPointer(value)}`);
-      const open = schema["x-kubernetes-preserve-unknown-fields"] === true || schema.additionalProperties === true || schema["x-kubernetes-embedded-resource"] === true;
+      const open =
+        schema["x-kubernetes-preserve-unknown-fields"] === true ||
+        schema.additionalProperties === true ||
+        schema["x-kubernetes-embedded-resource"] === true;
       return Object.keys(value)
         .toSorted()
         .flatMap((key) => {
@@ -162,9 +224,13 @@ function typeProblems(value: unknown, schema: Schema | undefined, path: string, 
         });
     }
     case "array":
-      return isList(value) ? itemProblems(value, schema, path, problem, twins) : problem(`expected list, got ${goPointer(value)}`);
+      return isList(value)
+        ? itemProblems(value, schema, path, problem, twins)
+        : problem(`expected list, got ${goPointer(value)}`);
     case "string":
-      return typeof value === "string" ? [] : problem(`expected string, got &value.valueUnstructured{Value:${goValue(value)}}`);
+      return typeof value === "string"
+        ? []
+        : problem(`expected string, got &value.valueUnstructured{Value:${goValue(value)}}`);
     case "integer":
     case "number":
       return typeof value === "number" ? [] : problem(`expected numeric (int or float), got ${goType(value)}`);
@@ -175,7 +241,13 @@ function typeProblems(value: unknown, schema: Schema | undefined, path: string, 
   }
 }
 
-function itemProblems(value: readonly unknown[], schema: Schema, path: string, problem: (text: string) => string[], twins: "refused" | "allowed"): string[] {
+function itemProblems(
+  value: readonly unknown[],
+  schema: Schema,
+  path: string,
+  problem: (text: string) => string[],
+  twins: "refused" | "allowed",
+): string[] {
   const shape = shapeOf(value, schema);
   const found: string[] = [];
   const seen = new Set<string>();
@@ -194,7 +266,10 @@ function itemProblems(value: readonly unknown[], schema: Schema, path: string, p
 }
 
 /** Why an item cannot be told from others. */
-function oddItem(item: unknown, shape: Extract<ReturnType<typeof shapeOf>, { kind: "listMap" | "set" }>): string | undefined {
+function oddItem(
+  item: unknown,
+  shape: Extract<ReturnType<typeof shapeOf>, { kind: "listMap" | "set" }>,
+): string | undefined {
   if (shape.kind === "set") {
     if (isObject(item)) return "associative list without keys has an element that's a map type";
     if (isList(item)) return "not supported: associative list with lists as elements";
@@ -204,7 +279,13 @@ function oddItem(item: unknown, shape: Extract<ReturnType<typeof shapeOf>, { kin
   if (!isObject(item)) return "associative list with keys may not have non-map elements";
   // Fields of built-in types that are always written have their empty value as default.
   const { items } = shape.schema;
-  if (shape.keys.some((key) => (item[key] ?? items?.properties?.[key]?.default) !== undefined || items?.[written]?.get(key) === "always")) return undefined;
+  if (
+    shape.keys.some(
+      (key) =>
+        (item[key] ?? items?.properties?.[key]?.default) !== undefined || items?.[written]?.get(key) === "always",
+    )
+  )
+    return undefined;
   return `associative list with keys has an element that omits all key fields [${shape.keys.map((key) => JSON.stringify(key)).join(" ")}] (and doesn't have default values for any key fields)`;
 }
 
@@ -215,7 +296,11 @@ function goPointer(value: unknown): string {
 function goValue(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (isList(value)) return `[]interface {}{${value.map(goValue).join(", ")}}`;
-  if (isObject(value)) return `map[string]interface {}{${Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${goValue(value[key])}`).join(", ")}}`;
+  if (isObject(value))
+    return `map[string]interface {}{${Object.keys(value)
+      .toSorted()
+      .map((key) => `${JSON.stringify(key)}:${goValue(value[key])}`)
+      .join(", ")}}`;
   return String(value);
 }
 
@@ -226,13 +311,19 @@ function goType(value: unknown): string {
 }
 
 function identity({ manager, operation, apiVersion, subresource }: ManagedFieldsEntry): string {
-  return JSON.stringify([manager ?? "", operation ?? "", subresource ?? "", operation === "Apply" ? "" : (apiVersion ?? "")]);
+  return JSON.stringify([
+    manager ?? "",
+    operation ?? "",
+    subresource ?? "",
+    operation === "Apply" ? "" : (apiVersion ?? ""),
+  ]);
 }
 
 function decode(entries: readonly ManagedFieldsEntry[] | undefined): Managers {
   const managers: Managers = new Map();
   for (const entry of entries ?? []) {
-    if (!isObject(entry) || (entry.operation !== "Apply" && entry.operation !== "Update") || !isObject(entry.fieldsV1)) continue;
+    if (!isObject(entry) || (entry.operation !== "Apply" && entry.operation !== "Update") || !isObject(entry.fieldsV1))
+      continue;
     const { fieldsV1, fieldsType: _type, ...rest } = entry;
     const id = identity(entry);
     const set = parseFieldsV1(fieldsV1);
@@ -243,10 +334,18 @@ function decode(entries: readonly ManagedFieldsEntry[] | undefined): Managers {
 }
 
 /** As kubernetes/apimachinery pkg/util/managedfields/internal/fieldmanager.go (master), decodeLiveOrNew. */
-function decodeSent(sent: readonly ManagedFieldsEntry[] | undefined, live: readonly ManagedFieldsEntry[] | undefined): Managers {
+function decodeSent(
+  sent: readonly ManagedFieldsEntry[] | undefined,
+  live: readonly ManagedFieldsEntry[] | undefined,
+): Managers {
   const [only] = sent ?? [];
   if (sent?.length === 0 || (sent?.length === 1 && isObject(only) && Object.keys(only).length === 0)) return new Map();
-  const readable = (sent ?? []).every((entry) => isObject(entry) && (entry.operation === "Apply" || entry.operation === "Update") && (entry.fieldsType ?? "FieldsV1") === "FieldsV1");
+  const readable = (sent ?? []).every(
+    (entry) =>
+      isObject(entry) &&
+      (entry.operation === "Apply" || entry.operation === "Update") &&
+      (entry.fieldsType ?? "FieldsV1") === "FieldsV1",
+  );
   const managers = readable ? decode(sent) : new Map<string, Manager>();
   return managers.size > 0 ? managers : decode(live);
 }
@@ -266,7 +365,10 @@ function write(object: KubeObject, managers: Managers): void {
         ...(subresource === undefined ? {} : { subresource }),
       };
     });
-  const rank = (entry: ManagedFieldsEntry): string => [entry.operation, entry.time, entry.manager, entry.apiVersion, entry.subresource].map((part) => part ?? "").join("\u0000");
+  const rank = (entry: ManagedFieldsEntry): string =>
+    [entry.operation, entry.time, entry.manager, entry.apiVersion, entry.subresource]
+      .map((part) => part ?? "")
+      .join("\u0000");
   if (entries.length === 0) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries.toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
@@ -278,10 +380,17 @@ function capUpdateManagers(managers: Managers): void {
   const sorted = updaters.toSorted(([, a], [, b]) => ((a.entry.time ?? "") < (b.entry.time ?? "") ? -1 : 1));
   for (const [id, { entry, set }] of sorted.slice(0, updaters.length - maxUpdateManagers + 1)) {
     managers.delete(id);
-    const bucket = { manager: "ancient-changes", operation: "Update" as const, ...(entry.apiVersion === undefined ? {} : { apiVersion: entry.apiVersion }) };
+    const bucket = {
+      manager: "ancient-changes",
+      operation: "Update" as const,
+      ...(entry.apiVersion === undefined ? {} : { apiVersion: entry.apiVersion }),
+    };
     const bucketId = identity(bucket);
     const mine = managers.get(bucketId);
-    managers.set(bucketId, { entry: { ...bucket, ...(entry.time === undefined ? {} : { time: entry.time }) }, set: mine === undefined ? set : union(mine.set, set) });
+    managers.set(bucketId, {
+      entry: { ...bucket, ...(entry.time === undefined ? {} : { time: entry.time }) },
+      set: mine === undefined ? set : union(mine.set, set),
+    });
   }
 }
 
@@ -292,7 +401,19 @@ function adopt(managers: Managers, live: KubeObject, root: Schema, time: string)
   if (!isEmpty(set)) managers.set(identity(entry), { entry, set });
 }
 
-const unownedMeta = new Set(["f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName", "f:generation", "f:managedFields", "f:resourceVersion", "f:deletionTimestamp", "f:deletionGracePeriodSeconds"]);
+const unownedMeta = new Set([
+  "f:name",
+  "f:namespace",
+  "f:creationTimestamp",
+  "f:selfLink",
+  "f:uid",
+  "f:clusterName",
+  "f:generation",
+  "f:managedFields",
+  "f:resourceVersion",
+  "f:deletionTimestamp",
+  "f:deletionGracePeriodSeconds",
+]);
 
 /** What the server decides belongs to nobody. */
 function withoutMeta(set: FieldSet): FieldSet {
@@ -301,7 +422,10 @@ function withoutMeta(set: FieldSet): FieldSet {
   result.children.delete("f:kind");
   const metadata = result.children.get("f:metadata");
   if (metadata !== undefined) {
-    const kept: FieldSet = { member: false, children: new Map([...metadata.children].filter(([key]) => !unownedMeta.has(key))) };
+    const kept: FieldSet = {
+      member: false,
+      children: new Map([...metadata.children].filter(([key]) => !unownedMeta.has(key))),
+    };
     if (isEmpty(kept)) result.children.delete("f:metadata");
     else result.children.set("f:metadata", kept);
   }
@@ -314,8 +438,16 @@ function withoutManagedFields(object: KubeObject): KubeObject {
 }
 
 function compareObjects(before: KubeObject | undefined, after: KubeObject, root: Schema): Comparison {
-  const comparison = compareValues(before === undefined ? { metadata: {}, ...emptyObject(root) } : withoutManagedFields(before), withoutManagedFields(after), root);
-  return { added: withoutMeta(comparison.added), removed: comparison.removed, modified: withoutMeta(comparison.modified) };
+  const comparison = compareValues(
+    before === undefined ? { metadata: {}, ...emptyObject(root) } : withoutManagedFields(before),
+    withoutManagedFields(after),
+    root,
+  );
+  return {
+    added: withoutMeta(comparison.added),
+    removed: comparison.removed,
+    modified: withoutMeta(comparison.modified),
+  };
 }
 
 interface Conflict {
@@ -349,16 +481,27 @@ function takeAway(managers: Managers, { added, modified, removed }: Comparison, 
 /** kubernetes/apimachinery pkg/util/managedfields/internal/conflict.go (master) */
 function conflictOf(conflicts: readonly Conflict[]): ApplyResult {
   const sorted = conflicts.toSorted((a, b) => (printManager(a.manager) < printManager(b.manager) ? -1 : 1));
-  const causes = sorted.flatMap(({ manager, paths }) => paths.map((field) => ({ reason: "FieldManagerConflict" as const, field, message: `conflict with ${printManager(manager)}` })));
+  const causes = sorted.flatMap(({ manager, paths }) =>
+    paths.map((field) => ({
+      reason: "FieldManagerConflict" as const,
+      field,
+      message: `conflict with ${printManager(manager)}`,
+    })),
+  );
   const [only] = causes;
-  if (causes.length === 1 && only !== undefined) return { verdict: "conflict", message: `Apply failed with 1 conflict: ${only.message}: ${only.field}`, causes };
-  const lines = sorted.flatMap(({ manager, paths }) => [`conflicts with ${printManager(manager)}:`, ...paths.map((path) => `- ${path}`)]);
+  if (causes.length === 1 && only !== undefined)
+    return { verdict: "conflict", message: `Apply failed with 1 conflict: ${only.message}: ${only.field}`, causes };
+  const lines = sorted.flatMap(({ manager, paths }) => [
+    `conflicts with ${printManager(manager)}:`,
+    ...paths.map((path) => `- ${path}`),
+  ]);
   return { verdict: "conflict", message: `Apply failed with ${causes.length} conflicts: ${lines.join("\n")}`, causes };
 }
 
 function printManager({ entry }: Manager): string {
   let text = JSON.stringify(entry.manager ?? "");
-  if (entry.subresource !== undefined && entry.subresource !== "") text += ` with subresource ${JSON.stringify(entry.subresource)}`;
+  if (entry.subresource !== undefined && entry.subresource !== "")
+    text += ` with subresource ${JSON.stringify(entry.subresource)}`;
   if (entry.operation === "Update") text += ` using ${entry.apiVersion ?? ""}`;
   return text;
 }
@@ -388,11 +531,13 @@ function mergeValues(live: unknown, applied: unknown, schema: Schema | undefined
   const shape = shapeOf(applied, schema);
   if (shape.kind === "map" && isObject(live) && isObject(applied)) {
     const result: JsonObject = {};
-    for (const key of Object.keys(live)) result[key] = mergeValues(live[key], applied[key], fieldOf(schema, key).schema);
+    for (const key of Object.keys(live))
+      result[key] = mergeValues(live[key], applied[key], fieldOf(schema, key).schema);
     for (const key of Object.keys(applied)) if (!(key in live)) result[key] = cloneJson(applied[key]);
     return result;
   }
-  if ((shape.kind === "listMap" || shape.kind === "set") && isList(live) && isList(applied)) return mergeLists(live, applied, shape);
+  if ((shape.kind === "listMap" || shape.kind === "set") && isList(live) && isList(applied))
+    return mergeLists(live, applied, shape);
   return cloneJson(applied);
 }
 
@@ -400,7 +545,11 @@ function mergeValues(live: unknown, applied: unknown, schema: Schema | undefined
  * The applied order wins; items that only the live list has stay behind the item they followed, as
  * kubernetes-sigs/structured-merge-diff typed/merge.go (v6.3), visitListItems, places them.
  */
-function mergeLists(live: readonly unknown[], applied: readonly unknown[], shape: Parameters<typeof elementOf>[1]): unknown[] {
+function mergeLists(
+  live: readonly unknown[],
+  applied: readonly unknown[],
+  shape: Parameters<typeof elementOf>[1],
+): unknown[] {
   const liveKeys = live.map((item) => elementOf(item, shape));
   const byKey = new Map<string, unknown>();
   // What stands there twice is replaced, not merged.
@@ -413,7 +562,9 @@ function mergeLists(live: readonly unknown[], applied: readonly unknown[], shape
   let l = 0;
   let a = 0;
   const take = (key: string): void => {
-    result.push(shape.kind === "set" ? cloneJson(applied[a]) : mergeValues(byKey.get(key), applied[a], shape.schema.items));
+    result.push(
+      shape.kind === "set" ? cloneJson(applied[a]) : mergeValues(byKey.get(key), applied[a], shape.schema.items),
+    );
     done.add(key);
     if (shared[0] === key) shared.shift();
     a++;
@@ -442,7 +593,13 @@ function mergeLists(live: readonly unknown[], applied: readonly unknown[], shape
  * Removes what the manager owned (`last`) and nobody claims any more. A container in which nothing is claimed goes as a
  * whole, with what defaulting put there.
  */
-function removeUnclaimed(value: unknown, schema: Schema | undefined, last: FieldSet, claimed: FieldSet, isRoot: boolean): unknown {
+function removeUnclaimed(
+  value: unknown,
+  schema: Schema | undefined,
+  last: FieldSet,
+  claimed: FieldSet,
+  isRoot: boolean,
+): unknown {
   const shape = shapeOf(value, schema);
   if (shape.kind === "map" && isObject(value)) {
     const result: JsonObject = {};
@@ -452,7 +609,8 @@ function removeUnclaimed(value: unknown, schema: Schema | undefined, last: Field
       const theirs = claimed.children.get(element);
       const inner = fieldOf(schema, key).schema;
       if (mine === undefined) result[key] = value[key];
-      else if (isRoot && key === "metadata") result[key] = removeUnclaimed(value[key], inner, mine, theirs ?? emptySet(), false);
+      else if (isRoot && key === "metadata")
+        result[key] = removeUnclaimed(value[key], inner, mine, theirs ?? emptySet(), false);
       else if (theirs !== undefined) result[key] = removeUnclaimed(value[key], inner, mine, theirs, false);
     }
     return result;
@@ -467,7 +625,8 @@ function removeUnclaimed(value: unknown, schema: Schema | undefined, last: Field
       if (shape.kind === "set") return [item];
       const rest = removeUnclaimed(item, shape.schema.items, mine, theirs, false);
       // An item that others keep alive keeps its key.
-      if (isObject(rest) && isObject(item)) for (const key of shape.keys) if (item[key] !== undefined) rest[key] = item[key];
+      if (isObject(rest) && isObject(item))
+        for (const key of shape.keys) if (item[key] !== undefined) rest[key] = item[key];
       return [rest];
     });
   }
@@ -478,7 +637,9 @@ function removeUnclaimed(value: unknown, schema: Schema | undefined, last: Field
 export function printOwnership(object: KubeObject): Readonly<Record<string, string>> {
   const result: Record<string, string> = {};
   for (const entry of object.metadata.managedFields ?? []) {
-    result[`${entry.manager ?? ""}/${entry.operation ?? ""}${entry.subresource === undefined ? "" : `/${entry.subresource}`}`] = canonicalJson(entry.fieldsV1);
+    result[
+      `${entry.manager ?? ""}/${entry.operation ?? ""}${entry.subresource === undefined ? "" : `/${entry.subresource}`}`
+    ] = canonicalJson(entry.fieldsV1);
   }
   return result;
 }

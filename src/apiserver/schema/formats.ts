@@ -10,9 +10,14 @@ export const formats: Readonly<Record<string, (text: string) => boolean>> = {
   date: (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)),
   "date-time": isTimestamp,
   datetime: isTimestamp,
-  duration: (text) => /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(text) || /^[-+]?0$/.test(text) || /^\d+ ?(?:ns|us|ms|[smhdw]|seconds?|minutes?|hours?|days?|weeks?)$/i.test(text),
+  duration: (text) =>
+    /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(text) ||
+    /^[-+]?0$/.test(text) ||
+    /^\d+ ?(?:ns|us|ms|[smhdw]|seconds?|minutes?|hours?|days?|weeks?)$/i.test(text),
   email: (text) => /^[^\s@<>]+@[^\s@<>]+$/.test(text),
-  hostname: (text) => text.length <= 255 && /^(?:[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.?$/.test(text),
+  hostname: (text) =>
+    text.length <= 255 &&
+    /^(?:[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.?$/.test(text),
   ipv4: isIPv4,
   ipv6: isIPv6,
   mac: (text) => /^(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}$/.test(text),
@@ -24,7 +29,10 @@ export const formats: Readonly<Record<string, (text: string) => boolean>> = {
 
 /** RFC 3339 */
 export function isTimestamp(text: string): boolean {
-  return /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[-+]\d{2}:\d{2})$/.test(text) && !Number.isNaN(Date.parse(text));
+  return (
+    /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[-+]\d{2}:\d{2})$/.test(text) &&
+    !Number.isNaN(Date.parse(text))
+  );
 }
 
 /** Four decimal numbers without leading zeros. */

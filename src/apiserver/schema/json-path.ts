@@ -4,14 +4,19 @@ import { equalJson, isList, isObject } from "./json-values.ts";
  * The part of JSONPath that printer columns and `-o jsonpath` share: fields, quoted fields, indexes and slices,
  * wildcards, and filters of one comparison. kubernetes/client-go util/jsonpath (master)
  */
-export type JsonPath = { readonly verdict: "compiled"; readonly find: (value: unknown) => readonly unknown[] } | { readonly verdict: "refused"; readonly message: string };
+export type JsonPath =
+  | { readonly verdict: "compiled"; readonly find: (value: unknown) => readonly unknown[] }
+  | { readonly verdict: "refused"; readonly message: string };
 
 type Step = (values: readonly unknown[]) => readonly unknown[];
 
 /** Compiles `.status.conditions[?(@.type=="Ready")].status`; the leading dot or `$` may be absent, braces are dropped. */
 export function compileJsonPath(text: string): JsonPath {
   const steps: Step[] = [];
-  let rest = text.trim().replace(/^\{(.*)\}$/s, "$1").replace(/^\$/, "");
+  let rest = text
+    .trim()
+    .replace(/^\{(.*)\}$/s, "$1")
+    .replace(/^\$/, "");
   if (rest !== "" && !/^[.[]/.test(rest)) rest = `.${rest}`;
   while (rest !== "" && rest !== ".") {
     const step = readStep(rest);
@@ -19,7 +24,10 @@ export function compileJsonPath(text: string): JsonPath {
     steps.push(step.apply);
     rest = rest.slice(step.length);
   }
-  return { verdict: "compiled", find: (value) => steps.reduce<readonly unknown[]>((values, step) => step(values), [value]) };
+  return {
+    verdict: "compiled",
+    find: (value) => steps.reduce<readonly unknown[]>((values, step) => step(values), [value]),
+  };
 }
 
 function readStep(text: string): { readonly length: number; readonly apply: Step } | string {
@@ -55,7 +63,10 @@ function readStep(text: string): { readonly length: number; readonly apply: Step
         }),
     };
   }
-  const filter = /^\.?\[\?\(\s*@((?:\.[\w-]+|\[[^\]]*\])*)\s*(?:(==|!=|<=|>=|<|>)\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|-?[\d.]+|true|false))?\s*\)\]/.exec(text);
+  const filter =
+    /^\.?\[\?\(\s*@((?:\.[\w-]+|\[[^\]]*\])*)\s*(?:(==|!=|<=|>=|<|>)\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|-?[\d.]+|true|false))?\s*\)\]/.exec(
+      text,
+    );
   if (filter !== null) {
     const [whole, path = "", operator, literal = ""] = filter;
     const inner = compileJsonPath(path === "" ? "." : path);

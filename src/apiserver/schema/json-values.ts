@@ -83,6 +83,10 @@ export function canonicalJson(value: unknown): string {
 export function goText(value: unknown): string {
   if (value === null) return "<nil>";
   if (isList(value)) return `[${value.map(goText).join(" ")}]`;
-  if (isObject(value)) return `map[${Object.keys(value).toSorted().map((key) => `${key}:${goText(value[key])}`).join(" ")}]`;
+  if (isObject(value))
+    return `map[${Object.keys(value)
+      .toSorted()
+      .map((key) => `${key}:${goText(value[key])}`)
+      .join(" ")}]`;
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -27,7 +27,8 @@ describe("openApiDocuments", () => {
     for (const path of Object.keys(objectAt(documents.index, "paths"))) {
       const text = documents.document(path)?.text ?? "{}";
       const schemas = objectAt(JSON.parse(text), "components", "schemas");
-      for (const [, name = ""] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)) expect(schemas).toHaveProperty([name]);
+      for (const [, name = ""] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g))
+        expect(schemas).toHaveProperty([name]);
     }
   });
   test("an unknown path has no document", () => {
@@ -40,16 +41,48 @@ describe("discovery", () => {
     const core = aggregatedDiscovery(builtinDefinitions, "core", "v2");
     expect(core).toMatchObject({ kind: "APIGroupDiscoveryList", apiVersion: "apidiscovery.k8s.io/v2" });
     expect(listAt(core, "items")).toHaveLength(1);
-    const pods = listAt(core, "items", 0, "versions", 0, "resources").find((resource) => at(resource, "resource") === "pods");
-    expect(pods).toMatchObject({ scope: "Namespaced", shortNames: ["po"], subresources: expect.arrayContaining([{ subresource: "eviction", responseKind: { group: "policy", version: "v1", kind: "Eviction" }, verbs: ["create"] }]) as unknown });
-    expect(listAt(aggregatedDiscovery(builtinDefinitions, "groups", "v2beta1"), "items").map((item) => at(item, "metadata", "name"))).toContain("apps");
+    const pods = listAt(core, "items", 0, "versions", 0, "resources").find(
+      (resource) => at(resource, "resource") === "pods",
+    );
+    expect(pods).toMatchObject({
+      scope: "Namespaced",
+      shortNames: ["po"],
+      subresources: expect.arrayContaining([
+        {
+          subresource: "eviction",
+          responseKind: { group: "policy", version: "v1", kind: "Eviction" },
+          verbs: ["create"],
+        },
+      ]) as unknown,
+    });
+    expect(
+      listAt(aggregatedDiscovery(builtinDefinitions, "groups", "v2beta1"), "items").map((item) =>
+        at(item, "metadata", "name"),
+      ),
+    ).toContain("apps");
   });
   test("legacy: drain finds the eviction", () => {
-    expect(listAt(legacyResources(builtinDefinitions, "", "v1"), "resources")).toContainEqual({ name: "pods/eviction", singularName: "", namespaced: true, group: "policy", version: "v1", kind: "Eviction", verbs: ["create"] });
+    expect(listAt(legacyResources(builtinDefinitions, "", "v1"), "resources")).toContainEqual({
+      name: "pods/eviction",
+      singularName: "",
+      namespaced: true,
+      group: "policy",
+      version: "v1",
+      kind: "Eviction",
+      verbs: ["create"],
+    });
     expect(legacyResources(builtinDefinitions, "none", "v1")).toBeUndefined();
     expect(at(legacyGroups(builtinDefinitions), "groups", 0, "preferredVersion", "version")).toBe("v1");
   });
   test("versions are sorted by stability and age", () => {
-    expect(["v1alpha1", "foo", "v1", "v2", "v1beta2", "v1beta1", "v10"].toSorted(compareVersions)).toEqual(["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
+    expect(["v1alpha1", "foo", "v1", "v2", "v1beta2", "v1beta1", "v10"].toSorted(compareVersions)).toEqual([
+      "v10",
+      "v2",
+      "v1",
+      "v1beta2",
+      "v1beta1",
+      "v1alpha1",
+      "foo",
+    ]);
   });
 });

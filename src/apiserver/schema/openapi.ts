@@ -14,7 +14,8 @@ export interface OpenApiDocuments {
 export function openApiDocuments(definitions: readonly ResourceDefinition[]): OpenApiDocuments {
   const byPath = new Map<string, ResourceDefinition[]>();
   for (const definition of definitions) {
-    const path = definition.group === "" ? `api/${definition.version}` : `apis/${definition.group}/${definition.version}`;
+    const path =
+      definition.group === "" ? `api/${definition.version}` : `apis/${definition.group}/${definition.version}`;
     const group = byPath.get(path);
     if (group === undefined) byPath.set(path, [definition]);
     else group.push(definition);
@@ -22,7 +23,9 @@ export function openApiDocuments(definitions: readonly ResourceDefinition[]): Op
   const texts = new Map<string, string>();
   return {
     index: {
-      paths: Object.fromEntries([...byPath].map(([path, group]) => [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hashOf(group)}` }])),
+      paths: Object.fromEntries(
+        [...byPath].map(([path, group]) => [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hashOf(group)}` }]),
+      ),
     },
     document(path) {
       const group = byPath.get(path);
@@ -45,7 +48,9 @@ function hashOf(group: readonly ResourceDefinition[]): string {
     const known = hashes.get(definition);
     if (known !== undefined) return known;
     const { group: apiGroup, version, kind, plural, namespaced, verbs, subresources } = definition;
-    const hash = fingerprint(`${canonicalJson({ apiGroup, version, kind, plural, namespaced, verbs, subresources })}${canonicalJson(definition.schema)}`);
+    const hash = fingerprint(
+      `${canonicalJson({ apiGroup, version, kind, plural, namespaced, verbs, subresources })}${canonicalJson(definition.schema)}`,
+    );
     hashes.set(definition, hash);
     return hash;
   });
@@ -67,7 +72,12 @@ function fingerprint(text: string): string {
 const metaPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const reference = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
 
-function componentName({ group, version, kind, custom }: Pick<ResourceDefinition, "group" | "version" | "kind" | "custom">): string {
+function componentName({
+  group,
+  version,
+  kind,
+  custom,
+}: Pick<ResourceDefinition, "group" | "version" | "kind" | "custom">): string {
   if (custom) return `${group.split(".").toReversed().join(".")}.${version}.${kind}`;
   const short = group === "" ? "core" : (group.split(".")[0] ?? group);
   return `io.k8s.api.${short}.${version}.${kind}`;
@@ -78,24 +88,79 @@ const described: Readonly<Record<string, string>> = {
   apiVersion:
     "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
   kind: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
-  metadata: "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+  metadata:
+    "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
 };
 
 function documentOf(definitions: readonly ResourceDefinition[]): JsonObject {
   const schemas: Record<string, unknown> = {
-    [`${metaPrefix}.ObjectMeta`]: { ...publish(objectMeta), description: "ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create." },
-    [`${metaPrefix}.ListMeta`]: publish(object({ continue: string, remainingItemCount: { type: "integer", format: "int64" }, resourceVersion: string, selfLink: string })),
-    [`${metaPrefix}.Status`]: publish(object({ apiVersion: string, kind: string, metadata: anything, status: string, message: string, reason: string, details: anything, code: { type: "integer", format: "int32" } })),
+    [`${metaPrefix}.ObjectMeta`]: {
+      ...publish(objectMeta),
+      description:
+        "ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.",
+    },
+    [`${metaPrefix}.ListMeta`]: publish(
+      object({
+        continue: string,
+        remainingItemCount: { type: "integer", format: "int64" },
+        resourceVersion: string,
+        selfLink: string,
+      }),
+    ),
+    [`${metaPrefix}.Status`]: publish(
+      object({
+        apiVersion: string,
+        kind: string,
+        metadata: anything,
+        status: string,
+        message: string,
+        reason: string,
+        details: anything,
+        code: { type: "integer", format: "int32" },
+      }),
+    ),
     [`${metaPrefix}.DeleteOptions`]: {
-      ...publish(object({ apiVersion: string, kind: string, dryRun: { type: "array", items: string, "x-kubernetes-list-type": "atomic" }, ignoreStoreReadErrorWithClusterBreakingPotential: boolean, gracePeriodSeconds: { type: "integer", format: "int64" }, orphanDependents: boolean, preconditions: object({ resourceVersion: string, uid: string }), propagationPolicy: string })),
+      ...publish(
+        object({
+          apiVersion: string,
+          kind: string,
+          dryRun: { type: "array", items: string, "x-kubernetes-list-type": "atomic" },
+          ignoreStoreReadErrorWithClusterBreakingPotential: boolean,
+          gracePeriodSeconds: { type: "integer", format: "int64" },
+          orphanDependents: boolean,
+          preconditions: object({ resourceVersion: string, uid: string }),
+          propagationPolicy: string,
+        }),
+      ),
       "x-kubernetes-group-version-kind": [{ group: "", kind: "DeleteOptions", version: "v1" }],
     },
-    [`${metaPrefix}.Patch`]: { description: "Patch is provided to give a concrete name and type to the Kubernetes PATCH request body.", type: "object" },
+    [`${metaPrefix}.Patch`]: {
+      description: "Patch is provided to give a concrete name and type to the Kubernetes PATCH request body.",
+      type: "object",
+    },
     "io.k8s.api.autoscaling.v1.Scale": {
-      ...publish(object({ apiVersion: string, kind: string, metadata: objectMeta, spec: object({ replicas: { type: "integer", format: "int32" } }), status: object({ replicas: { type: "integer", format: "int32" }, selector: string }, { [documentedRequired]: ["replicas"] }) })),
+      ...publish(
+        object({
+          apiVersion: string,
+          kind: string,
+          metadata: objectMeta,
+          spec: object({ replicas: { type: "integer", format: "int32" } }),
+          status: object(
+            { replicas: { type: "integer", format: "int32" }, selector: string },
+            { [documentedRequired]: ["replicas"] },
+          ),
+        }),
+      ),
       "x-kubernetes-group-version-kind": [{ group: "autoscaling", kind: "Scale", version: "v1" }],
     },
-    "io.k8s.api.policy.v1.Eviction": publish(object({ apiVersion: string, kind: string, metadata: object({ name: string, namespace: string, labels: stringMap }), deleteOptions: anything })),
+    "io.k8s.api.policy.v1.Eviction": publish(
+      object({
+        apiVersion: string,
+        kind: string,
+        metadata: object({ name: string, namespace: string, labels: stringMap }),
+        deleteOptions: anything,
+      }),
+    ),
   };
   const paths: Record<string, unknown> = {};
   for (const definition of definitions) {
@@ -110,7 +175,14 @@ function documentOf(definitions: readonly ResourceDefinition[]): JsonObject {
     paths,
     components: {
       schemas,
-      securitySchemes: { BearerToken: { description: "Bearer Token authentication", in: "header", name: "authorization", type: "apiKey" } },
+      securitySchemes: {
+        BearerToken: {
+          description: "Bearer Token authentication",
+          in: "header",
+          name: "authorization",
+          type: "apiKey",
+        },
+      },
     },
   };
 }
@@ -119,9 +191,18 @@ function kindSchema(definition: ResourceDefinition): JsonObject {
   const { schema, group, version, kind } = definition;
   const properties = Object.fromEntries(
     Object.entries(rootSchema(schema).properties ?? {}).map(([name, property]): [string, JsonObject] => {
-      if (name === "metadata") return [name, { allOf: [reference(`${metaPrefix}.ObjectMeta`)], default: {}, description: described["metadata"] }];
+      if (name === "metadata")
+        return [
+          name,
+          { allOf: [reference(`${metaPrefix}.ObjectMeta`)], default: {}, description: described["metadata"] },
+        ];
       const description = described[name];
-      return [name, description === undefined ? publish(property) : { ...publish(property), description: property.description ?? description }];
+      return [
+        name,
+        description === undefined
+          ? publish(property)
+          : { ...publish(property), description: property.description ?? description },
+      ];
     }),
   );
   const { properties: _properties, ...rest } = publish({ ...schema, properties: {} });
@@ -151,9 +232,14 @@ function publish(schema: Schema): JsonObject {
   const result: JsonObject = {};
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined) continue;
-    if (key === "properties" && isObject(value)) result[key] = Object.fromEntries(Object.entries(value).map(([name, property]) => [name, publish(property as Schema)]));
-    else if ((key === "items" || key === "not" || key === "additionalProperties") && isObject(value)) result[key] = publish(value as Schema);
-    else if ((key === "allOf" || key === "anyOf" || key === "oneOf") && Array.isArray(value)) result[key] = value.map((part) => publish(part as Schema));
+    if (key === "properties" && isObject(value))
+      result[key] = Object.fromEntries(
+        Object.entries(value).map(([name, property]) => [name, publish(property as Schema)]),
+      );
+    else if ((key === "items" || key === "not" || key === "additionalProperties") && isObject(value))
+      result[key] = publish(value as Schema);
+    else if ((key === "allOf" || key === "anyOf" || key === "oneOf") && Array.isArray(value))
+      result[key] = value.map((part) => publish(part as Schema));
     else if (key !== "uniqueItems") result[key] = value;
   }
   const required = schema[documentedRequired] ?? [];
@@ -167,17 +253,41 @@ function publish(schema: Schema): JsonObject {
   return result;
 }
 
-const parameter = (name: string, type: string, place = "query"): JsonObject => ({ name, in: place, ...(place === "path" ? { required: true } : {}), schema: { type, uniqueItems: true } });
-const json = (name: string): JsonObject => ({ "application/json": { schema: reference(name) }, "application/yaml": { schema: reference(name) } });
-const ok = (name: string): JsonObject => ({ 200: { description: "OK", content: json(name) }, 401: { description: "Unauthorized" } });
+const parameter = (name: string, type: string, place = "query"): JsonObject => ({
+  name,
+  in: place,
+  ...(place === "path" ? { required: true } : {}),
+  schema: { type, uniqueItems: true },
+});
+const json = (name: string): JsonObject => ({
+  "application/json": { schema: reference(name) },
+  "application/yaml": { schema: reference(name) },
+});
+const ok = (name: string): JsonObject => ({
+  200: { description: "OK", content: json(name) },
+  401: { description: "Unauthorized" },
+});
 
-const writing = [parameter("dryRun", "string"), parameter("fieldManager", "string"), parameter("fieldValidation", "string")];
-const listing = ["allowWatchBookmarks:boolean", "continue:string", "fieldSelector:string", "labelSelector:string", "limit:integer", "resourceVersion:string", "resourceVersionMatch:string", "sendInitialEvents:boolean", "timeoutSeconds:integer", "watch:boolean"].map(
-  (one) => {
-    const [name = "", type = ""] = one.split(":");
-    return parameter(name, type);
-  },
-);
+const writing = [
+  parameter("dryRun", "string"),
+  parameter("fieldManager", "string"),
+  parameter("fieldValidation", "string"),
+];
+const listing = [
+  "allowWatchBookmarks:boolean",
+  "continue:string",
+  "fieldSelector:string",
+  "labelSelector:string",
+  "limit:integer",
+  "resourceVersion:string",
+  "resourceVersionMatch:string",
+  "sendInitialEvents:boolean",
+  "timeoutSeconds:integer",
+  "watch:boolean",
+].map((one) => {
+  const [name = "", type = ""] = one.split(":");
+  return parameter(name, type);
+});
 
 function pathsOf(definition: ResourceDefinition, name: string): Record<string, JsonObject> {
   const { group, version, kind, plural, namespaced, verbs, subresources, custom } = definition;
@@ -185,7 +295,13 @@ function pathsOf(definition: ResourceDefinition, name: string): Record<string, J
   const base = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
   const collection = namespaced ? `${base}/namespaces/{namespace}/${plural}` : `${base}/${plural}`;
   const scope = namespaced ? [parameter("namespace", "string", "path")] : [];
-  const operation = (action: string, response: string, parameters: readonly JsonObject[], more: JsonObject = {}, about: JsonObject = gvk): JsonObject => ({
+  const operation = (
+    action: string,
+    response: string,
+    parameters: readonly JsonObject[],
+    more: JsonObject = {},
+    about: JsonObject = gvk,
+  ): JsonObject => ({
     operationId: `${action}${group.replaceAll(/[.-]/g, "_")}${version}${plural}`,
     parameters,
     responses: ok(response),
@@ -193,9 +309,21 @@ function pathsOf(definition: ResourceDefinition, name: string): Record<string, J
     "x-kubernetes-group-version-kind": about,
     ...more,
   });
-  const body = (schema: string): JsonObject => ({ requestBody: { content: { "*/*": { schema: reference(schema) } }, required: true } });
-  const patchTypes = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json", ...(custom ? [] : ["application/strategic-merge-patch+json"])];
-  const patchBody: JsonObject = { requestBody: { content: Object.fromEntries(patchTypes.map((type) => [type, { schema: reference(`${metaPrefix}.Patch`) }])), required: true } };
+  const body = (schema: string): JsonObject => ({
+    requestBody: { content: { "*/*": { schema: reference(schema) } }, required: true },
+  });
+  const patchTypes = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    ...(custom ? [] : ["application/strategic-merge-patch+json"]),
+  ];
+  const patchBody: JsonObject = {
+    requestBody: {
+      content: Object.fromEntries(patchTypes.map((type) => [type, { schema: reference(`${metaPrefix}.Patch`) }])),
+      required: true,
+    },
+  };
   const force = parameter("force", "boolean");
   const has = (verb: string): boolean => verbs.includes(verb);
   const paths: Record<string, JsonObject> = {
@@ -212,19 +340,43 @@ function pathsOf(definition: ResourceDefinition, name: string): Record<string, J
       get: operation("get", name, []),
       ...(has("update") ? { put: operation("put", name, writing, body(name)) } : {}),
       ...(has("patch") ? { patch: operation("patch", name, [...writing, force], patchBody) } : {}),
-      ...(has("delete") ? { delete: operation("delete", `${metaPrefix}.Status`, [parameter("dryRun", "string"), parameter("gracePeriodSeconds", "integer"), parameter("propagationPolicy", "string")], body(`${metaPrefix}.DeleteOptions`)) } : {}),
+      ...(has("delete")
+        ? {
+            delete: operation(
+              "delete",
+              `${metaPrefix}.Status`,
+              [
+                parameter("dryRun", "string"),
+                parameter("gracePeriodSeconds", "integer"),
+                parameter("propagationPolicy", "string"),
+              ],
+              body(`${metaPrefix}.DeleteOptions`),
+            ),
+          }
+        : {}),
       parameters: single,
     };
-    if (namespaced) paths[`${base}/${plural}`] = { get: operation("list", `${name}List`, listing), parameters: [parameter("pretty", "string")] };
+    if (namespaced)
+      paths[`${base}/${plural}`] = {
+        get: operation("list", `${name}List`, listing),
+        parameters: [parameter("pretty", "string")],
+      };
   }
   for (const sub of subresources) {
     const about = sub.kind === undefined ? gvk : { ...sub.kind };
-    const response = sub.kind?.kind === "Scale" ? "io.k8s.api.autoscaling.v1.Scale" : sub.kind?.kind === "Eviction" ? "io.k8s.api.policy.v1.Eviction" : name;
+    const response =
+      sub.kind?.kind === "Scale"
+        ? "io.k8s.api.autoscaling.v1.Scale"
+        : sub.kind?.kind === "Eviction"
+          ? "io.k8s.api.policy.v1.Eviction"
+          : name;
     paths[`${collection}/{name}/${sub.name}`] = {
       ...(sub.verbs.includes("get") ? { get: operation("get", response, [], {}, about) } : {}),
       ...(sub.verbs.includes("create") ? { post: operation("post", response, writing, body(response), about) } : {}),
       ...(sub.verbs.includes("update") ? { put: operation("put", response, writing, body(response), about) } : {}),
-      ...(sub.verbs.includes("patch") ? { patch: operation("patch", response, [...writing, force], patchBody, about) } : {}),
+      ...(sub.verbs.includes("patch")
+        ? { patch: operation("patch", response, [...writing, force], patchBody, about) }
+        : {}),
       parameters: single,
     };
   }

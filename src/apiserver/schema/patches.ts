@@ -7,7 +7,10 @@ const maxJsonPatchOperations = 10_000;
 
 /** RFC 6902. All operations or none; the object given is not changed. */
 export const jsonPatch: JsonPatch = (object, operations) => {
-  if (!isList(operations)) return malformed(`error decoding patch: json: cannot unmarshal ${goType(operations)} into Go value of type []handlers.jsonPatchOp`);
+  if (!isList(operations))
+    return malformed(
+      `error decoding patch: json: cannot unmarshal ${goType(operations)} into Go value of type []handlers.jsonPatchOp`,
+    );
   if (operations.length > maxJsonPatchOperations) {
     return {
       verdict: "refused",
@@ -18,7 +21,10 @@ export const jsonPatch: JsonPatch = (object, operations) => {
   }
   let current: unknown = cloneJson(object);
   for (const operation of operations) {
-    if (!isObject(operation)) return malformed("error decoding patch: json: cannot unmarshal operation into Go value of type jsonpatch.Operation");
+    if (!isObject(operation))
+      return malformed(
+        "error decoding patch: json: cannot unmarshal operation into Go value of type jsonpatch.Operation",
+      );
     const result = applyOperation(current, operation);
     if ("problem" in result) return unprocessable();
     current = result.value;
@@ -38,11 +44,16 @@ export const mergePatch: MergePatch = (object, patch) => {
  * kubernetes/apimachinery pkg/util/strategicpatch/patch.go (master)
  */
 export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) => {
-  if (!isObject(patch)) return malformed(`json: cannot unmarshal ${isList(patch) ? "array" : goType(patch)} into Go value of type map[string]interface {}`);
+  if (!isObject(patch))
+    return malformed(
+      `json: cannot unmarshal ${isList(patch) ? "array" : goType(patch)} into Go value of type map[string]interface {}`,
+    );
   const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
   if (!("problem" in result)) return { verdict: "patched", object: result.value };
   // Whatever else is wrong the real server takes for a failure of its own.
-  return result.problem.startsWith("invalid patch format") ? malformed(result.problem) : { verdict: "refused", status: 500, reason: "", message: result.problem };
+  return result.problem.startsWith("invalid patch format")
+    ? malformed(result.problem)
+    : { verdict: "refused", status: 500, reason: "", message: result.problem };
 };
 
 type Step = { readonly value: unknown } | { readonly problem: string };
@@ -53,7 +64,12 @@ function malformed(message: string): PatchResult {
 
 /** Why a patch does not fit is not said: the real server's answer drops it. */
 function unprocessable(): PatchResult {
-  return { verdict: "refused", status: 422, reason: "Invalid", message: "the server rejected our request due to an error in our request" };
+  return {
+    verdict: "refused",
+    status: 422,
+    reason: "Invalid",
+    message: "the server rejected our request due to an error in our request",
+  };
 }
 
 function goType(value: unknown): string {
@@ -73,7 +89,10 @@ function parsePointer(pointer: unknown): string[] | undefined {
 function applyOperation(document: unknown, operation: JsonObject): Step {
   const { op, path } = operation;
   const steps = parsePointer(path);
-  if (steps === undefined) return { problem: `${String(op)} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value` };
+  if (steps === undefined)
+    return {
+      problem: `${String(op)} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value`,
+    };
   const where = String(path);
   switch (op) {
     case "add":
@@ -81,7 +100,9 @@ function applyOperation(document: unknown, operation: JsonObject): Step {
       return insert(document, steps, cloneJson(operation["value"]), "add", where);
     case "replace":
       // A field that is not there is set all the same, as the library of the real server does it; a list is not grown.
-      return steps.length === 0 ? { value: cloneJson(operation["value"]) } : insert(document, steps, cloneJson(operation["value"]), "replace", where);
+      return steps.length === 0
+        ? { value: cloneJson(operation["value"]) }
+        : insert(document, steps, cloneJson(operation["value"]), "replace", where);
     case "remove":
       return remove(document, steps, where);
     case "test": {
@@ -95,7 +116,10 @@ function applyOperation(document: unknown, operation: JsonObject): Step {
     case "copy": {
       const from = parsePointer(operation["from"]);
       const source = from === undefined ? absent : lookUp(document, from);
-      if (from === undefined || source === absent) return { problem: `${op} operation does not apply: doc is missing from path: ${String(operation["from"])}: missing value` };
+      if (from === undefined || source === absent)
+        return {
+          problem: `${op} operation does not apply: doc is missing from path: ${String(operation["from"])}: missing value`,
+        };
       const value = cloneJson(source);
       if (op === "copy") return insert(document, steps, value, op, where);
       const without = remove(document, from, String(operation["from"]));
@@ -133,11 +157,13 @@ function insert(document: unknown, steps: readonly string[], value: unknown, op:
   const parent = lookUp(document, steps.slice(0, -1));
   if (isList(parent)) {
     const index = last === "-" && op !== "replace" ? parent.length : listIndex(last, parent.length);
-    if (index === undefined) return { problem: `${op} operation does not apply: doc is missing path: ${path}: invalid index referenced` };
+    if (index === undefined)
+      return { problem: `${op} operation does not apply: doc is missing path: ${path}: invalid index referenced` };
     parent.splice(index, op === "replace" ? 1 : 0, value);
     return { value: document };
   }
-  if (!isObject(parent)) return { problem: `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value` };
+  if (!isObject(parent))
+    return { problem: `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value` };
   if (last !== "__proto__") parent[last] = value;
   return { value: document };
 }
@@ -147,7 +173,8 @@ function remove(document: unknown, steps: readonly string[], path: string): Step
   const parent = last === undefined ? absent : lookUp(document, steps.slice(0, -1));
   if (isList(parent) && last !== undefined) {
     const index = listIndex(last, parent.length - 1);
-    if (index === undefined) return { problem: `remove operation does not apply: doc is missing path: ${path}: invalid index referenced` };
+    if (index === undefined)
+      return { problem: `remove operation does not apply: doc is missing path: ${path}: invalid index referenced` };
     parent.splice(index, 1);
     return { value: document };
   }
@@ -169,7 +196,12 @@ function merged(target: unknown, patch: unknown): unknown {
   return result;
 }
 
-const directive = { patch: "$patch", retain: "$retainKeys", order: "$setElementOrder/", deletePrimitives: "$deleteFromPrimitiveList/" } as const;
+const directive = {
+  patch: "$patch",
+  retain: "$retainKeys",
+  order: "$setElementOrder/",
+  deletePrimitives: "$deleteFromPrimitiveList/",
+} as const;
 
 function fieldSchema(schema: Schema | undefined, key: string): Schema | undefined {
   const property = schema?.properties?.[key];
@@ -192,13 +224,21 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
       const { [directive.patch]: _marker, ...rest } = patch;
       return { value: cloneJson(rest) };
     }
-    return marker === "delete" ? { value: {} } : { problem: `unknown patch type: ${goText(marker)} in map: ${goText(patch)}` };
+    return marker === "delete"
+      ? { value: {} }
+      : { problem: `unknown patch type: ${goText(marker)} in map: ${goText(patch)}` };
   }
   const result: JsonObject = { ...original };
   const retained = patch[directive.retain];
   if (retained !== undefined) {
     const unretained = (key: string) => isList(retained) && !retained.includes(key);
-    const named = Object.keys(patch).filter((key) => patch[key] !== null && key !== directive.retain && !key.startsWith(directive.deletePrimitives) && !key.startsWith(directive.order));
+    const named = Object.keys(patch).filter(
+      (key) =>
+        patch[key] !== null &&
+        key !== directive.retain &&
+        !key.startsWith(directive.deletePrimitives) &&
+        !key.startsWith(directive.order),
+    );
     if (!isList(retained) || named.some(unretained)) return { problem: "invalid patch format of retainKeys" };
     for (const key of Object.keys(result)) if (unretained(key)) delete result[key];
   }
@@ -212,7 +252,13 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
     if (isList(current)) result[field] = current.filter((item) => !unwanted.some((one) => equalJson(one, item)));
   }
   for (const key of Object.keys(patch)) {
-    if (key === directive.retain || key.startsWith(directive.order) || key.startsWith(directive.deletePrimitives) || key === "__proto__") continue;
+    if (
+      key === directive.retain ||
+      key.startsWith(directive.order) ||
+      key.startsWith(directive.deletePrimitives) ||
+      key === "__proto__"
+    )
+      continue;
     const step = mergeField(result[key], patch[key], fieldSchema(schema, key), patch[`${directive.order}${key}`]);
     if ("problem" in step) return step;
     if (step.value === undefined) delete result[key];
@@ -234,13 +280,24 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
 /** What a patch makes of one field; undefined: nothing is left of it. Only what takes the place of nothing loses its directives. */
 function mergeField(current: unknown, patch: unknown, schema: Schema | undefined, order: unknown): Step {
   if (patch === null) return { value: undefined };
-  if (isObject(current) && isObject(patch)) return strategies(schema).includes("replace") ? { value: cloneJson(patch) } : mergeObject(current, patch, schema);
-  if (isList(current) && isList(patch)) return strategies(schema).includes("merge") ? mergeList(current, patch, schema, order) : { value: cloneJson(patch) };
+  if (isObject(current) && isObject(patch))
+    return strategies(schema).includes("replace") ? { value: cloneJson(patch) } : mergeObject(current, patch, schema);
+  if (isList(current) && isList(patch))
+    return strategies(schema).includes("merge")
+      ? mergeList(current, patch, schema, order)
+      : { value: cloneJson(patch) };
   const fresh = stripDirectives(patch);
-  return isList(fresh) && order !== undefined && strategies(schema).includes("merge") ? mergeList([], fresh, schema, order) : { value: fresh };
+  return isList(fresh) && order !== undefined && strategies(schema).includes("merge")
+    ? mergeList([], fresh, schema, order)
+    : { value: fresh };
 }
 
-function mergeList(original: readonly unknown[], patch: readonly unknown[], schema: Schema | undefined, order: unknown): Step {
+function mergeList(
+  original: readonly unknown[],
+  patch: readonly unknown[],
+  schema: Schema | undefined,
+  order: unknown,
+): Step {
   if (order !== undefined && !isList(order)) return { problem: "invalid patch format of setElementOrder list" };
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
@@ -260,14 +317,22 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], sche
     const marker = item[directive.patch];
     if (marker === undefined) items.push(item);
     else if (marker === "replace") replaced = true;
-    else if (marker !== "delete") return { problem: marker === "merge" ? "merging lists cannot yet be specified in the patch" : `unknown patch type: ${goText(marker)} in map: ${goText(item)}` };
-    else if (item[mergeKey] === undefined) return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
+    else if (marker !== "delete")
+      return {
+        problem:
+          marker === "merge"
+            ? "merging lists cannot yet be specified in the patch"
+            : `unknown patch type: ${goText(marker)} in map: ${goText(item)}`,
+      };
+    else if (item[mergeKey] === undefined)
+      return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
     else result = result.filter((one) => keyOf(one) !== keyOf(item));
   }
   const kept = replaced ? items : result;
   result = [...kept];
   for (const item of replaced ? [] : items) {
-    if (item[mergeKey] === undefined) return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
+    if (item[mergeKey] === undefined)
+      return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
     const index = result.findIndex((one) => keyOf(one) === keyOf(item));
     const current = result[index];
     if (!isObject(current)) {
@@ -283,9 +348,16 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], sche
 }
 
 /** Items that `order` names come in its order; the server's own keep their places among them. */
-function ordered(items: readonly unknown[], order: readonly unknown[], original: readonly unknown[], keyOf: (item: unknown) => string): unknown[] {
+function ordered(
+  items: readonly unknown[],
+  order: readonly unknown[],
+  original: readonly unknown[],
+  keyOf: (item: unknown) => string,
+): unknown[] {
   const places = new Map(order.map((item, index) => [keyOf(item), index]));
-  const named = items.filter((item) => places.has(keyOf(item))).toSorted((a, b) => (places.get(keyOf(a)) ?? 0) - (places.get(keyOf(b)) ?? 0));
+  const named = items
+    .filter((item) => places.has(keyOf(item)))
+    .toSorted((a, b) => (places.get(keyOf(a)) ?? 0) - (places.get(keyOf(b)) ?? 0));
   const others = items.filter((item) => !places.has(keyOf(item)));
   const before = new Map(original.map((item, index) => [keyOf(item), index]));
   const result: unknown[] = [];

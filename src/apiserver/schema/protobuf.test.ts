@@ -11,90 +11,173 @@ describe("decodeProtobuf reads what kubectl 1.32 sends", () => {
     [
       "Namespace",
       "azhzAAoPCgJ2MRIJTmFtZXNwYWNlEhwKFAoEZGVtbxIAGgAiACoAMgA4AEIAEgAaAgoAGgAiAA==",
-      {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "demo"}, "spec": {}},
+      { kind: "Namespace", apiVersion: "v1", metadata: { name: "demo" }, spec: {} },
     ],
     [
       "ConfigMap",
       "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEhwKEgoCY20SABoAIgAqADIAOABCABIGCgFhEgFiGgAiAA==",
-      {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "cm"}, "data": {"a": "b"}},
+      { kind: "ConfigMap", apiVersion: "v1", metadata: { name: "cm" }, data: { a: "b" } },
     ],
     [
       "Secret",
       "azhzAAoMCgJ2MRIGU2VjcmV0Eh0KEQoBcxIAGgAiACoAMgA4AEIAEgYKAXASAXEaABoAIgA=",
-      {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"p": "cQ=="}},
+      { kind: "Secret", apiVersion: "v1", metadata: { name: "s" }, data: { p: "cQ==" } },
     ],
     [
       "ServiceAccount",
       "azhzAAoUCgJ2MRIOU2VydmljZUFjY291bnQSFAoSCgJzYRIAGgAiACoAMgA4AEIAGgAiAA==",
-      {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "sa"}},
+      { kind: "ServiceAccount", apiVersion: "v1", metadata: { name: "sa" } },
     ],
     [
       "TokenRequest",
       "azhzAAooChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESDFRva2VuUmVxdWVzdBIdChAKABIAGgAiACoAMgA4AEIAEgMg2AQaBAoAEgAaACIA",
-      {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": {"expirationSeconds": 600}},
+      { kind: "TokenRequest", apiVersion: "authentication.k8s.io/v1", metadata: {}, spec: { expirationSeconds: 600 } },
     ],
     [
       "ClusterRole",
       "azhzAAorChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgtDbHVzdGVyUm9sZRIlChIKAmNyEgAaACIAKgAyADgAQgASDwoDZ2V0KggvaGVhbHRoehoAIgA=",
-      {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "cr"}, "rules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}]},
+      {
+        kind: "ClusterRole",
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        metadata: { name: "cr" },
+        rules: [{ verbs: ["get"], nonResourceURLs: ["/healthz"] }],
+      },
     ],
     [
       "RoleBinding",
       "azhzAAorChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgtSb2xlQmluZGluZxJ+ChIKAnJiEgAaACIAKgAyADgAQgASJgoEVXNlchIZcmJhYy5hdXRob3JpemF0aW9uLms4cy5pbxoBdSIAEhoKDlNlcnZpY2VBY2NvdW50EgAaAnNhIgJucxokChlyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvEgRSb2xlGgFyGgAiAA==",
-      {"kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "rb"}, "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"}, {"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}], "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}},
+      {
+        kind: "RoleBinding",
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        metadata: { name: "rb" },
+        subjects: [
+          { kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "u" },
+          { kind: "ServiceAccount", name: "sa", namespace: "ns" },
+        ],
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "r" },
+      },
     ],
     [
       "ClusterRoleBinding",
       "azhzAAoyChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEhJDbHVzdGVyUm9sZUJpbmRpbmcSbAoTCgNjcmISABoAIgAqADIAOABCABInCgVHcm91cBIZcmJhYy5hdXRob3JpemF0aW9uLms4cy5pbxoBZyIAGiwKGXJiYWMuYXV0aG9yaXphdGlvbi5rOHMuaW8SC0NsdXN0ZXJSb2xlGgJjchoAIgA=",
-      {"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "crb"}, "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "g"}], "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cr"}},
+      {
+        kind: "ClusterRoleBinding",
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        metadata: { name: "crb" },
+        subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io", name: "g" }],
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cr" },
+      },
     ],
     [
       "Deployment",
       "azhzAAoVCgdhcHBzL3YxEgpEZXBsb3ltZW50EqkBChsKAWQSABoAIgAqADIAOABCAFoICgNhcHASAWQSfAgAEgoKCAoDYXBwEgFkGmQKGgoAEgAaACIAKgAyADgAQgBaCAoDYXBwEgFkEkYSKAoBaRIDaToxKgAyCgoAEAAYUCIAKgBCAGoAcgCAAQCIAQCQAQCiAQAaADIAQgBKAFIAWABgAGgAggEAigEAmgEAwgEAIgIKACgAOAAaDAgAEAAYACAAKAA4ABoAIgA=",
-      {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d", "labels": {"app": "d"}}, "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "i", "image": "i:1", "ports": [{"containerPort": 80}], "resources": {}}]}}, "strategy": {}}},
+      {
+        kind: "Deployment",
+        apiVersion: "apps/v1",
+        metadata: { name: "d", labels: { app: "d" } },
+        spec: {
+          replicas: 0,
+          selector: { matchLabels: { app: "d" } },
+          template: {
+            metadata: { labels: { app: "d" } },
+            spec: { containers: [{ name: "i", image: "i:1", ports: [{ containerPort: 80 }], resources: {} }] },
+          },
+          strategy: {},
+        },
+      },
     ],
     [
       "Job",
       "azhzAAoPCghiYXRjaC92MRIDSm9iEnwKEQoBahIAGgAiACoAMgA4AEIAEl0yWwoQCgASABoAIgAqADIAOABCABJHEiQKAWoSAWkaBXNsZWVwGgExKgBCAGoAcgCAAQCIAQCQAQCiAQAaBU5ldmVyMgBCAEoAUgBYAGAAaACCAQCKAQCaAQDCAQAaCCAAKAAwADoAGgAiAA==",
-      {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "j"}, "spec": {"template": {"metadata": {}, "spec": {"containers": [{"name": "j", "image": "i", "command": ["sleep", "1"], "resources": {}}], "restartPolicy": "Never"}}}},
+      {
+        kind: "Job",
+        apiVersion: "batch/v1",
+        metadata: { name: "j" },
+        spec: {
+          template: {
+            metadata: {},
+            spec: {
+              containers: [{ name: "j", image: "i", command: ["sleep", "1"], resources: {} }],
+              restartPolicy: "Never",
+            },
+          },
+        },
+      },
     ],
     [
       "CronJob",
       "azhzAAoTCghiYXRjaC92MRIHQ3JvbkpvYhKPAQoRCgFjEgAaACIAKgAyADgAQgASeAoDKi81GgAqbwoRCgFjEgAaACIAKgAyADgAQgASWjJYChAKABIAGgAiACoAMgA4AEIAEkQSHQoBYxIBaRoBeCoAQgBqAHIAgAEAiAEAkAEAogEAGglPbkZhaWx1cmUyAEIASgBSAFgAYABoAIIBAIoBAJoBAMIBABoAGgAiAA==",
-      {"kind": "CronJob", "apiVersion": "batch/v1", "metadata": {"name": "c"}, "spec": {"schedule": "*/5", "jobTemplate": {"metadata": {"name": "c"}, "spec": {"template": {"metadata": {}, "spec": {"containers": [{"name": "c", "image": "i", "command": ["x"], "resources": {}}], "restartPolicy": "OnFailure"}}}}}},
+      {
+        kind: "CronJob",
+        apiVersion: "batch/v1",
+        metadata: { name: "c" },
+        spec: {
+          schedule: "*/5",
+          jobTemplate: {
+            metadata: { name: "c" },
+            spec: {
+              template: {
+                metadata: {},
+                spec: {
+                  containers: [{ name: "c", image: "i", command: ["x"], resources: {} }],
+                  restartPolicy: "OnFailure",
+                },
+              },
+            },
+          },
+        },
+      },
     ],
     [
       "ResourceQuota",
       "azhzAAoTCgJ2MRINUmVzb3VyY2VRdW90YRIwChEKAXESABoAIgAqADIAOABCABIZCgoKA2NwdRIDCgExCgsKBHBvZHMSAwoBMhoAGgAiAA==",
-      {"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"}, "spec": {"hard": {"cpu": "1", "pods": "2"}}},
+      { kind: "ResourceQuota", apiVersion: "v1", metadata: { name: "q" }, spec: { hard: { cpu: "1", pods: "2" } } },
     ],
     [
       "PodDisruptionBudget",
       "azhzAAogCglwb2xpY3kvdjESE1BvZERpc3J1cHRpb25CdWRnZXQSNgoRCgFiEgAaACIAKgAyADgAQgASFQoJCAEQABoDNTAlEggKBgoBYRIBYhoKCAAYACAAKAAwABoAIgA=",
-      {"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "b"}, "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}}},
+      {
+        kind: "PodDisruptionBudget",
+        apiVersion: "policy/v1",
+        metadata: { name: "b" },
+        spec: { minAvailable: "50%", selector: { matchLabels: { a: "b" } } },
+      },
     ],
     [
       "SelfSubjectAccessReview",
       "azhzAAoyChdhdXRob3JpemF0aW9uLms4cy5pby92MRIXU2VsZlN1YmplY3RBY2Nlc3NSZXZpZXcSPwoQCgASABoAIgAqADIAOABCABIhCh8KB2RlZmF1bHQSA2dldBoAIgAqBHBvZHMyA2xvZzoAGggIABIAGgAgABoAIgA=",
-      {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": {"resourceAttributes": {"namespace": "default", "verb": "get", "resource": "pods", "subresource": "log"}}},
+      {
+        kind: "SelfSubjectAccessReview",
+        apiVersion: "authorization.k8s.io/v1",
+        metadata: {},
+        spec: { resourceAttributes: { namespace: "default", verb: "get", resource: "pods", subresource: "log" } },
+      },
     ],
     [
       "SelfSubjectRulesReview",
       "azhzAAoxChdhdXRob3JpemF0aW9uLms4cy5pby92MRIWU2VsZlN1YmplY3RSdWxlc1JldmlldxIjChAKABIAGgAiACoAMgA4AEIAEgkKB2RlZmF1bHQaBBgAIgAaACIA",
-      {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": {"namespace": "default"}},
+      {
+        kind: "SelfSubjectRulesReview",
+        apiVersion: "authorization.k8s.io/v1",
+        metadata: {},
+        spec: { namespace: "default" },
+      },
     ],
     [
       "SelfSubjectReview",
       "azhzAAotChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESEVNlbGZTdWJqZWN0UmV2aWV3EhoKEAoAEgAaACIAKgAyADgAQgASBgoECgASABoAIgA=",
-      {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}},
-    ]
+      { kind: "SelfSubjectReview", apiVersion: "authentication.k8s.io/v1", metadata: {} },
+    ],
   ])("%s", ([, body, object]) => {
     expect(decodeProtobuf(bytes(body))).toEqual({ verdict: "decoded", object });
   });
 
   test("other kinds are refused by name", () => {
     // The envelope of a v1 Pod without a body.
-    expect(decodeProtobuf(bytes("azhzAAoJCgJ2MRIDUG9k"))).toEqual({ verdict: "refused", message: 'no protobuf decoder for kind "Pod" in version "v1"; send JSON' });
+    expect(decodeProtobuf(bytes("azhzAAoJCgJ2MRIDUG9k"))).toEqual({
+      verdict: "refused",
+      message: 'no protobuf decoder for kind "Pod" in version "v1"; send JSON',
+    });
   });
 
   test("no bytes make it throw", () => {
@@ -109,5 +192,10 @@ describe("decodeProtobuf reads what kubectl 1.32 sends", () => {
 });
 
 test("base64OfBytes pads", () => {
-  expect(["", "a", "ab", "abc"].map((text) => base64OfBytes(new TextEncoder().encode(text)))).toEqual(["", "YQ==", "YWI=", "YWJj"]);
+  expect(["", "a", "ab", "abc"].map((text) => base64OfBytes(new TextEncoder().encode(text)))).toEqual([
+    "",
+    "YQ==",
+    "YWI=",
+    "YWJj",
+  ]);
 });

@@ -95,21 +95,41 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
   "scheduling.k8s.io/v1": ["PriorityClass"],
   "rbac.authorization.k8s.io/v1": ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"],
   "authentication.k8s.io/v1": ["TokenRequest", "TokenReview", "SelfSubjectReview"],
-  "authorization.k8s.io/v1": ["SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview", "LocalSubjectAccessReview"],
+  "authorization.k8s.io/v1": [
+    "SelfSubjectAccessReview",
+    "SelfSubjectRulesReview",
+    "SubjectAccessReview",
+    "LocalSubjectAccessReview",
+  ],
   "meta.k8s.io/v1": ["DeleteOptions"],
 };
 
 /** Fields that are no pointers in Go: zero means absent there, and the wire always carries them. */
-const absentWhenZero = new Set(["generation", "minReadySeconds", "hostPort", "hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly", "paused"]);
+const absentWhenZero = new Set([
+  "generation",
+  "minReadySeconds",
+  "hostPort",
+  "hostNetwork",
+  "hostPID",
+  "hostIPC",
+  "stdin",
+  "stdinOnce",
+  "tty",
+  "readOnly",
+  "paused",
+]);
 
-export type ProtobufResult = { readonly verdict: "decoded"; readonly object: JsonObject } | { readonly verdict: "refused"; readonly message: string };
+export type ProtobufResult =
+  | { readonly verdict: "decoded"; readonly object: JsonObject }
+  | { readonly verdict: "refused"; readonly message: string };
 
 /**
  * Decodes a body of type `application/vnd.kubernetes.protobuf`: the magic `k8s\0`, the envelope `runtime.Unknown`, and the
  * object in it, as JSON would have it. Kinds beyond the table are refused by name.
  */
 export function decodeProtobuf(body: Uint8Array): ProtobufResult {
-  if (body[0] !== 0x6b || body[1] !== 0x38 || body[2] !== 0x73 || body[3] !== 0) return refused("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
+  if (body[0] !== 0x6b || body[1] !== 0x38 || body[2] !== 0x73 || body[3] !== 0)
+    return refused("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
   try {
     return decodeEnvelope(body.subarray(4));
   } catch (error) {
@@ -138,7 +158,10 @@ function decodeEnvelope(body: Uint8Array): ProtobufResult {
     if (field.number === 2) raw = bytesOf(field);
   }
   const known = kinds[apiVersion]?.includes(kind) === true || kind === "DeleteOptions";
-  if (!known) return refused(`no protobuf decoder for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}; send JSON`);
+  if (!known)
+    return refused(
+      `no protobuf decoder for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}; send JSON`,
+    );
   return { verdict: "decoded", object: { kind, apiVersion, ...decodeMessage(kind, raw) } };
 }
 
@@ -261,7 +284,8 @@ function decodeMessage(name: string, body: Uint8Array, depth = 0): JsonObject {
       if (entryKey !== "__proto__") map[entryKey] = cloneJson(value);
     } else {
       const value = decodeValue(type, field, `${name}.${key}`, depth);
-      if (value === "" || value === undefined || (absentWhenZero.has(key) && (value === 0 || value === false))) continue;
+      if (value === "" || value === undefined || (absentWhenZero.has(key) && (value === 0 || value === false)))
+        continue;
       result[key] = value;
     }
   }

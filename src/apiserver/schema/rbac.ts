@@ -18,7 +18,13 @@ export function policyRules(role: KubeObject): readonly PolicyRule[] {
 
 function readRule(rule: Record<string, unknown>): PolicyRule {
   const words = (field: string): string[] => listAt(rule, field).filter((one) => typeof one === "string");
-  return { verbs: words("verbs"), apiGroups: words("apiGroups"), resources: words("resources"), resourceNames: words("resourceNames"), nonResourceURLs: words("nonResourceURLs") };
+  return {
+    verbs: words("verbs"),
+    apiGroups: words("apiGroups"),
+    resources: words("resources"),
+    resourceNames: words("resourceNames"),
+    nonResourceURLs: words("nonResourceURLs"),
+  };
 }
 
 /**
@@ -29,12 +35,18 @@ export function authorize(rules: readonly PolicyRule[], attributes: AccessAttrib
   return rules.some((rule) => allows(rule, attributes));
 }
 
-function allows({ verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }: PolicyRule, asked: AccessAttributes): boolean {
+function allows(
+  { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }: PolicyRule,
+  asked: AccessAttributes,
+): boolean {
   if (!verbs.includes("*") && !verbs.includes(asked.verb)) return false;
   if (asked.path !== undefined) return nonResourceURLs.some((url) => pathMatches(url, asked.path ?? ""));
   if (!apiGroups.includes("*") && !apiGroups.includes(asked.group)) return false;
   const combined = asked.subresource === "" ? asked.resource : `${asked.resource}/${asked.subresource}`;
-  const named = resources.some((resource) => resource === "*" || resource === combined || (asked.subresource !== "" && resource === `*/${asked.subresource}`));
+  const named = resources.some(
+    (resource) =>
+      resource === "*" || resource === combined || (asked.subresource !== "" && resource === `*/${asked.subresource}`),
+  );
   return named && (resourceNames.length === 0 || resourceNames.includes(asked.name));
 }
 
@@ -49,7 +61,11 @@ export function aggregateRules(role: KubeObject, clusterRoles: readonly KubeObje
   const found: PolicyRule[] = [];
   const seen = new Set<string>();
   for (const other of clusterRoles.toSorted((a, b) => ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1))) {
-    if (other.metadata.name === role.metadata.name || !selectors.some((selector) => labelSelectorMatches(selector, other.metadata.labels))) continue;
+    if (
+      other.metadata.name === role.metadata.name ||
+      !selectors.some((selector) => labelSelectorMatches(selector, other.metadata.labels))
+    )
+      continue;
     for (const rule of policyRules(other)) {
       const text = JSON.stringify(rule);
       if (!seen.has(text)) found.push(rule);
@@ -65,12 +81,17 @@ export function rulesReview(rules: readonly PolicyRule[]): {
   readonly nonResourceRules: readonly Record<string, readonly string[]>[];
   readonly incomplete: boolean;
 } {
-  const filled = (entries: Record<string, readonly string[]>): Record<string, readonly string[]> => Object.fromEntries(Object.entries(entries).filter(([, values]) => values.length > 0));
+  const filled = (entries: Record<string, readonly string[]>): Record<string, readonly string[]> =>
+    Object.fromEntries(Object.entries(entries).filter(([, values]) => values.length > 0));
   return {
     resourceRules: rules
       .filter(({ resources = [] }) => resources.length > 0)
-      .map(({ verbs = [], apiGroups = [], resources = [], resourceNames = [] }) => filled({ verbs, apiGroups, resources, resourceNames })),
-    nonResourceRules: rules.filter(({ nonResourceURLs = [] }) => nonResourceURLs.length > 0).map(({ verbs = [], nonResourceURLs = [] }) => filled({ verbs, nonResourceURLs })),
+      .map(({ verbs = [], apiGroups = [], resources = [], resourceNames = [] }) =>
+        filled({ verbs, apiGroups, resources, resourceNames }),
+      ),
+    nonResourceRules: rules
+      .filter(({ nonResourceURLs = [] }) => nonResourceURLs.length > 0)
+      .map(({ verbs = [], nonResourceURLs = [] }) => filled({ verbs, nonResourceURLs })),
     incomplete: false,
   };
 }

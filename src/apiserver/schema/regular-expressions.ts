@@ -2,7 +2,9 @@
  * Schemas and CEL speak RE2; JavaScript's expressions differ in spelling and in what they can cost. An expression
  * that RE2 does not know (look-around, back references) is refused, the rest is translated.
  */
-export type Expression = { readonly verdict: "compiled"; readonly test: (text: string) => boolean; readonly source: RegExp } | { readonly verdict: "refused"; readonly message: string };
+export type Expression =
+  | { readonly verdict: "compiled"; readonly test: (text: string) => boolean; readonly source: RegExp }
+  | { readonly verdict: "refused"; readonly message: string };
 
 const known = new Map<string, Expression>();
 /** Bound of the cache; schemas hold few expressions, CEL may build them from data. */
@@ -20,7 +22,11 @@ export function compileExpression(pattern: string): Expression {
 
 function compile(pattern: string): Expression {
   const foreign = /\(\?(?:=|!|<=|<!)|\\[1-9]|\\k</.exec(pattern.replaceAll("\\\\", ""));
-  if (foreign !== null) return { verdict: "refused", message: `error parsing regexp: invalid or unsupported Perl syntax: \`${foreign[0]}\`` };
+  if (foreign !== null)
+    return {
+      verdict: "refused",
+      message: `error parsing regexp: invalid or unsupported Perl syntax: \`${foreign[0]}\``,
+    };
   const source = translate(pattern);
   // The strict form refuses braces that RE2 takes literally; the second try is the lenient one.
   for (const flags of ["u", ""]) {

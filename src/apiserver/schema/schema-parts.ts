@@ -31,7 +31,9 @@ export function open(properties: Readonly<Record<string, Schema>>, more: Schema 
 
 /** A map that is replaced as a whole by whoever applies it. */
 export function atomic(schema: Schema): Schema {
-  return schema.type === "array" ? { ...schema, "x-kubernetes-list-type": "atomic" } : { ...schema, "x-kubernetes-map-type": "atomic" };
+  return schema.type === "array"
+    ? { ...schema, "x-kubernetes-list-type": "atomic" }
+    : { ...schema, "x-kubernetes-map-type": "atomic" };
 }
 
 /** A list that is replaced as a whole. */
@@ -64,33 +66,62 @@ export function defaulted(schema: Schema, value: unknown): Schema {
 }
 
 /** kubernetes/apimachinery pkg/apis/meta/v1/types.go (master) */
-export const objectMeta: Schema = object({
-  name: string,
-  generateName: string,
-  namespace: string,
-  selfLink: string,
-  uid: string,
-  resourceVersion: string,
-  generation: long,
-  creationTimestamp: time,
-  deletionTimestamp: time,
-  deletionGracePeriodSeconds: long,
-  labels: stringMap,
-  annotations: stringMap,
-  ownerReferences: listMap(
-    ["uid"],
-    atomic(
-      object(
-        { apiVersion: string, kind: string, name: string, uid: string, controller: boolean, blockOwnerDeletion: boolean },
-        { [documentedRequired]: ["apiVersion", "kind", "name", "uid"], [written]: new Map([...["apiVersion", "kind", "name", "uid"].map((field) => [field, "always"] as const), ...["controller", "blockOwnerDeletion"].map((field) => [field, "pointer"] as const)]) },
+export const objectMeta: Schema = object(
+  {
+    name: string,
+    generateName: string,
+    namespace: string,
+    selfLink: string,
+    uid: string,
+    resourceVersion: string,
+    generation: long,
+    creationTimestamp: time,
+    deletionTimestamp: time,
+    deletionGracePeriodSeconds: long,
+    labels: stringMap,
+    annotations: stringMap,
+    ownerReferences: listMap(
+      ["uid"],
+      atomic(
+        object(
+          {
+            apiVersion: string,
+            kind: string,
+            name: string,
+            uid: string,
+            controller: boolean,
+            blockOwnerDeletion: boolean,
+          },
+          {
+            [documentedRequired]: ["apiVersion", "kind", "name", "uid"],
+            [written]: new Map([
+              ...["apiVersion", "kind", "name", "uid"].map((field) => [field, "always"] as const),
+              ...["controller", "blockOwnerDeletion"].map((field) => [field, "pointer"] as const),
+            ]),
+          },
+        ),
       ),
     ),
-  ),
-  finalizers: set(string),
-  managedFields: list(
-    object({ manager: string, operation: string, apiVersion: string, time, fieldsType: string, fieldsV1: anything, subresource: string }),
-  ),
-}, { [written]: new Map([["deletionGracePeriodSeconds", "pointer"], ["managedFields", "pointer"]]) });
+    finalizers: set(string),
+    managedFields: list(
+      object({
+        manager: string,
+        operation: string,
+        apiVersion: string,
+        time,
+        fieldsType: string,
+        fieldsV1: anything,
+        subresource: string,
+      }),
+    ),
+  },
+  {
+    [written]: new Map([
+      ["deletionGracePeriodSeconds", "pointer"],
+      ["managedFields", "pointer"],
+    ]),
+  },
+);
 
 const roots = new WeakMap<Schema, Schema>();
 

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { compileLabelSelector, labelSelectorMatches, parseFieldSelector, parseLabelSelector, printLabelSelector } from "./selectors.ts";
+import {
+  compileLabelSelector,
+  labelSelectorMatches,
+  parseFieldSelector,
+  parseLabelSelector,
+  printLabelSelector,
+} from "./selectors.ts";
 
 const labels = { app: "web", tier: "front", generation: "12" };
 
@@ -47,7 +53,10 @@ describe("LabelSelector objects", () => {
     expect(labelSelectorMatches(undefined, labels)).toBe(false);
   });
   test("labels and expressions must all hold", () => {
-    const selector = { matchLabels: { app: "web" }, matchExpressions: [{ key: "tier", operator: "In", values: ["front", "back"] }] };
+    const selector = {
+      matchLabels: { app: "web" },
+      matchExpressions: [{ key: "tier", operator: "In", values: ["front", "back"] }],
+    };
     expect(labelSelectorMatches(selector, labels)).toBe(true);
     expect(labelSelectorMatches(selector, { app: "web" })).toBe(false);
     expect(printLabelSelector(selector)).toBe("app=web,tier in (back,front)");
@@ -61,7 +70,11 @@ describe("LabelSelector objects", () => {
 });
 
 describe("parseFieldSelector", () => {
-  const pods = { custom: false, namespaced: true, selectableFields: { "spec.nodeName": (o: object) => String((o as { spec: { nodeName: string } }).spec.nodeName) } };
+  const pods = {
+    custom: false,
+    namespaced: true,
+    selectableFields: { "spec.nodeName": (o: object) => String((o as { spec: { nodeName: string } }).spec.nodeName) },
+  };
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "a,b" }, spec: { nodeName: "n1" } };
   test.for([
     ["spec.nodeName=n1", true],
@@ -74,7 +87,10 @@ describe("parseFieldSelector", () => {
     expect(parsed.verdict === "valid" && parsed.matches(pod)).toBe(expected);
   });
   test("an unknown field is refused", () => {
-    expect(parseFieldSelector("spec.x=1", pods)).toEqual({ verdict: "invalid", message: "field label not supported: spec.x" });
+    expect(parseFieldSelector("spec.x=1", pods)).toEqual({
+      verdict: "invalid",
+      message: "field label not supported: spec.x",
+    });
     expect(parseFieldSelector("spec.x=1", { custom: false, namespaced: true, selectableFields: {} })).toEqual({
       verdict: "invalid",
       message: '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"',

@@ -18,7 +18,12 @@ interface Requirement {
  */
 export function parseLabelSelector(text: string): ParsedSelector<Labels> {
   const parsed = parseRequirements(text);
-  return typeof parsed === "string" ? { verdict: "invalid", message: /'end of string'$|after ','$/.test(parsed) ? parsed : `unable to parse requirement: ${parsed}` } : selecting(parsed);
+  return typeof parsed === "string"
+    ? {
+        verdict: "invalid",
+        message: /'end of string'$|after ','$/.test(parsed) ? parsed : `unable to parse requirement: ${parsed}`,
+      }
+    : selecting(parsed);
 }
 
 /**
@@ -29,22 +34,32 @@ export function compileLabelSelector(selector: unknown): ParsedSelector<Labels> 
   if (!isObject(selector)) return { verdict: "valid", matches: () => false };
   const requirements: Requirement[] = [];
   if (isObject(selector["matchLabels"])) {
-    for (const [key, value] of Object.entries(selector["matchLabels"])) requirements.push({ key, operator: "in", values: [String(value)] });
+    for (const [key, value] of Object.entries(selector["matchLabels"]))
+      requirements.push({ key, operator: "in", values: [String(value)] });
   }
   for (const expression of isList(selector["matchExpressions"]) ? selector["matchExpressions"] : []) {
     const key = textAt(expression, "key");
     const operator = operators[textAt(expression, "operator")];
     if (operator === undefined) {
-      return { verdict: "invalid", message: `${JSON.stringify(textAt(expression, "operator"))} is not a valid label selector operator` };
+      return {
+        verdict: "invalid",
+        message: `${JSON.stringify(textAt(expression, "operator"))} is not a valid label selector operator`,
+      };
     }
     const given = isObject(expression) ? expression["values"] : undefined;
     const values = isList(given) ? given.map(String) : [];
     const needsValues = operator === "in" || operator === "notIn";
     if (needsValues && values.length === 0) {
-      return { verdict: "invalid", message: "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty" };
+      return {
+        verdict: "invalid",
+        message: "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+      };
     }
     if (!needsValues && values.length > 0) {
-      return { verdict: "invalid", message: "values: Invalid value: values set must be empty for exists and does not exist" };
+      return {
+        verdict: "invalid",
+        message: "values: Invalid value: values set must be empty for exists and does not exist",
+      };
     }
     requirements.push({ key, operator, values });
   }
@@ -62,7 +77,8 @@ export function printLabelSelector(selector: unknown): string {
   if (!isObject(selector)) return "<none>";
   const parts: string[] = [];
   if (isObject(selector["matchLabels"])) {
-    for (const key of Object.keys(selector["matchLabels"]).toSorted()) parts.push(`${key}=${String(selector["matchLabels"][key])}`);
+    for (const key of Object.keys(selector["matchLabels"]).toSorted())
+      parts.push(`${key}=${String(selector["matchLabels"][key])}`);
   }
   for (const expression of isList(selector["matchExpressions"]) ? selector["matchExpressions"] : []) {
     const key = textAt(expression, "key");
@@ -111,7 +127,11 @@ function selecting(requirements: readonly Requirement[]): ParsedSelector<Labels>
     const [value] = values;
     if (operator === "in" && values.length === 1 && value !== undefined) requires[key] = value;
   }
-  return { verdict: "valid", matches: (labels) => requirements.every((requirement) => satisfies(labels, requirement)), requires };
+  return {
+    verdict: "valid",
+    matches: (labels) => requirements.every((requirement) => satisfies(labels, requirement)),
+    requires,
+  };
 }
 
 function satisfies(labels: Labels, { key, operator, values }: Requirement): boolean {
@@ -147,7 +167,8 @@ function parseRequirements(text: string): Requirement[] | string {
     const negated = words[position] === "!";
     if (negated) position++;
     const key = next();
-    if (!isWord(key)) return `found '${key}', expected: ${negated ? "identifier" : "!, identifier, or 'end of string'"}`;
+    if (!isWord(key))
+      return `found '${key}', expected: ${negated ? "identifier" : "!, identifier, or 'end of string'"}`;
     const problem = labelKeyProblem(key);
     if (problem !== undefined) return `<nil>: Invalid value: ${JSON.stringify(key)}: ${problem}`;
     if (negated) requirements.push({ key, operator: "absent", values: [] });
@@ -185,7 +206,8 @@ function readValues(
     if (value !== "") position++;
     else if (word !== undefined && word !== ",") return `found '${word}', expected: identifier`;
     if (operator === ">" || operator === "<") {
-      if (!/^-?\d+$/.test(value)) return `values[0]: Invalid value: ${JSON.stringify(value)}: for 'Gt', 'Lt' operators, the value must be an integer`;
+      if (!/^-?\d+$/.test(value))
+        return `values[0]: Invalid value: ${JSON.stringify(value)}: for 'Gt', 'Lt' operators, the value must be an integer`;
       return { operator: operator === ">" ? "greater" : "less", values: [value], position };
     }
     return { operator: operator === "!=" ? "notIn" : "in", values: [value], position };
@@ -249,13 +271,19 @@ function splitFieldTerms(text: string): FieldTerm[] | string {
   return terms;
 }
 
-function fieldReader(field: string, definition: Pick<ResourceDefinition, "selectableFields" | "namespaced">): ((object: KubeObject) => string) | undefined {
+function fieldReader(
+  field: string,
+  definition: Pick<ResourceDefinition, "selectableFields" | "namespaced">,
+): ((object: KubeObject) => string) | undefined {
   if (field === "metadata.name") return (object) => object.metadata.name ?? "";
   if (field === "metadata.namespace" && definition.namespaced) return (object) => object.metadata.namespace ?? "";
   return Object.hasOwn(definition.selectableFields, field) ? definition.selectableFields[field] : undefined;
 }
 
-function unknownField(field: string, { custom, selectableFields }: Pick<ResourceDefinition, "selectableFields" | "custom">): string {
+function unknownField(
+  field: string,
+  { custom, selectableFields }: Pick<ResourceDefinition, "selectableFields" | "custom">,
+): string {
   if (custom || Object.keys(selectableFields).length > 0) return `field label not supported: ${field}`;
   return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;
 }

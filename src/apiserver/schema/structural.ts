@@ -66,20 +66,37 @@ const compiledNodes = new WeakMap<Schema, Node>();
 function compileNode(schema: Schema): Node {
   const known = compiledNodes.get(schema);
   if (known !== undefined) return known;
-  const properties = schema.properties === undefined ? undefined : new Map(Object.entries(schema.properties).map(([name, property]) => [name, compileNode(property)]));
+  const properties =
+    schema.properties === undefined
+      ? undefined
+      : new Map(Object.entries(schema.properties).map(([name, property]) => [name, compileNode(property)]));
   const { additionalProperties } = schema;
-  const additional = additionalProperties === true ? "any" : isObject(additionalProperties) ? compileNode(additionalProperties) : undefined;
+  const additional =
+    additionalProperties === true
+      ? "any"
+      : isObject(additionalProperties)
+        ? compileNode(additionalProperties)
+        : undefined;
   const items = schema.items === undefined ? undefined : compileNode(schema.items);
   const rules = compileRules(schema);
-  const children = [...(properties?.values() ?? []), ...(additional === undefined || additional === "any" ? [] : [additional]), ...(items === undefined ? [] : [items])];
+  const children = [
+    ...(properties?.values() ?? []),
+    ...(additional === undefined || additional === "any" ? [] : [additional]),
+    ...(items === undefined ? [] : [items]),
+  ];
   const node: Node = {
     schema,
-    properties: schema["x-kubernetes-embedded-resource"] === true ? addEmbedded(properties ?? new Map<string, Node>()) : properties,
+    properties:
+      schema["x-kubernetes-embedded-resource"] === true
+        ? addEmbedded(properties ?? new Map<string, Node>())
+        : properties,
     additional,
     items,
     keepsUnknown: schema["x-kubernetes-preserve-unknown-fields"] === true,
     required: schema.required ?? [],
-    defaults: Object.entries(schema.properties ?? {}).flatMap(([name, property]) => (property.default === undefined ? [] : [{ name, value: property.default }])),
+    defaults: Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
+      property.default === undefined ? [] : [{ name, value: property.default }],
+    ),
     pattern: schema.pattern === undefined ? undefined : compileExpression(schema.pattern),
     allOf: (schema.allOf ?? []).map(compileNode),
     anyOf: (schema.anyOf ?? []).map(compileNode),
@@ -93,7 +110,10 @@ function compileNode(schema: Schema): Node {
 }
 
 function addEmbedded(properties: Map<string, Node>): Map<string, Node> {
-  for (const [name, schema] of Object.entries({ apiVersion: { type: "string" }, kind: { type: "string" } } satisfies Record<string, Schema>)) {
+  for (const [name, schema] of Object.entries({
+    apiVersion: { type: "string" },
+    kind: { type: "string" },
+  } satisfies Record<string, Schema>)) {
     if (!properties.has(name)) properties.set(name, compileNode(schema));
   }
   properties.set("metadata", compileNode(objectMeta));
@@ -105,7 +125,8 @@ function fillDefaults(node: Node, value: unknown): void {
   if (isObject(value)) {
     for (const { name, value: fallback } of node.defaults) {
       const current = value[name];
-      if (current === undefined || (current === null && node.properties?.get(name)?.schema.nullable !== true)) value[name] = cloneJson(fallback);
+      if (current === undefined || (current === null && node.properties?.get(name)?.schema.nullable !== true))
+        value[name] = cloneJson(fallback);
     }
     for (const key of Object.keys(value)) {
       const child = childOf(node, key);
@@ -176,19 +197,37 @@ function printPath(steps: readonly Step[]): string {
   return path;
 }
 
-const blocking = new Set(["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"]);
+const blocking = new Set([
+  "FieldValueNotSupported",
+  "FieldValueRequired",
+  "FieldValueTooLong",
+  "FieldValueTooMany",
+  "FieldValueTypeInvalid",
+]);
 
 function validateObject(root: Node, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
   const walk: Walk = { steps: [], findings: [] };
   check(root, object, walk);
-  let findings = [...ratchet(root, walk.findings.filter(({ twin }) => twin !== true), object, before), ...newTwins(root, walk, before)];
+  let findings = [
+    ...ratchet(
+      root,
+      walk.findings.filter(({ twin }) => twin !== true),
+      object,
+      before,
+    ),
+    ...newTwins(root, walk, before),
+  ];
   if (root.hasRules) {
     if (findings.some(({ error }) => blocking.has(error.reason))) {
       findings = [
         ...findings,
         {
           steps: [],
-          error: invalid("<nil>", null, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"),
+          error: invalid(
+            "<nil>",
+            null,
+            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+          ),
         },
       ];
     } else {
@@ -198,14 +237,22 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
     }
   }
   const errors = findings.map(({ error }) => error);
-  return [...errors.filter((error) => error.reason === "FieldValueTypeInvalid"), ...errors.filter((error) => error.reason !== "FieldValueTypeInvalid")];
+  return [
+    ...errors.filter((error) => error.reason === "FieldValueTypeInvalid"),
+    ...errors.filter((error) => error.reason !== "FieldValueTypeInvalid"),
+  ];
 }
 
 /**
  * Lets a value pass that was stored when the schema was laxer, as long as the request leaves it as it is
  * (kubernetes/enhancements keps/sig-api-machinery/4008-crd-ratcheting).
  */
-function ratchet(root: Node, findings: readonly Finding[], object: KubeObject, before: KubeObject | undefined): readonly Finding[] {
+function ratchet(
+  root: Node,
+  findings: readonly Finding[],
+  object: KubeObject,
+  before: KubeObject | undefined,
+): readonly Finding[] {
   if (before === undefined || findings.length === 0) return findings;
   return findings.filter((finding) => finding.transition === true || !unchangedAt(root, finding.steps, object, before));
 }
@@ -273,7 +320,8 @@ function isWhole(value: unknown): boolean {
 }
 
 function hasType(schema: Schema, value: unknown): boolean {
-  if (schema["x-kubernetes-int-or-string"] === true) return typeof value === "string" || (typeof value === "number" && Number.isInteger(value));
+  if (schema["x-kubernetes-int-or-string"] === true)
+    return typeof value === "string" || (typeof value === "number" && Number.isInteger(value));
   switch (schema.type) {
     case "object":
       return isObject(value);
@@ -299,7 +347,13 @@ function check(node: Node, value: unknown, walk: Walk): void {
   if (value === null && schema.nullable === true) return;
   if (!hasType(schema, value)) {
     const wanted = schema["x-kubernetes-int-or-string"] === true ? "integer,string" : (schema.type ?? "");
-    report(walk, (path) => typeInvalid(path, typeName(value), `${path} in body must be of type ${wanted}: ${JSON.stringify(typeName(value))}`));
+    report(walk, (path) =>
+      typeInvalid(
+        path,
+        typeName(value),
+        `${path} in body must be of type ${wanted}: ${JSON.stringify(typeName(value))}`,
+      ),
+    );
     if (schema["x-kubernetes-int-or-string"] === true) checkCombinations(node, value, walk);
     return;
   }
@@ -311,11 +365,16 @@ function check(node: Node, value: unknown, walk: Walk): void {
   else if (typeof value === "number") checkNumber(schema, value, walk);
   else if (isList(value)) checkList(node, value, walk);
   else if (isObject(value)) checkObject(node, value, walk);
-  if (node.allOf.length + node.anyOf.length + node.oneOf.length > 0 || node.not !== undefined) checkCombinations(node, value, walk);
+  if (node.allOf.length + node.anyOf.length + node.oneOf.length > 0 || node.not !== undefined)
+    checkCombinations(node, value, walk);
 }
 
 function checkString({ schema, pattern }: Node, value: string, walk: Walk): void {
-  if (schema.maxLength !== undefined && value.length > schema.maxLength && Array.from(value).length > schema.maxLength) {
+  if (
+    schema.maxLength !== undefined &&
+    value.length > schema.maxLength &&
+    Array.from(value).length > schema.maxLength
+  ) {
     const { maxLength } = schema;
     report(walk, (path) => tooLong(path, maxLength));
   }
@@ -325,8 +384,14 @@ function checkString({ schema, pattern }: Node, value: string, walk: Walk): void
   if (pattern?.verdict === "compiled" && !pattern.test(value)) {
     report(walk, (path) => invalid(path, value, `${path} in body should match '${schema.pattern}'`));
   }
-  if (schema.format !== undefined && Object.hasOwn(formats, schema.format) && formats[schema.format]?.(value) === false) {
-    report(walk, (path) => typeInvalid(path, value, `${path} in body must be of type ${schema.format}: ${JSON.stringify(value)}`));
+  if (
+    schema.format !== undefined &&
+    Object.hasOwn(formats, schema.format) &&
+    formats[schema.format]?.(value) === false
+  ) {
+    report(walk, (path) =>
+      typeInvalid(path, value, `${path} in body must be of type ${schema.format}: ${JSON.stringify(value)}`),
+    );
   }
 }
 
@@ -354,7 +419,9 @@ function checkList(node: Node, value: readonly unknown[], walk: Walk): void {
     return;
   }
   if (schema.minItems !== undefined && value.length < schema.minItems) {
-    report(walk, (path) => invalid(path, value.length, `${path} in body should have at least ${schema.minItems} items`));
+    report(walk, (path) =>
+      invalid(path, value.length, `${path} in body should have at least ${schema.minItems} items`),
+    );
   }
   if (items !== undefined) {
     for (let index = 0; index < value.length; index++) {
@@ -369,7 +436,12 @@ function checkList(node: Node, value: readonly unknown[], walk: Walk): void {
 /** `uniqueItems: false` on a list map marks the built-in lists in which Kubernetes tolerates equal keys. */
 function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk): void {
   const type = schema["x-kubernetes-list-type"];
-  if (value.length < 2 || (type !== "set" && type !== "map" && schema.uniqueItems !== true) || (type === "map" && schema.uniqueItems === false)) return;
+  if (
+    value.length < 2 ||
+    (type !== "set" && type !== "map" && schema.uniqueItems !== true) ||
+    (type === "map" && schema.uniqueItems === false)
+  )
+    return;
   const keys = schema["x-kubernetes-list-map-keys"] ?? [];
   const seen = new Map<string, number>();
   value.forEach((item, index) => {
@@ -384,7 +456,12 @@ function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk):
     const times = seen.get(text) ?? 0;
     seen.set(text, times + 1);
     // The second one is told, and no third.
-    if (times === 1) walk.findings.push({ steps: [...walk.steps, index], error: duplicate(printPath([...walk.steps, index]), identity), twin: true });
+    if (times === 1)
+      walk.findings.push({
+        steps: [...walk.steps, index],
+        error: duplicate(printPath([...walk.steps, index]), identity),
+        twin: true,
+      });
   });
 }
 
@@ -404,7 +481,9 @@ function checkObject(node: Node, value: JsonObject, walk: Walk): void {
     report(walk, (path) => tooMany(path, count, maxProperties));
   }
   if (schema.minProperties !== undefined && count < schema.minProperties) {
-    report(walk, (path) => invalid(path, count, `${path} in body should have at least ${schema.minProperties} properties`));
+    report(walk, (path) =>
+      invalid(path, count, `${path} in body should have at least ${schema.minProperties} properties`),
+    );
   }
   for (const key in value) {
     const child = childOf(node, key);
@@ -436,7 +515,10 @@ function checkCombinations(node: Node, value: unknown, walk: Walk): void {
   for (const part of node.allOf) check(part, value, walk);
   const [first] = node.anyOf;
   if (first !== undefined && !node.anyOf.some((part) => passes(part, value))) {
-    report(walk, (path) => ({ ...invalid("", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`), field: "<nil>" }));
+    report(walk, (path) => ({
+      ...invalid("", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`),
+      field: "<nil>",
+    }));
     // The alternative that comes nearest is told; they are alike here.
     check(first, value, walk);
   }
@@ -444,7 +526,9 @@ function checkCombinations(node: Node, value: unknown, walk: Walk): void {
     const valid = node.oneOf.filter((part) => passes(part, value)).length;
     if (valid !== 1) {
       const found = valid === 0 ? "Found none valid" : `Found ${valid} valid alternatives`;
-      report(walk, (path) => invalid("<nil>", "", `${JSON.stringify(path)} must validate one and only one schema (oneOf). ${found}`));
+      report(walk, (path) =>
+        invalid("<nil>", "", `${JSON.stringify(path)} must validate one and only one schema (oneOf). ${found}`),
+      );
     }
   }
   if (node.not !== undefined && passes(node.not, value)) {

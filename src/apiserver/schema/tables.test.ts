@@ -5,8 +5,15 @@ import { builtinTable, customTable, humanDuration } from "./tables.ts";
 
 const now = Date.parse("2026-01-02T00:00:00Z");
 const made = "2026-01-01T23:55:00Z";
-function row(kind: string, object: Record<string, unknown>, metadata: Record<string, unknown> = {}): readonly unknown[] {
-  return builtinTable(kind).row({ apiVersion: "v1", kind, metadata: { name: "x", creationTimestamp: made, ...metadata }, ...object } as KubeObject, now);
+function row(
+  kind: string,
+  object: Record<string, unknown>,
+  metadata: Record<string, unknown> = {},
+): readonly unknown[] {
+  return builtinTable(kind).row(
+    { apiVersion: "v1", kind, metadata: { name: "x", creationTimestamp: made, ...metadata }, ...object } as KubeObject,
+    now,
+  );
 }
 
 test.for([
@@ -38,7 +45,13 @@ describe("built-in tables", () => {
           phase: "Running",
           podIP: "10.0.0.1",
           containerStatuses: [
-            { name: "a", ready: true, restartCount: 2, state: { running: {} }, lastState: { terminated: { finishedAt: "2026-01-01T23:59:00Z" } } },
+            {
+              name: "a",
+              ready: true,
+              restartCount: 2,
+              state: { running: {} },
+              lastState: { terminated: { finishedAt: "2026-01-01T23:59:00Z" } },
+            },
             { name: "b", ready: false, restartCount: 0, state: { waiting: { reason: "CrashLoopBackOff" } } },
           ],
         },
@@ -46,41 +59,131 @@ describe("built-in tables", () => {
       {},
       ["x", "1/2", "CrashLoopBackOff", "2 (60s ago)", "5m", "10.0.0.1", "n1", "<none>", "<none>"],
     ],
-    ["a pod that goes", "Pod", { spec: { containers: [{}] }, status: { phase: "Running" } }, { deletionTimestamp: made }, ["x", "0/1", "Terminating", "0", "5m", "<none>", "<none>", "<none>", "<none>"]],
+    [
+      "a pod that goes",
+      "Pod",
+      { spec: { containers: [{}] }, status: { phase: "Running" } },
+      { deletionTimestamp: made },
+      ["x", "0/1", "Terminating", "0", "5m", "<none>", "<none>", "<none>", "<none>"],
+    ],
     [
       "a pod that initializes",
       "Pod",
-      { spec: { containers: [{}], initContainers: [{}, {}] }, status: { phase: "Pending", initContainerStatuses: [{ state: { terminated: { exitCode: 0 } } }, { state: { running: {} } }] } },
+      {
+        spec: { containers: [{}], initContainers: [{}, {}] },
+        status: {
+          phase: "Pending",
+          initContainerStatuses: [{ state: { terminated: { exitCode: 0 } } }, { state: { running: {} } }],
+        },
+      },
       {},
       ["x", "0/1", "Init:1/2", "0", "5m", "<none>", "<none>", "<none>", "<none>"],
     ],
     [
       "a cordoned node",
       "Node",
-      { spec: { unschedulable: true }, status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo: { kubeletVersion: "v1", osImage: "OS" }, addresses: [{ type: "InternalIP", address: "1.2.3.4" }] } },
+      {
+        spec: { unschedulable: true },
+        status: {
+          conditions: [{ type: "Ready", status: "True" }],
+          nodeInfo: { kubeletVersion: "v1", osImage: "OS" },
+          addresses: [{ type: "InternalIP", address: "1.2.3.4" }],
+        },
+      },
       { labels: { "node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/infra": "" } },
-      ["x", "Ready,SchedulingDisabled", "infra,worker", "5m", "v1", "1.2.3.4", "<none>", "OS", "<unknown>", "<unknown>"],
+      [
+        "x",
+        "Ready,SchedulingDisabled",
+        "infra,worker",
+        "5m",
+        "v1",
+        "1.2.3.4",
+        "<none>",
+        "OS",
+        "<unknown>",
+        "<unknown>",
+      ],
     ],
     [
       "a deployment",
       "Deployment",
-      { spec: { replicas: 3, selector: { matchLabels: { a: "b" } }, template: { spec: { containers: [{ name: "c", image: "i" }] } } }, status: { readyReplicas: 1, updatedReplicas: 2, availableReplicas: 1 } },
+      {
+        spec: {
+          replicas: 3,
+          selector: { matchLabels: { a: "b" } },
+          template: { spec: { containers: [{ name: "c", image: "i" }] } },
+        },
+        status: { readyReplicas: 1, updatedReplicas: 2, availableReplicas: 1 },
+      },
       {},
       ["x", "1/3", 2, 1, "5m", "c", "i", "a=b"],
     ],
-    ["a finished job", "Job", { spec: { completions: 1, parallelism: 1, selector: {} }, status: { succeeded: 1, startTime: made, completionTime: "2026-01-01T23:55:10Z", conditions: [{ type: "Complete", status: "True" }] } }, {}, ["x", "Complete", "1/1", "10s", "5m", "", "", "<none>"]],
+    [
+      "a finished job",
+      "Job",
+      {
+        spec: { completions: 1, parallelism: 1, selector: {} },
+        status: {
+          succeeded: 1,
+          startTime: made,
+          completionTime: "2026-01-01T23:55:10Z",
+          conditions: [{ type: "Complete", status: "True" }],
+        },
+      },
+      {},
+      ["x", "Complete", "1/1", "10s", "5m", "", "", "<none>"],
+    ],
     [
       "an event",
       "Event",
-      { involvedObject: { kind: "Pod", name: "p" }, reason: "Started", type: "Normal", message: "Started it\n", firstTimestamp: made, lastTimestamp: "2026-01-01T23:59:00Z", count: 3, source: { component: "kubelet", host: "n" } },
+      {
+        involvedObject: { kind: "Pod", name: "p" },
+        reason: "Started",
+        type: "Normal",
+        message: "Started it\n",
+        firstTimestamp: made,
+        lastTimestamp: "2026-01-01T23:59:00Z",
+        count: 3,
+        source: { component: "kubelet", host: "n" },
+      },
       {},
       ["60s", "Normal", "Started", "pod/p", "", "kubelet, n", "Started it", "5m", 3, "x"],
     ],
     ["a secret", "Secret", { type: "Opaque", data: { a: "", b: "" } }, {}, ["x", "Opaque", 2, "5m"]],
-    ["a disruption budget", "PodDisruptionBudget", { spec: { minAvailable: "50%" }, status: { disruptionsAllowed: 1 } }, {}, ["x", "50%", "N/A", 1, "5m"]],
-    ["a role binding", "RoleBinding", { roleRef: { kind: "Role", name: "r" }, subjects: [{ kind: "ServiceAccount", namespace: "n", name: "s" }, { kind: "User", name: "u" }] }, {}, ["x", "Role/r", "5m", "u", "", "n/s"]],
-    ["a signing request", "CertificateSigningRequest", { spec: { signerName: "s", username: "u" }, status: { conditions: [{ type: "Approved" }], certificate: "x" } }, {}, ["x", "5m", "s", "u", "<none>", "Approved,Issued"]],
-    ["a service", "Service", { spec: { type: "ClusterIP", clusterIP: "None", ports: [{ port: 80, protocol: "TCP" }], selector: { a: "b" } } }, {}, ["x", "ClusterIP", "None", "<none>", "80/TCP", "5m", "a=b"]],
+    [
+      "a disruption budget",
+      "PodDisruptionBudget",
+      { spec: { minAvailable: "50%" }, status: { disruptionsAllowed: 1 } },
+      {},
+      ["x", "50%", "N/A", 1, "5m"],
+    ],
+    [
+      "a role binding",
+      "RoleBinding",
+      {
+        roleRef: { kind: "Role", name: "r" },
+        subjects: [
+          { kind: "ServiceAccount", namespace: "n", name: "s" },
+          { kind: "User", name: "u" },
+        ],
+      },
+      {},
+      ["x", "Role/r", "5m", "u", "", "n/s"],
+    ],
+    [
+      "a signing request",
+      "CertificateSigningRequest",
+      { spec: { signerName: "s", username: "u" }, status: { conditions: [{ type: "Approved" }], certificate: "x" } },
+      {},
+      ["x", "5m", "s", "u", "<none>", "Approved,Issued"],
+    ],
+    [
+      "a service",
+      "Service",
+      { spec: { type: "ClusterIP", clusterIP: "None", ports: [{ port: 80, protocol: "TCP" }], selector: { a: "b" } } },
+      {},
+      ["x", "ClusterIP", "None", "<none>", "80/TCP", "5m", "a=b"],
+    ],
     ["a custom resource definition", "CustomResourceDefinition", {}, {}, ["x", made]],
   ])("%s", ([, kind, object, metadata, cells]) => {
     expect(row(kind, object, metadata)).toEqual(cells);
@@ -95,10 +198,26 @@ describe("custom tables", () => {
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
   ]);
   test("read their paths", () => {
-    const object = { apiVersion: "x/v1", kind: "X", metadata: { name: "p", creationTimestamp: made }, status: { conditions: [{ type: "Other", status: "False" }, { type: "Updated", status: "True" }], count: 3 } };
+    const object = {
+      apiVersion: "x/v1",
+      kind: "X",
+      metadata: { name: "p", creationTimestamp: made },
+      status: {
+        conditions: [
+          { type: "Other", status: "False" },
+          { type: "Updated", status: "True" },
+        ],
+        count: 3,
+      },
+    };
     expect(table.row(object, now)).toEqual(["p", "True", 3, "5m"]);
     expect(table.row({ apiVersion: "x/v1", kind: "X", metadata: { name: "p" } }, now)).toEqual(["p", null, null, null]);
-    expect(table.columns.map(({ name, priority }) => `${name}${priority}`)).toEqual(["Name0", "Updated0", "Count1", "Age0"]);
+    expect(table.columns.map(({ name, priority }) => `${name}${priority}`)).toEqual([
+      "Name0",
+      "Updated0",
+      "Count1",
+      "Age0",
+    ]);
   });
   test("show the age where no columns are given", () => {
     expect(customTable(undefined).columns.map(({ name }) => name)).toEqual(["Name", "Age"]);
@@ -119,5 +238,15 @@ test.for<[string, unknown[]]>([
   [".none.at.all", []],
 ])("path %s", ([path, found]) => {
   const compiled = compileJsonPath(path);
-  expect(compiled.verdict === "compiled" && compiled.find({ a: { b: 1 }, "a.b": "dot", l: [{ n: "x", v: 1 }, { n: "y", v: 2 }] })).toEqual(found);
+  expect(
+    compiled.verdict === "compiled" &&
+      compiled.find({
+        a: { b: 1 },
+        "a.b": "dot",
+        l: [
+          { n: "x", v: 1 },
+          { n: "y", v: 2 },
+        ],
+      }),
+  ).toEqual(found);
 });

@@ -39,15 +39,25 @@ export function age(timestamp: unknown, now: number): string {
 
 /** The table of a custom kind: the name, and its `additionalPrinterColumns` (the age where there are none). */
 export function customTable(columns: readonly PrinterColumn[] | undefined): TableCells {
-  const given = columns === undefined || columns.length === 0 ? [{ name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: descriptions["Age"] ?? "" }] : columns;
+  const given =
+    columns === undefined || columns.length === 0
+      ? [{ name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: descriptions["Age"] ?? "" }]
+      : columns;
   const readers = given.map(({ type, jsonPath }) => {
     const path = compileJsonPath(jsonPath);
-    return (object: KubeObject, now: number): unknown => (path.verdict === "compiled" ? cell(type, path.find(object)[0], now) : null);
+    return (object: KubeObject, now: number): unknown =>
+      path.verdict === "compiled" ? cell(type, path.find(object)[0], now) : null;
   });
   return {
     columns: [
       column("Name", { format: "name" }),
-      ...given.map(({ name, type, format, description, priority, jsonPath }): Column => ({ name, type, format: format ?? "", description: description ?? `Custom resource definition column (in JSONPath format): ${jsonPath}`, priority: priority ?? 0 })),
+      ...given.map(({ name, type, format, description, priority, jsonPath }): Column => ({
+        name,
+        type,
+        format: format ?? "",
+        description: description ?? `Custom resource definition column (in JSONPath format): ${jsonPath}`,
+        priority: priority ?? 0,
+      })),
     ],
     row: (object, now) => [object.metadata.name ?? "", ...readers.map((read) => read(object, now))],
   };
@@ -66,19 +76,36 @@ function cell(type: string, value: unknown, now: number): unknown {
     case "date":
       return typeof value === "string" ? age(value, now) : "<invalid>";
     default:
-      return typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value) : String(value as number | boolean);
+      return typeof value === "string"
+        ? value
+        : typeof value === "object"
+          ? JSON.stringify(value)
+          : String(value as number | boolean);
   }
 }
 
-function column(name: string, more: { readonly type?: string; readonly format?: string; readonly priority?: number } = {}): Column {
-  return { name, type: more.type ?? "string", format: more.format ?? "", description: descriptions[name] ?? "", priority: more.priority ?? 0 };
+function column(
+  name: string,
+  more: { readonly type?: string; readonly format?: string; readonly priority?: number } = {},
+): Column {
+  return {
+    name,
+    type: more.type ?? "string",
+    format: more.format ?? "",
+    description: descriptions[name] ?? "",
+    priority: more.priority ?? 0,
+  };
 }
 
 /** `Name Ready Age+wide #Count`: `+` prints only with `-o wide`, `#` is a number. */
 function columns(text: string): readonly Column[] {
   return text.split("|").map((name) => {
     const bare = name.replace(/^[+#]+/, "");
-    return column(bare, { ...(name.includes("#") ? { type: "integer" } : {}), ...(name.includes("+") ? { priority: 1 } : {}), ...(bare === "Name" ? { format: "name" } : {}) });
+    return column(bare, {
+      ...(name.includes("#") ? { type: "integer" } : {}),
+      ...(name.includes("+") ? { priority: 1 } : {}),
+      ...(bare === "Name" ? { format: "name" } : {}),
+    });
   });
 }
 
@@ -95,7 +122,10 @@ function joined(values: readonly string[]): string {
 }
 
 function containers(object: KubeObject, field: "name" | "image"): string {
-  const spec = object.kind === "CronJob" ? objectAt(object, "spec", "jobTemplate", "spec", "template", "spec") : objectAt(object, "spec", "template", "spec");
+  const spec =
+    object.kind === "CronJob"
+      ? objectAt(object, "spec", "jobTemplate", "spec", "template", "spec")
+      : objectAt(object, "spec", "template", "spec");
   return listAt(spec, "containers")
     .map((container) => textAt(container, field))
     .join(",");
@@ -109,7 +139,8 @@ function podRow(pod: KubeObject, now: number): readonly unknown[] {
   let ready = 0;
   let reason = textAt(pod, "status", "reason") || textAt(pod, "status", "phase");
   for (const condition of listAt(pod, "status", "conditions")) {
-    if (textAt(condition, "type") === "PodScheduled" && textAt(condition, "reason") === "SchedulingGated") reason = "SchedulingGated";
+    if (textAt(condition, "type") === "PodScheduled" && textAt(condition, "reason") === "SchedulingGated")
+      reason = "SchedulingGated";
   }
   const count = (status: unknown): void => {
     restarts += numberAt(status, "restartCount");
@@ -145,7 +176,9 @@ function podRow(pod: KubeObject, now: number): readonly unknown[] {
       }
     }
     if (reason === "Completed" && running) {
-      const isReady = listAt(pod, "status", "conditions").some((condition) => textAt(condition, "type") === "Ready" && textAt(condition, "status") === "True");
+      const isReady = listAt(pod, "status", "conditions").some(
+        (condition) => textAt(condition, "type") === "Ready" && textAt(condition, "status") === "True",
+      );
       reason = isReady ? "Running" : "NotReady";
     }
   }
@@ -155,7 +188,10 @@ function podRow(pod: KubeObject, now: number): readonly unknown[] {
   }
   const gates = listAt(pod, "spec", "readinessGates");
   const passed = gates.filter((gate) =>
-    listAt(pod, "status", "conditions").some((condition) => textAt(condition, "type") === textAt(gate, "conditionType") && textAt(condition, "status") === "True"),
+    listAt(pod, "status", "conditions").some(
+      (condition) =>
+        textAt(condition, "type") === textAt(gate, "conditionType") && textAt(condition, "status") === "True",
+    ),
   ).length;
   return [
     `${ready}/${listAt(pod, "spec", "containers").length}`,
@@ -205,7 +241,10 @@ function nodeRow(node: KubeObject, now: number): readonly unknown[] {
 }
 
 function jobRow(job: KubeObject, now: number): readonly unknown[] {
-  const is = (type: string): boolean => listAt(job, "status", "conditions").some((condition) => textAt(condition, "type") === type && textAt(condition, "status") === "True");
+  const is = (type: string): boolean =>
+    listAt(job, "status", "conditions").some(
+      (condition) => textAt(condition, "type") === type && textAt(condition, "status") === "True",
+    );
   const completions = at(job, "spec", "completions");
   const parallelism = numberAt(job, "spec", "parallelism");
   const succeeded = numberAt(job, "status", "succeeded");
@@ -222,17 +261,34 @@ function jobRow(job: KubeObject, now: number): readonly unknown[] {
   const started = Date.parse(textAt(job, "status", "startTime"));
   const completed = Date.parse(textAt(job, "status", "completionTime"));
   const duration = Number.isNaN(started) ? "" : humanDuration((Number.isNaN(completed) ? now : completed) - started);
-  return [status, done, duration, created(job, now), containers(job, "name"), containers(job, "image"), printLabelSelector(at(job, "spec", "selector"))];
+  return [
+    status,
+    done,
+    duration,
+    created(job, now),
+    containers(job, "name"),
+    containers(job, "image"),
+    printLabelSelector(at(job, "spec", "selector")),
+  ];
 }
 
 function eventRow(event: KubeObject, now: number): readonly unknown[] {
-  const first = textAt(event, "firstTimestamp") || textAt(event, "deprecatedFirstTimestamp") || textAt(event, "eventTime");
+  const first =
+    textAt(event, "firstTimestamp") || textAt(event, "deprecatedFirstTimestamp") || textAt(event, "eventTime");
   const series = at(event, "series");
-  const last = isObject(series) ? textAt(series, "lastObservedTime") : textAt(event, "lastTimestamp") || textAt(event, "deprecatedLastTimestamp");
-  const count = isObject(series) ? numberAt(series, "count") : numberAt(event, "count") || numberAt(event, "deprecatedCount") || 1;
+  const last = isObject(series)
+    ? textAt(series, "lastObservedTime")
+    : textAt(event, "lastTimestamp") || textAt(event, "deprecatedLastTimestamp");
+  const count = isObject(series)
+    ? numberAt(series, "count")
+    : numberAt(event, "count") || numberAt(event, "deprecatedCount") || 1;
   const about = event["involvedObject"] ?? event["regarding"];
   const target = `${textAt(about, "kind").toLowerCase()}/${textAt(about, "name")}`;
-  const component = textAt(event, "reportingComponent") || textAt(event, "reportingController") || textAt(event, "source", "component") || textAt(event, "deprecatedSource", "component");
+  const component =
+    textAt(event, "reportingComponent") ||
+    textAt(event, "reportingController") ||
+    textAt(event, "source", "component") ||
+    textAt(event, "deprecatedSource", "component");
   const host = textAt(event, "reportingInstance") || textAt(event, "source", "host");
   const firstAge = age(first, now);
   return [
@@ -253,9 +309,19 @@ function bindingRow(binding: KubeObject, now: number): readonly unknown[] {
   const subjects = (kind: string): string =>
     listAt(binding, "subjects")
       .filter((subject) => textAt(subject, "kind") === kind)
-      .map((subject) => (kind === "ServiceAccount" ? `${textAt(subject, "namespace")}/${textAt(subject, "name")}` : textAt(subject, "name")))
+      .map((subject) =>
+        kind === "ServiceAccount"
+          ? `${textAt(subject, "namespace")}/${textAt(subject, "name")}`
+          : textAt(subject, "name"),
+      )
       .join(", ");
-  return [`${textAt(binding, "roleRef", "kind")}/${textAt(binding, "roleRef", "name")}`, created(binding, now), subjects("User"), subjects("Group"), subjects("ServiceAccount")];
+  return [
+    `${textAt(binding, "roleRef", "kind")}/${textAt(binding, "roleRef", "name")}`,
+    created(binding, now),
+    subjects("User"),
+    subjects("Group"),
+    subjects("ServiceAccount"),
+  ];
 }
 
 function serviceRow(service: KubeObject, now: number): readonly unknown[] {
@@ -264,12 +330,22 @@ function serviceRow(service: KubeObject, now: number): readonly unknown[] {
     return `${numberAt(port, "port")}${node > 0 ? `:${node}` : ""}/${textAt(port, "protocol")}`;
   });
   const type = textAt(service, "spec", "type");
-  const external = [...listAt(service, "spec", "externalIPs").map(String), ...listAt(service, "status", "loadBalancer", "ingress").map((one) => textAt(one, "ip") || textAt(one, "hostname"))];
+  const external = [
+    ...listAt(service, "spec", "externalIPs").map(String),
+    ...listAt(service, "status", "loadBalancer", "ingress").map((one) => textAt(one, "ip") || textAt(one, "hostname")),
+  ];
   let externalText = joined(external);
   if (type === "ExternalName") externalText = textAt(service, "spec", "externalName");
   else if (type === "LoadBalancer" && external.length === 0) externalText = "<pending>";
   const selector = Object.entries(objectAt(service, "spec", "selector"));
-  return [type, textAt(service, "spec", "clusterIP") || "<none>", externalText, joined(ports), created(service, now), joined(selector.map(([key, value]) => `${key}=${String(value)}`).toSorted())];
+  return [
+    type,
+    textAt(service, "spec", "clusterIP") || "<none>",
+    externalText,
+    joined(ports),
+    created(service, now),
+    joined(selector.map(([key, value]) => `${key}=${String(value)}`).toSorted()),
+  ];
 }
 
 function signingRequestRow(request: KubeObject, now: number): readonly unknown[] {
@@ -278,7 +354,13 @@ function signingRequestRow(request: KubeObject, now: number): readonly unknown[]
   if (conditions.includes("Failed")) status += ",Failed";
   if (textAt(request, "status", "certificate") !== "") status += ",Issued";
   const seconds = at(request, "spec", "expirationSeconds");
-  return [created(request, now), textAt(request, "spec", "signerName") || "<none>", textAt(request, "spec", "username"), typeof seconds === "number" ? humanDuration(seconds * 1000) : "<none>", status];
+  return [
+    created(request, now),
+    textAt(request, "spec", "signerName") || "<none>",
+    textAt(request, "spec", "username"),
+    typeof seconds === "number" ? humanDuration(seconds * 1000) : "<none>",
+    status,
+  ];
 }
 
 function count(object: KubeObject, ...fields: readonly string[]): number {
@@ -289,7 +371,9 @@ function endpoints(object: KubeObject): string {
   const all = listAt(object, "subsets").flatMap((subset) => {
     const addresses = listAt(subset, "addresses").map((address) => textAt(address, "ip"));
     const ports = listAt(subset, "ports");
-    return ports.length === 0 ? addresses : ports.flatMap((port) => addresses.map((address) => `${address}:${numberAt(port, "port")}`));
+    return ports.length === 0
+      ? addresses
+      : ports.flatMap((port) => addresses.map((address) => `${address}:${numberAt(port, "port")}`));
   });
   if (all.length === 0) return "<none>";
   return all.length > 3 ? `${all.slice(0, 3).join(",")} + ${all.length - 3} more...` : all.join(",");
@@ -303,10 +387,17 @@ function orNotAvailable(value: unknown): string {
   return typeof value === "number" || typeof value === "string" ? String(value) : "N/A";
 }
 
-const replicaTail = (object: KubeObject): readonly unknown[] => [containers(object, "name"), containers(object, "image"), printLabelSelector(at(object, "spec", "selector"))];
+const replicaTail = (object: KubeObject): readonly unknown[] => [
+  containers(object, "name"),
+  containers(object, "image"),
+  printLabelSelector(at(object, "spec", "selector")),
+];
 const ageOnly = table("Name|Created At", ({ metadata }) => [metadata.creationTimestamp ?? ""]);
 const bindings = table("Name|Role|Age|+Users|+Groups|+ServiceAccounts", bindingRow);
-const webhooks = table("Name|#Webhooks|Age", (object, now) => [listAt(object, "webhooks").length, created(object, now)]);
+const webhooks = table("Name|#Webhooks|Age", (object, now) => [
+  listAt(object, "webhooks").length,
+  created(object, now),
+]);
 const events: TableCells = {
   columns: columns("Last Seen|Type|Reason|Object|+Subobject|+Source|Message|+First Seen|+#Count|+Name"),
   row: eventRow,
@@ -315,10 +406,17 @@ const events: TableCells = {
 /** By `Kind` (events of both groups print alike): kubernetes/kubernetes pkg/printers/internalversion/printers.go (master). */
 const builtin: Readonly<Record<string, TableCells>> = {
   Pod: table("Name|Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates", podRow),
-  Node: table("Name|Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime", nodeRow),
+  Node: table(
+    "Name|Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime",
+    nodeRow,
+  ),
   Namespace: table("Name|Status|Age", (object, now) => [textAt(object, "status", "phase"), created(object, now)]),
   ConfigMap: table("Name|Data|Age", (object, now) => [count(object, "data", "binaryData"), created(object, now)]),
-  Secret: table("Name|Type|Data|Age", (object, now) => [textAt(object, "type"), count(object, "data"), created(object, now)]),
+  Secret: table("Name|Type|Data|Age", (object, now) => [
+    textAt(object, "type"),
+    count(object, "data"),
+    created(object, now),
+  ]),
   ServiceAccount: table("Name|#Secrets|Age", (object, now) => [listAt(object, "secrets").length, created(object, now)]),
   Service: table("Name|Type|Cluster-IP|External-IP|Port(s)|Age|+Selector", serviceRow),
   Endpoints: table("Name|Endpoints|Age", (object, now) => [endpoints(object), created(object, now)]),
@@ -345,20 +443,23 @@ const builtin: Readonly<Record<string, TableCells>> = {
     created(object, now),
     ...replicaTail(object),
   ]),
-  DaemonSet: table("Name|#Desired|#Current|#Ready|#Up-to-date|#Available|Node Selector|Age|+Containers|+Images|+Selector", (object, now) => [
-    numberAt(object, "status", "desiredNumberScheduled"),
-    numberAt(object, "status", "currentNumberScheduled"),
-    numberAt(object, "status", "numberReady"),
-    numberAt(object, "status", "updatedNumberScheduled"),
-    numberAt(object, "status", "numberAvailable"),
-    joined(
-      Object.entries(objectAt(object, "spec", "template", "spec", "nodeSelector"))
-        .map(([key, value]) => `${key}=${String(value)}`)
-        .toSorted(),
-    ),
-    created(object, now),
-    ...replicaTail(object),
-  ]),
+  DaemonSet: table(
+    "Name|#Desired|#Current|#Ready|#Up-to-date|#Available|Node Selector|Age|+Containers|+Images|+Selector",
+    (object, now) => [
+      numberAt(object, "status", "desiredNumberScheduled"),
+      numberAt(object, "status", "currentNumberScheduled"),
+      numberAt(object, "status", "numberReady"),
+      numberAt(object, "status", "updatedNumberScheduled"),
+      numberAt(object, "status", "numberAvailable"),
+      joined(
+        Object.entries(objectAt(object, "spec", "template", "spec", "nodeSelector"))
+          .map(([key, value]) => `${key}=${String(value)}`)
+          .toSorted(),
+      ),
+      created(object, now),
+      ...replicaTail(object),
+    ],
+  ),
   StatefulSet: table("Name|Ready|Age|+Containers|+Images", (object, now) => [
     `${numberAt(object, "status", "readyReplicas")}/${numberAt(object, "spec", "replicas")}`,
     created(object, now),
@@ -367,20 +468,31 @@ const builtin: Readonly<Record<string, TableCells>> = {
   ]),
   ControllerRevision: table("Name|Controller|#Revision|Age", (object, now) => {
     const owner = object.metadata.ownerReferences?.find((one) => one.controller === true);
-    return [owner === undefined ? "<none>" : `${owner.kind.toLowerCase()}.${owner.apiVersion.split("/")[0] ?? ""}/${owner.name}`, numberAt(object, "revision"), created(object, now)];
+    return [
+      owner === undefined
+        ? "<none>"
+        : `${owner.kind.toLowerCase()}.${owner.apiVersion.split("/")[0] ?? ""}/${owner.name}`,
+      numberAt(object, "revision"),
+      created(object, now),
+    ];
   }),
   Job: table("Name|Status|Completions|Duration|Age|+Containers|+Images|+Selector", jobRow),
-  CronJob: table("Name|Schedule|Timezone|Suspend|#Active|Last Schedule|Age|+Containers|+Images|+Selector", (object, now) => [
-    textAt(object, "spec", "schedule"),
-    textAt(object, "spec", "timeZone") || "<none>",
-    at(object, "spec", "suspend") === true ? "True" : "False",
-    listAt(object, "status", "active").length,
-    textAt(object, "status", "lastScheduleTime") === "" ? "<none>" : age(textAt(object, "status", "lastScheduleTime"), now),
-    created(object, now),
-    containers(object, "name"),
-    containers(object, "image"),
-    printLabelSelector(at(object, "spec", "jobTemplate", "spec", "selector")),
-  ]),
+  CronJob: table(
+    "Name|Schedule|Timezone|Suspend|#Active|Last Schedule|Age|+Containers|+Images|+Selector",
+    (object, now) => [
+      textAt(object, "spec", "schedule"),
+      textAt(object, "spec", "timeZone") || "<none>",
+      at(object, "spec", "suspend") === true ? "True" : "False",
+      listAt(object, "status", "active").length,
+      textAt(object, "status", "lastScheduleTime") === ""
+        ? "<none>"
+        : age(textAt(object, "status", "lastScheduleTime"), now),
+      created(object, now),
+      containers(object, "name"),
+      containers(object, "image"),
+      printLabelSelector(at(object, "spec", "jobTemplate", "spec", "selector")),
+    ],
+  ),
   PodDisruptionBudget: table("Name|Min Available|Max Unavailable|#Allowed Disruptions|Age", (object, now) => [
     orNotAvailable(at(object, "spec", "minAvailable")),
     orNotAvailable(at(object, "spec", "maxUnavailable")),
@@ -397,15 +509,26 @@ const builtin: Readonly<Record<string, TableCells>> = {
   MutatingWebhookConfiguration: webhooks,
   ValidatingAdmissionPolicy: table("Name|#Validations|ParamKind|Age", (object, now) => {
     const kind = at(object, "spec", "paramKind");
-    return [listAt(object, "spec", "validations").length, isObject(kind) ? `${textAt(kind, "apiVersion")}/${textAt(kind, "kind")}` : "<unset>", created(object, now)];
+    return [
+      listAt(object, "spec", "validations").length,
+      isObject(kind) ? `${textAt(kind, "apiVersion")}/${textAt(kind, "kind")}` : "<unset>",
+      created(object, now),
+    ];
   }),
   ValidatingAdmissionPolicyBinding: table("Name|PolicyName|ParamRef|Age", (object, now) => {
     const reference = at(object, "spec", "paramRef");
     const namespace = textAt(reference, "namespace") || "*";
-    return [textAt(object, "spec", "policyName"), isObject(reference) ? `${namespace}/${textAt(reference, "name")}` : "<unset>", created(object, now)];
+    return [
+      textAt(object, "spec", "policyName"),
+      isObject(reference) ? `${namespace}/${textAt(reference, "name")}` : "<unset>",
+      created(object, now),
+    ];
   }),
   CertificateSigningRequest: table("Name|Age|SignerName|Requestor|RequestedDuration|Condition", signingRequestRow),
-  NetworkPolicy: table("Name|Pod-Selector|Age", (object, now) => [printLabelSelector(at(object, "spec", "podSelector")), created(object, now)]),
+  NetworkPolicy: table("Name|Pod-Selector|Age", (object, now) => [
+    printLabelSelector(at(object, "spec", "podSelector")),
+    created(object, now),
+  ]),
   PriorityClass: table("Name|#Value|Global-Default|Age|PreemptionPolicy", (object, now) => [
     numberAt(object, "value"),
     at(object, "globalDefault") === true,
@@ -421,5 +544,14 @@ export function builtinTable(kind: string): TableCells {
 
 /** Whether a value is a list of printable columns, for callers that have only the object. */
 export function isPrinterColumns(value: unknown): value is PrinterColumn[] {
-  return isList(value) && value.every((one) => isObject(one) && typeof one["name"] === "string" && typeof one["jsonPath"] === "string" && typeof one["type"] === "string");
+  return (
+    isList(value) &&
+    value.every(
+      (one) =>
+        isObject(one) &&
+        typeof one["name"] === "string" &&
+        typeof one["jsonPath"] === "string" &&
+        typeof one["type"] === "string",
+    )
+  );
 }

@@ -25,7 +25,10 @@ export async function run(args: readonly string[]): Promise<number> {
       tls: { certificate: await text(`${layout.pki}/apiserver.crt`), key: await text(`${layout.pki}/apiserver.key`) },
       clusterCA: await text(`${layout.pki}/cluster-ca.crt`),
       tokenKey: await text(`${layout.pki}/tokens.key`),
-      kubeletClient: { certificate: await text(`${layout.pki}/kubelet-client.crt`), key: await text(`${layout.pki}/kubelet-client.key`) },
+      kubeletClient: {
+        certificate: await text(`${layout.pki}/kubelet-client.crt`),
+        key: await text(`${layout.pki}/kubelet-client.key`),
+      },
       signal,
     });
     await server.closed;

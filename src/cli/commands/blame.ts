@@ -28,19 +28,33 @@ export async function run(args: readonly string[]): Promise<number> {
     ...(values.field === undefined ? [] : [{ about: "field", field: values.field } as const]),
   ];
   const [question] = questions;
-  if (question === undefined || questions.length > 1) throw usageError("ask about one thing: a path, --unit NAME, --karg ARGUMENT, --user NAME or --field NAME");
-  if (question.about === "path" && !question.path.startsWith("/")) throw usageError(`a path begins with a slash: "${question.path}"`);
+  if (question === undefined || questions.length > 1)
+    throw usageError("ask about one thing: a path, --unit NAME, --karg ARGUMENT, --user NAME or --field NAME");
+  if (question.about === "path" && !question.path.startsWith("/"))
+    throw usageError(`a path begins with a slash: "${question.path}"`);
   const objects = await objectsFrom(values, "blame");
   const answers = poolsAsked(objects, values.pool ?? []).map((pool) => {
     const result = renderPool(renderInputsOf(pool, objects));
     const name = pool.metadata.name;
     if (result.verdict === "refused") return { pool: name, verdict: "refused" as const, refusals: result.refusals };
-    return { pool: name, verdict: "rendered" as const, rendered: result.config.metadata.name, origins: blame(result, question).map(masked) };
+    return {
+      pool: name,
+      verdict: "rendered" as const,
+      rendered: result.config.metadata.name,
+      origins: blame(result, question).map(masked),
+    };
   });
 
-  if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Blame", question, pools: answers })}\n`);
+  if (values.json === true)
+    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Blame", question, pools: answers })}\n`);
   else {
-    const lines = answers.flatMap((answer) => (answer.verdict === "refused" ? answer.refusals.map(({ reason }) => `pool ${answer.pool}: would not render: ${reason}`) : answer.origins.length === 0 ? [] : [`pool ${answer.pool}: ${answer.rendered}`, ...answer.origins.flatMap(describe)]));
+    const lines = answers.flatMap((answer) =>
+      answer.verdict === "refused"
+        ? answer.refusals.map(({ reason }) => `pool ${answer.pool}: would not render: ${reason}`)
+        : answer.origins.length === 0
+          ? []
+          : [`pool ${answer.pool}: ${answer.rendered}`, ...answer.origins.flatMap(describe)],
+    );
     if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`);
   }
   const found = answers.some((answer) => answer.verdict === "rendered" && answer.origins.length > 0);
@@ -50,7 +64,12 @@ export async function run(args: readonly string[]): Promise<number> {
 
 /** Keys and arguments are names here, and may hold secrets. */
 function masked(one: Blame): Blame {
-  if (one.kind !== "sshKey") return { ...one, name: maskText(one.name), overrode: one.overrode.map((other) => ({ ...other, field: maskText(other.field) })) };
+  if (one.kind !== "sshKey")
+    return {
+      ...one,
+      name: maskText(one.name),
+      overrode: one.overrode.map((other) => ({ ...other, field: maskText(other.field) })),
+    };
   const [user = "", ...key] = one.name.split(": ");
   return { ...one, name: `${user}: ${shortKey(key.join(": "))}` };
 }

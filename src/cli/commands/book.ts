@@ -16,11 +16,26 @@ import { type Io, processIo } from "../io.ts";
 import { journalsOf, readFolder, readShelves } from "../read-shelves.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, from: { type: "string" }, follow: { type: "boolean", short: "f" }, chapter: { type: "string" } }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    {
+      dir: { type: "string" },
+      kubeconfig: { type: "string" },
+      json: { type: "boolean" },
+      from: { type: "string" },
+      follow: { type: "boolean", short: "f" },
+      chapter: { type: "string" },
+    },
+    { positionals: true },
+  );
   if (positionals.length > 1) throw usageError("one book at a time");
   const [book] = positionals;
-  if (book !== undefined && bookKindOf(book) === undefined) throw usageError(`"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`);
-  if (book === undefined && (values.follow === true || values.chapter !== undefined)) throw usageError("say which book");
+  if (book !== undefined && bookKindOf(book) === undefined)
+    throw usageError(
+      `"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`,
+    );
+  if (book === undefined && (values.follow === true || values.chapter !== undefined))
+    throw usageError("say which book");
   const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
   const json = values.json === true;
   const io = processIo();
@@ -28,7 +43,9 @@ export async function run(args: readonly string[]): Promise<number> {
     if (values.follow === true) throw usageError("--from reads what is there: it cannot be followed");
     const shelves = await readFolder(systemFiles, values.from);
     const find: FindShelves = () => Promise.resolve(shelves);
-    return book === undefined ? listBooks(find, io, { json }) : showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json });
+    return book === undefined
+      ? listBooks(find, io, { json })
+      : showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json });
   }
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "book" });
   try {
@@ -53,37 +70,82 @@ type FindShelves = (book?: string) => Promise<Shelves>;
 export async function listBooks(find: FindShelves, io: Io, { json }: { readonly json: boolean }): Promise<number> {
   const shelves = await find();
   const index = new Map(shelves.books.map(({ spec }) => [spec.book, spec]));
-  const books = booksOn(shelves).map((book) => ({ book, health: index.get(book)?.health ?? "", chapters: shelves.chapters.filter(({ spec }) => spec.book === book).length }));
+  const books = booksOn(shelves).map((book) => ({
+    book,
+    health: index.get(book)?.health ?? "",
+    chapters: shelves.chapters.filter(({ spec }) => spec.book === book).length,
+  }));
   io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
   return exitCodes.ok;
 }
 
 /** Prints one book or a chapter of it. @returns the exit code. */
-export async function showBook(find: FindShelves, io: Io, book: string, { chapter, json = false, follows = false, now = systemClock.now() }: { readonly chapter?: number; readonly json?: boolean; readonly follows?: boolean; readonly now?: number }): Promise<number> {
+export async function showBook(
+  find: FindShelves,
+  io: Io,
+  book: string,
+  {
+    chapter,
+    json = false,
+    follows = false,
+    now = systemClock.now(),
+  }: { readonly chapter?: number; readonly json?: boolean; readonly follows?: boolean; readonly now?: number },
+): Promise<number> {
   const shelves = await find(book);
   const read = readBook(shelves, book, now);
   // Somebody who follows may be there before the first line is.
   if (read.chapters.length === 0 && shelves.books.length === 0 && !follows) {
     const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
-    io.err(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`);
+    io.err(
+      `mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`,
+    );
     return exitCodes.failed;
   }
   if (chapter !== undefined && !read.chapters.some(({ number }) => number === chapter)) {
     const numbers = read.chapters.map(({ number }) => number);
-    io.err(`mco book: ${book} has no chapter ${chapter}${chapter <= read.prunedThrough ? ": it is no longer kept" : numbers.length === 0 ? "" : `; there are ${numbers.join(", ")}`}\n`);
+    io.err(
+      `mco book: ${book} has no chapter ${chapter}${chapter <= read.prunedThrough ? ": it is no longer kept" : numbers.length === 0 ? "" : `; there are ${numbers.join(", ")}`}\n`,
+    );
     return exitCodes.failed;
   }
   const chapters = chapter === undefined ? read.chapters : read.chapters.filter(({ number }) => number === chapter);
   if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Book", ...read, chapters })}\n`);
-  else io.out(bookText(read, { now, ...(io.screen === undefined ? {} : { colours: io.screen.colours, width: io.screen.columns }), ...(chapter === undefined ? {} : { chapter }) }));
+  else
+    io.out(
+      bookText(read, {
+        now,
+        ...(io.screen === undefined ? {} : { colours: io.screen.colours, width: io.screen.columns }),
+        ...(chapter === undefined ? {} : { chapter }),
+      }),
+    );
   return exitCodes.ok;
 }
 
 /** Prints lines as they reach the journals, each once, until `signal` aborts. */
-export async function followBook(kube: KubeClient, io: Io, book: string, { json = false, started = () => undefined }: { readonly json?: boolean; /** Called once: every later line is printed. */ readonly started?: () => void }, signal: AbortSignal): Promise<void> {
+export async function followBook(
+  kube: KubeClient,
+  io: Io,
+  book: string,
+  {
+    json = false,
+    started = () => undefined,
+  }: { readonly json?: boolean; /** Called once: every later line is printed. */ readonly started?: () => void },
+  signal: AbortSignal,
+): Promise<void> {
   const selections: readonly Selection[] = journalsOf(book).map((name) => ({ fieldSelector: `metadata.name=${name}` }));
   const seen = new Set<string>();
-  const caches = selections.map((selection) => new WatchCache({ kube, resource: MachineStateJournal, selection, clock: systemClock, random: systemRandom, log: silentLogger, optional: true }));
+  const caches = selections.map(
+    (selection) =>
+      new WatchCache({
+        kube,
+        resource: MachineStateJournal,
+        selection,
+        clock: systemClock,
+        random: systemRandom,
+        log: silentLogger,
+        optional: true,
+      }),
+  );
   const print = (lines: readonly JournalLine[]) => {
     for (const line of lines) io.out(json ? `${JSON.stringify(line)}\n` : `${lineText(line)}\n`);
   };

@@ -15,7 +15,8 @@ const niceness = 10;
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { context: { type: "string" } });
-  if (values.context !== buildPaths.context) throw usageError(`--context must be ${buildPaths.context}: the os-builder puts a build's files there`);
+  if (values.context !== buildPaths.context)
+    throw usageError(`--context must be ${buildPaths.context}: the os-builder puts a build's files there`);
   if (process.env["MCO_POD_ROOT"] !== undefined) setPriority(niceness);
   let exitCode = 1;
   const wire = httpsWire();
@@ -30,12 +31,20 @@ export async function run(args: readonly string[]): Promise<number> {
         at: podPath,
         print: (line) => process.stdout.write(`${line}\n`),
         // Keys of a policy lie where the configuration puts them: in the image, and not in this container.
-        storeFor: (settings) => imageStore({ ...settings, wire: wire.send, clock: systemClock, random: systemRandom, verifier: (keys) => signatureVerifier(keys, async () => undefined) }),
+        storeFor: (settings) =>
+          imageStore({
+            ...settings,
+            wire: wire.send,
+            clock: systemClock,
+            random: systemRandom,
+            verifier: (keys) => signatureVerifier(keys, async () => undefined),
+          }),
       },
       signal,
     );
     exitCode = "digest" in outcome ? 0 : (outcome.failure.exitCode ?? 1);
-    if ("failure" in outcome) process.stdout.write(`${outcome.failure.class}: ${outcome.failure.step}: ${outcome.failure.cause}\n`);
+    if ("failure" in outcome)
+      process.stdout.write(`${outcome.failure.class}: ${outcome.failure.step}: ${outcome.failure.cause}\n`);
     // In place: the file is a mount of its own, which nothing can be moved over.
     writeFileSync(podPath(buildPaths.terminationMessage), printOutcome(outcome));
   });

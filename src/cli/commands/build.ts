@@ -36,15 +36,32 @@ export interface BuildOptions {
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
     args,
-    { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, wait: { type: "boolean" }, follow: { type: "boolean", short: "f" }, "dry-run": { type: "boolean" }, step: { type: "string" }, tail: { type: "string" } },
+    {
+      dir: { type: "string" },
+      kubeconfig: { type: "string" },
+      json: { type: "boolean" },
+      wait: { type: "boolean" },
+      follow: { type: "boolean", short: "f" },
+      "dry-run": { type: "boolean" },
+      step: { type: "string" },
+      tail: { type: "string" },
+    },
     { positionals: true },
   );
   const [word = "status", name, ...more] = positionals;
   const verb = verbs.find((one) => one === word);
   if (verb === undefined) throw usageError(`mco build knows ${verbs.join(", ")}, not "${word}"`);
   if (more.length > 0) throw usageError("one pool or build at a time");
-  if (name === undefined && verb !== "status" && verb !== "prune") throw usageError(`mco build ${verb} wants ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`);
-  const options: BuildOptions = { json: values.json === true, wait: values.wait === true, follow: values.follow === true, dryRun: values["dry-run"] === true, step: values.step, tail: values.tail === undefined ? undefined : countOf(values.tail, "--tail", 1, 1_000_000) };
+  if (name === undefined && verb !== "status" && verb !== "prune")
+    throw usageError(`mco build ${verb} wants ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`);
+  const options: BuildOptions = {
+    json: values.json === true,
+    wait: values.wait === true,
+    follow: values.follow === true,
+    dryRun: values["dry-run"] === true,
+    step: values.step,
+    tail: values.tail === undefined ? undefined : countOf(values.tail, "--tail", 1, 1_000_000),
+  };
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "build" });
   const stopping = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort(new Error(signal)));
@@ -56,13 +73,27 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** @returns the exit code. */
-export async function buildCommand(kube: KubeClient, io: Io, verb: Verb, name: string | undefined, options: BuildOptions, signal: AbortSignal): Promise<number> {
+export async function buildCommand(
+  kube: KubeClient,
+  io: Io,
+  verb: Verb,
+  name: string | undefined,
+  options: BuildOptions,
+  signal: AbortSignal,
+): Promise<number> {
   const objects = await read(kube);
   if (verb === "status") return status(objects, io, name, options);
   if (verb === "prune") return prune(kube, objects, io, options);
   if (verb === "logs") return logs(kube, objects, io, name ?? "", options, signal);
   const pool = objects.pools.find(({ metadata }) => metadata.name === name);
-  if (pool === undefined) return missing(io, `there is no pool "${name}"; there are ${objects.pools.map(({ metadata }) => metadata.name).sort().join(", ")}`);
+  if (pool === undefined)
+    return missing(
+      io,
+      `there is no pool "${name}"; there are ${objects.pools
+        .map(({ metadata }) => metadata.name)
+        .sort()
+        .join(", ")}`,
+    );
   switch (verb) {
     case "start":
     case "retry":
@@ -72,7 +103,9 @@ export async function buildCommand(kube: KubeClient, io: Io, verb: Verb, name: s
     case "explain":
     case "plan": {
       const { explainBuildOf, planOfPool } = await import("../explain-build.ts");
-      return verb === "explain" ? explainBuildOf(kube, objects, pool, io, options) : planOfPool(kube, objects, pool, io, options);
+      return verb === "explain"
+        ? explainBuildOf(kube, objects, pool, io, options)
+        : planOfPool(kube, objects, pool, io, options);
     }
   }
 }
@@ -103,24 +136,55 @@ const ageOf = (since: string) => durationText(Math.max(0, systemClock.now() - Da
 
 function status(objects: BuildObjects, io: Io, pool: string | undefined, { json }: BuildOptions): number {
   const rows = buildRows(objects).filter((row) => pool === undefined || row.pool === pool);
-  if (pool !== undefined && rows.length === 0) return missing(io, `pool "${pool}" ${objects.pools.some(({ metadata }) => metadata.name === pool) ? "boots no images that are built on the cluster" : "does not exist"}`);
-  io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Builds", builds: rows })}\n` : buildTable(rows, ageOf));
+  if (pool !== undefined && rows.length === 0)
+    return missing(
+      io,
+      `pool "${pool}" ${objects.pools.some(({ metadata }) => metadata.name === pool) ? "boots no images that are built on the cluster" : "does not exist"}`,
+    );
+  io.out(
+    json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Builds", builds: rows })}\n` : buildTable(rows, ageOf),
+  );
   return exitCodes.ok;
 }
 
 /** Asks for a build again: by a request on the pool, or, where the limit of retries ended it, by beginning to count anew. */
-async function ask(kube: KubeClient, objects: BuildObjects, pool: MachineConfigPool, io: Io, verb: "start" | "retry", { wait, json }: BuildOptions, signal: AbortSignal): Promise<number> {
+async function ask(
+  kube: KubeClient,
+  objects: BuildObjects,
+  pool: MachineConfigPool,
+  io: Io,
+  verb: "start" | "retry",
+  { wait, json }: BuildOptions,
+  signal: AbortSignal,
+): Promise<number> {
   const { name } = pool.metadata;
-  if (switchOf(pool) === false || (machineOSConfigOf(name, objects.configs) === undefined && switchOf(pool) !== true)) return missing(io, `pool "${name}" has not opted in to images: docs/os-images.md says how`);
+  if (switchOf(pool) === false || (machineOSConfigOf(name, objects.configs) === undefined && switchOf(pool) !== true))
+    return missing(io, `pool "${name}" has not opted in to images: docs/os-images.md says how`);
   const last = buildOfPool(objects, pool);
   const { phase, reason } = last === undefined ? { phase: "Initial", reason: "" } : stateOfBuild(last);
-  if (verb === "retry" && phase !== "Failed") return missing(io, `nothing failed that could be tried again: ${last === undefined ? "no build was begun" : `${last.metadata.name} is ${phase}`}; mco build start ${name} builds anew`);
-  const countsAnew = verb === "retry" && reason === "RetryLimitReached" && pool.metadata.annotations?.[annotations.buildRetries] !== undefined;
+  if (verb === "retry" && phase !== "Failed")
+    return missing(
+      io,
+      `nothing failed that could be tried again: ${last === undefined ? "no build was begun" : `${last.metadata.name} is ${phase}`}; mco build start ${name} builds anew`,
+    );
+  const countsAnew =
+    verb === "retry" &&
+    reason === "RetryLimitReached" &&
+    pool.metadata.annotations?.[annotations.buildRetries] !== undefined;
   const request = timestampOf(systemClock.now());
   const changes = countsAnew ? { [annotations.buildRetries]: null } : { [annotations.rebuildImage]: request };
-  await kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: changes } } }, { owner: "mco-cli", signal });
+  await kube.patch(
+    MachineConfigPool,
+    { name },
+    { type: "merge", body: { metadata: { annotations: changes } } },
+    { owner: "mco-cli", signal },
+  );
   if (!wait) {
-    io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildRequest", pool: name, request: countsAnew ? "retry" : request })}\n` : `${countsAnew ? "retries are counted anew" : "a rebuild was asked for"}: mco build status ${name}\n`);
+    io.out(
+      json
+        ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildRequest", pool: name, request: countsAnew ? "retry" : request })}\n`
+        : `${countsAnew ? "retries are counted anew" : "a rebuild was asked for"}: mco build status ${name}\n`,
+    );
     return exitCodes.ok;
   }
   return follow(kube, pool, last?.metadata.name, io, json, signal);
@@ -129,36 +193,79 @@ async function ask(kube: KubeClient, objects: BuildObjects, pool: MachineConfigP
 const lookEveryMs = 500;
 
 /** Tells each turn of the build that begins now, until it has ended. */
-async function follow(kube: KubeClient, { metadata: { name } }: MachineConfigPool, before: string | undefined, io: Io, json: boolean, signal: AbortSignal): Promise<number> {
+async function follow(
+  kube: KubeClient,
+  { metadata: { name } }: MachineConfigPool,
+  before: string | undefined,
+  io: Io,
+  json: boolean,
+  signal: AbortSignal,
+): Promise<number> {
   let told = "";
   for (;;) {
     const objects = await read(kube);
     const pool = objects.pools.find(({ metadata }) => metadata.name === name);
     if (pool === undefined) return missing(io, `pool "${name}" is gone`);
-    const build = newest(objects.builds.filter(({ spec }) => spec.machineOSConfig.name === machineOSConfigOf(name, objects.configs)?.metadata.name));
+    const build = newest(
+      objects.builds.filter(
+        ({ spec }) => spec.machineOSConfig.name === machineOSConfigOf(name, objects.configs)?.metadata.name,
+      ),
+    );
     if (build !== undefined && build.metadata.name !== before) {
       const state = stateOfBuild(build);
       const text = `${build.metadata.name} ${state.phase}${state.reason === "" ? "" : ` (${state.reason})`}`;
-      if (text !== told) io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildTurn", build: build.metadata.name, ...state })}\n` : `${text}${state.message === "" ? "" : `: ${state.message}`}\n`);
+      if (text !== told)
+        io.out(
+          json
+            ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildTurn", build: build.metadata.name, ...state })}\n`
+            : `${text}${state.message === "" ? "" : `: ${state.message}`}\n`,
+        );
       told = text;
       // What was ended to make room for another is not the end.
-      if (hasEnded(state) && state.phase !== "Interrupted") return state.phase === "Succeeded" ? exitCodes.ok : exitCodes.failed;
+      if (hasEnded(state) && state.phase !== "Interrupted")
+        return state.phase === "Succeeded" ? exitCodes.ok : exitCodes.failed;
     }
     await systemClock.sleep(lookEveryMs, signal);
   }
 }
 
 /** The pod's log while there is a pod; else the steps as the books tell them, with the last lines of what failed. */
-async function logs(kube: KubeClient, objects: BuildObjects, io: Io, name: string, options: BuildOptions, signal: AbortSignal): Promise<number> {
+async function logs(
+  kube: KubeClient,
+  objects: BuildObjects,
+  io: Io,
+  name: string,
+  options: BuildOptions,
+  signal: AbortSignal,
+): Promise<number> {
   const pool = objects.pools.find(({ metadata }) => metadata.name === name);
-  const build = objects.builds.find(({ metadata }) => metadata.name === name) ?? (pool === undefined ? undefined : buildOfPool(objects, pool));
-  if (build === undefined) return missing(io, pool === undefined ? `there is neither a MachineOSBuild nor a pool "${name}"` : `no build of pool "${name}" was begun`);
-  const { items } = await kube.list(kubernetes.Pod, { namespace, labelSelector: `${labels.machineOSBuild}=${labelValue(build.metadata.name)}` }, { signal });
+  const build =
+    objects.builds.find(({ metadata }) => metadata.name === name) ??
+    (pool === undefined ? undefined : buildOfPool(objects, pool));
+  if (build === undefined)
+    return missing(
+      io,
+      pool === undefined
+        ? `there is neither a MachineOSBuild nor a pool "${name}"`
+        : `no build of pool "${name}" was begun`,
+    );
+  const { items } = await kube.list(
+    kubernetes.Pod,
+    { namespace, labelSelector: `${labels.machineOSBuild}=${labelValue(build.metadata.name)}` },
+    { signal },
+  );
   const pod = newestPod(items);
   if (pod !== undefined) {
-    const query = new URLSearchParams({ ...(options.follow ? { follow: "true" } : {}), ...(options.tail === undefined || options.step !== undefined ? {} : { tailLines: String(options.tail) }) });
+    const query = new URLSearchParams({
+      ...(options.follow ? { follow: "true" } : {}),
+      ...(options.tail === undefined || options.step !== undefined ? {} : { tailLines: String(options.tail) }),
+    });
     try {
-      await printLog(kube.lines(`${pathOf(kubernetes.Pod, pod.metadata, "log")}?${query.toString()}`, signal), io, options);
+      await printLog(
+        kube.lines(`${pathOf(kubernetes.Pod, pod.metadata, "log")}?${query.toString()}`, signal),
+        io,
+        options,
+      );
       return exitCodes.ok;
     } catch (error) {
       if (signal.aborted) return exitCodes.ok;
@@ -168,13 +275,20 @@ async function logs(kube: KubeClient, objects: BuildObjects, io: Io, name: strin
   const failure = readFailure(build.metadata.annotations?.[annotations.buildFailure]);
   const source = build.metadata.annotations?.[annotations.reusedFrom];
   if (source !== undefined) io.err(`${build.metadata.name} takes the image of ${source}\n`);
-  else if (!options.json) io.err(`${build.metadata.name} has no pod${isOver(build) ? " any more" : ""}: what its book tells\n`);
-  if (failure !== undefined && !options.json) io.out(`${failure.step}: ${failure.cause}\n${failure.excerpt}\n${failure.nextAction}\n\n`);
-  return showBook((book) => readShelves(kube, book), io, `build/${build.metadata.name}`, { json: options.json, follows: true });
+  else if (!options.json)
+    io.err(`${build.metadata.name} has no pod${isOver(build) ? " any more" : ""}: what its book tells\n`);
+  if (failure !== undefined && !options.json)
+    io.out(`${failure.step}: ${failure.cause}\n${failure.excerpt}\n${failure.nextAction}\n\n`);
+  return showBook((book) => readShelves(kube, book), io, `build/${build.metadata.name}`, {
+    json: options.json,
+    follows: true,
+  });
 }
 
 function newestPod(pods: readonly Pod[]): Pod | undefined {
-  return [...pods].sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""))[0];
+  return [...pods].sort((a, b) =>
+    (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""),
+  )[0];
 }
 
 const marker = /^::mco step=(\S+) state=(start|end)(?: rc=(-?\d+))?/;
@@ -186,9 +300,17 @@ async function printLog(lines: AsyncIterable<string>, io: Io, { step, json }: Bu
     const [, name, state, code] = marker.exec(line) ?? [];
     if (name !== undefined) at = state === "start" ? name : "";
     if (step !== undefined && (name ?? at) !== step && !(name ?? at).startsWith(`${step}:`)) continue;
-    if (json) io.out(`${JSON.stringify(name === undefined ? { step: at, text: line } : { step: name, state, ...(code === undefined ? {} : { exitCode: Number(code) }) })}\n`);
+    if (json)
+      io.out(
+        `${JSON.stringify(name === undefined ? { step: at, text: line } : { step: name, state, ...(code === undefined ? {} : { exitCode: Number(code) }) })}\n`,
+      );
     else if (name === undefined) io.out(`${line}\n`);
-    else io.out(state === "start" ? `--- ${name}\n` : `--- ${name} ${code === undefined || code === "0" ? "done" : `failed with ${code}`}\n`);
+    else
+      io.out(
+        state === "start"
+          ? `--- ${name}\n`
+          : `--- ${name} ${code === undefined || code === "0" ? "done" : `failed with ${code}`}\n`,
+      );
   }
 }
 
@@ -196,18 +318,44 @@ async function printLog(lines: AsyncIterable<string>, io: Io, { step, json }: Bu
 async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, json }: BuildOptions): Promise<number> {
   const [nodes, machineConfigNodes] = await Promise.all([kube.list(kubernetes.Node), kube.list(MachineConfigNode)]);
   const used = [
-    ...nodes.items.flatMap(({ metadata }) => [imageIn(metadata.annotations ?? {}, "desired"), imageIn(metadata.annotations ?? {}, "current")]),
-    ...machineConfigNodes.items.flatMap(({ spec, status: is }) => [spec.configImage?.desiredImage ?? "", is?.configImage?.currentImage ?? "", is?.configImage?.desiredImage ?? ""]),
+    ...nodes.items.flatMap(({ metadata }) => [
+      imageIn(metadata.annotations ?? {}, "desired"),
+      imageIn(metadata.annotations ?? {}, "current"),
+    ]),
+    ...machineConfigNodes.items.flatMap(({ spec, status: is }) => [
+      spec.configImage?.desiredImage ?? "",
+      is?.configImage?.currentImage ?? "",
+      is?.configImage?.desiredImage ?? "",
+    ]),
   ];
-  const machineOSConfigs = new Map(objects.configs.map(({ metadata, status: is }) => [metadata.name, { current: is?.machineOSBuild?.name, image: is?.currentImagePullSpec }] as const));
+  const machineOSConfigs = new Map(
+    objects.configs.map(
+      ({ metadata, status: is }) =>
+        [metadata.name, { current: is?.machineOSBuild?.name, image: is?.currentImagePullSpec }] as const,
+    ),
+  );
   const plan = prunePlan({ builds: objects.builds, machineOSConfigs, used, now: systemClock.now() });
-  if (!dryRun) for (const { build, after } of plan.mark) await kube.patch(MachineOSBuild, { name: build }, { type: "merge", body: { metadata: { annotations: { [annotations.pruneAfter]: after } } } }, { owner: fieldManagers.osBuilder });
+  if (!dryRun)
+    for (const { build, after } of plan.mark)
+      await kube.patch(
+        MachineOSBuild,
+        { name: build },
+        { type: "merge", body: { metadata: { annotations: { [annotations.pruneAfter]: after } } } },
+        { owner: fieldManagers.osBuilder },
+      );
   const kept = [...plan.kept].map(([build, why]) => ({ build, why }));
-  const removed = plan.remove.map(({ build, image }) => ({ build: build.metadata.name, ...(image === undefined ? {} : { image }) }));
-  if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Prune", dryRun, kept, marked: plan.mark, removable: removed })}\n`);
+  const removed = plan.remove.map(({ build, image }) => ({
+    build: build.metadata.name,
+    ...(image === undefined ? {} : { image }),
+  }));
+  if (json)
+    io.out(
+      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Prune", dryRun, kept, marked: plan.mark, removable: removed })}\n`,
+    );
   else {
     for (const { build, why } of kept) io.out(`kept     ${build} (${why})\n`);
-    for (const { build, after } of plan.mark) io.out(`${dryRun ? "would go" : "goes    "} ${build}, not before ${after}\n`);
+    for (const { build, after } of plan.mark)
+      io.out(`${dryRun ? "would go" : "goes    "} ${build}, not before ${after}\n`);
     for (const { build, image } of removed) io.out(`due      ${build}${image === undefined ? "" : ` and ${image}`}\n`);
     if (objects.builds.length === 0) io.out("there is no build\n");
   }
@@ -217,17 +365,53 @@ async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, 
 /** Goes back to the image that was rolled out before the last rebuild: the same inputs, one rebuild less, need no new build. */
 async function rollback(kube: KubeClient, objects: BuildObjects, pool: MachineConfigPool, io: Io): Promise<number> {
   const config = machineOSConfigOf(pool.metadata.name, objects.configs);
-  if (config === undefined) return missing(io, `pool "${pool.metadata.name}" boots no images that are built on the cluster`);
+  if (config === undefined)
+    return missing(io, `pool "${pool.metadata.name}" boots no images that are built on the cluster`);
   const published = objects.builds.find(({ metadata }) => metadata.name === config.status?.machineOSBuild?.name);
   const components = readComponents(published?.metadata.annotations?.[annotations.keyInputs]);
-  const earlier = newest(objects.builds.filter((build) => build !== published && build.spec.machineOSConfig.name === config.metadata.name && stateOfBuild(build).phase === "Succeeded" && build.status?.digestedImagePushSpec !== config.status?.currentImagePullSpec));
+  const earlier = newest(
+    objects.builds.filter(
+      (build) =>
+        build !== published &&
+        build.spec.machineOSConfig.name === config.metadata.name &&
+        stateOfBuild(build).phase === "Succeeded" &&
+        build.status?.digestedImagePushSpec !== config.status?.currentImagePullSpec,
+    ),
+  );
   const was = readComponents(earlier?.metadata.annotations?.[annotations.keyInputs]);
-  if (earlier === undefined || was === undefined || components === undefined) return missing(io, "there is no earlier image to go back to: mco build status");
+  if (earlier === undefined || was === undefined || components === undefined)
+    return missing(io, "there is no earlier image to go back to: mco build status");
   const others = keyDifferences(components, was).filter(({ component }) => component !== "serial");
-  if (others.length > 0) return missing(io, `${earlier.metadata.name} was made from something else: ${others.map(({ says }) => says).join(", ")}; put that back as it was, and its image is taken without a build`);
+  if (others.length > 0)
+    return missing(
+      io,
+      `${earlier.metadata.name} was made from something else: ${others.map(({ says }) => says).join(", ")}; put that back as it was, and its image is taken without a build`,
+    );
   const serial = was["serial"];
-  if (typeof serial !== "number" || serial === rebuildSerial(config)) return missing(io, "the last image did not come from a rebuild: put its inputs back as they were, and the earlier image is taken without a build");
-  await kube.patch(MachineOSConfig, { name: config.metadata.name }, { type: "merge", body: { metadata: { annotations: { [annotations.rebuildSerial]: String(serial), [annotations.rebuildActive]: null, [annotations.rebuild]: null } } } }, { owner: "mco-cli" });
-  io.out(`${pool.metadata.name} goes back to the image of ${earlier.metadata.name}: mco build status ${pool.metadata.name}\n`);
+  if (typeof serial !== "number" || serial === rebuildSerial(config))
+    return missing(
+      io,
+      "the last image did not come from a rebuild: put its inputs back as they were, and the earlier image is taken without a build",
+    );
+  await kube.patch(
+    MachineOSConfig,
+    { name: config.metadata.name },
+    {
+      type: "merge",
+      body: {
+        metadata: {
+          annotations: {
+            [annotations.rebuildSerial]: String(serial),
+            [annotations.rebuildActive]: null,
+            [annotations.rebuild]: null,
+          },
+        },
+      },
+    },
+    { owner: "mco-cli" },
+  );
+  io.out(
+    `${pool.metadata.name} goes back to the image of ${earlier.metadata.name}: mco build status ${pool.metadata.name}\n`,
+  );
   return exitCodes.ok;
 }

@@ -10,8 +10,22 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string" } });
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
-  return runComponent({ component: "cluster-controllers", kubeconfig: `${layout.pki}/cluster-controllers.kubeconfig`, reporter: "cluster-controllers" }, async (ports, signal) => {
-    const authority = await certificateAuthority({ name: clusterAuthority, ...ports, existing: await clusterAuthorityPair(systemFiles, layout, ports) });
-    return runClusterControllers({ ...ports, rootCa: (await systemFiles.readText(layout.trustedAuthorities)) ?? "", authority }, signal);
-  });
+  return runComponent(
+    {
+      component: "cluster-controllers",
+      kubeconfig: `${layout.pki}/cluster-controllers.kubeconfig`,
+      reporter: "cluster-controllers",
+    },
+    async (ports, signal) => {
+      const authority = await certificateAuthority({
+        name: clusterAuthority,
+        ...ports,
+        existing: await clusterAuthorityPair(systemFiles, layout, ports),
+      });
+      return runClusterControllers(
+        { ...ports, rootCa: (await systemFiles.readText(layout.trustedAuthorities)) ?? "", authority },
+        signal,
+      );
+    },
+  );
 }

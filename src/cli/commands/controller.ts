@@ -11,7 +11,8 @@ import { podPath } from "../connect.ts";
 import { processIdentity, runComponent } from "../run-process.ts";
 import { version } from "../version.ts";
 
-const seconds = (text: string | undefined, name: string) => (text === undefined ? {} : { [name]: countOf(text, `--${name}`, 1, 3600) });
+const seconds = (text: string | undefined, name: string) =>
+  text === undefined ? {} : { [name]: countOf(text, `--${name}`, 1, 3600) };
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -31,20 +32,62 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   // Loaded when asked for: what runs for years must not carry it.
-  if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap("controller", values, (await import("../../core/bootstrap.ts")).bootstrapController);
+  if (positionals[0] === "bootstrap")
+    return (await import("../bootstrap.ts")).bootstrap(
+      "controller",
+      values,
+      (await import("../../core/bootstrap.ts")).bootstrapController,
+    );
   if (positionals[0] !== "start") throw usageError("the controller knows two verbs: start and bootstrap");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);
-  const lease = { ...seconds(values["lease-seconds"], "leaseSeconds"), ...seconds(values["renew-seconds"], "renewSeconds"), ...seconds(values["retry-seconds"], "retrySeconds") };
-  return runComponent({ component: "controller", kubeconfig: values.kubeconfig, reporter: "machineconfigcontroller", journal: journals.controller }, async (ports, signal) => {
-    const folder = values["admission-tls"];
-    const admission = folder === undefined ? undefined : await admissionAt(ports.kube, { address: values["admission-address"], port, folder: podPath(folder) });
-    await runController({ ...ports, identity: processIdentity("controller"), version, lease, ...(admission === undefined ? {} : { admission }) }, signal);
-  });
+  const lease = {
+    ...seconds(values["lease-seconds"], "leaseSeconds"),
+    ...seconds(values["renew-seconds"], "renewSeconds"),
+    ...seconds(values["retry-seconds"], "retrySeconds"),
+  };
+  return runComponent(
+    {
+      component: "controller",
+      kubeconfig: values.kubeconfig,
+      reporter: "machineconfigcontroller",
+      journal: journals.controller,
+    },
+    async (ports, signal) => {
+      const folder = values["admission-tls"];
+      const admission =
+        folder === undefined
+          ? undefined
+          : await admissionAt(ports.kube, { address: values["admission-address"], port, folder: podPath(folder) });
+      await runController(
+        {
+          ...ports,
+          identity: processIdentity("controller"),
+          version,
+          lease,
+          ...(admission === undefined ? {} : { admission }),
+        },
+        signal,
+      );
+    },
+  );
 }
 
-async function admissionAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<ControllerOptions["admission"]>> {
-  const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
-  if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--admission-tls: ${folder} holds no tls.crt and tls.key` });
+async function admissionAt(
+  kube: KubeClient,
+  { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string },
+): Promise<NonNullable<ControllerOptions["admission"]>> {
+  const [certificate, key] = await Promise.all([
+    systemFiles.readText(`${folder}/tls.crt`),
+    systemFiles.readText(`${folder}/tls.key`),
+  ]);
+  if (certificate === undefined || key === undefined)
+    throw new McoError("MCO_USAGE", {}, { message: `--admission-tls: ${folder} holds no tls.crt and tls.key` });
   // The address is one that was given for this, or the node's own: on a cluster the API server is another machine.
-  return { listen: httpsListen, host: await addressToListenOn(kube, address, "--admission-address"), port, network: true, tls: { certificate, key } };
+  return {
+    listen: httpsListen,
+    host: await addressToListenOn(kube, address, "--admission-address"),
+    port,
+    network: true,
+    tls: { certificate, key },
+  };
 }

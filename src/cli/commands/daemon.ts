@@ -55,8 +55,21 @@ export async function run(args: readonly string[]): Promise<number> {
       return runProcess({ component: "daemon" }, async (ports, signal) => {
         const host = await hostAt(rootMount);
         const scribe = await firstBootScribe({ ...ports, host, version }, signal);
-        const outcome = await keepCompletingFirstBoot({ ...ports, scribe, host, file: values["machineconfig-file"], beforeStaging: () => keepProgram(host, rootMount) }, signal).finally(() => scribe.settle());
-        if (outcome.verdict === "givenUp") ports.log.error({ reason: outcome.reason }, "the first boot cannot be completed; the daemon tells it once the machine has joined");
+        const outcome = await keepCompletingFirstBoot(
+          {
+            ...ports,
+            scribe,
+            host,
+            file: values["machineconfig-file"],
+            beforeStaging: () => keepProgram(host, rootMount),
+          },
+          signal,
+        ).finally(() => scribe.settle());
+        if (outcome.verdict === "givenUp")
+          ports.log.error(
+            { reason: outcome.reason },
+            "the first boot cannot be completed; the daemon tells it once the machine has joined",
+          );
         else ports.log.info(outcome, "first boot");
       });
     default:
@@ -67,28 +80,49 @@ export async function run(args: readonly string[]): Promise<number> {
   const metrics = /^(.+):(\d{1,5})$/.exec(values["metrics-url"] ?? defaultMetricsUrl());
   if (metrics?.[1] === undefined) throw usageError("--metrics-url must be ADDRESS:PORT");
   const listen = { host: metrics[1], port: countOf(metrics[2] ?? "", "--metrics-url", 0, 65_535) };
-  return runComponent({ component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" }, async (ports, signal) => {
-    const host = await hostAt(rootMount);
-    const facts = newDaemonFacts();
-    const { scribe: own, past } = await nodeScribe({ ...ports, host, nodeName, version }, signal);
-    const sections = new SectionMeter();
-    sections.recall(past, ports.clock.now(), ports.clock.monotonic());
-    const scribe = meteredScribe(own, sections, ports.clock);
-    await httpListen(listen, statusHandler({ facts, clock: ports.clock, nodeName, more: () => [...sections.families(), ...journalFamilies("daemon", scribe.counts?.dropped ?? 0)] }), signal);
-    // A machine in a folder has no kubelet of its own to ask.
-    const watchesKubelet = (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
-    const watching = watchesKubelet ? watchKubelet({ ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) }, signal) : undefined;
-    const certificates = certificateController({ host, nodeName });
-    const daemon = daemonController({
-      host,
-      nodeName,
-      facts,
-      past,
-      refreshCredentials: async (context) => {
-        await certificates.refresh(context);
-        await keepProgram(host, rootMount);
-      },
-    });
-    await Promise.all([watching, runControllers([daemon, certificates], { ...ports, scribe, coalesceMs: 50 }, signal)]).finally(() => scribe.settle());
-  });
+  return runComponent(
+    { component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" },
+    async (ports, signal) => {
+      const host = await hostAt(rootMount);
+      const facts = newDaemonFacts();
+      const { scribe: own, past } = await nodeScribe({ ...ports, host, nodeName, version }, signal);
+      const sections = new SectionMeter();
+      sections.recall(past, ports.clock.now(), ports.clock.monotonic());
+      const scribe = meteredScribe(own, sections, ports.clock);
+      await httpListen(
+        listen,
+        statusHandler({
+          facts,
+          clock: ports.clock,
+          nodeName,
+          more: () => [...sections.families(), ...journalFamilies("daemon", scribe.counts?.dropped ?? 0)],
+        }),
+        signal,
+      );
+      // A machine in a folder has no kubelet of its own to ask.
+      const watchesKubelet =
+        (values["kubelet-healthz-enabled"] ?? (host.driver === "directory" ? "false" : "true")) === "true";
+      const watching = watchesKubelet
+        ? watchKubelet(
+            { ...ports, facts, check: (until) => httpGet(values["kubelet-healthz-endpoint"], until) },
+            signal,
+          )
+        : undefined;
+      const certificates = certificateController({ host, nodeName });
+      const daemon = daemonController({
+        host,
+        nodeName,
+        facts,
+        past,
+        refreshCredentials: async (context) => {
+          await certificates.refresh(context);
+          await keepProgram(host, rootMount);
+        },
+      });
+      await Promise.all([
+        watching,
+        runControllers([daemon, certificates], { ...ports, scribe, coalesceMs: 50 }, signal),
+      ]).finally(() => scribe.settle());
+    },
+  );
 }

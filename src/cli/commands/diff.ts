@@ -10,14 +10,28 @@ import { exitCodes } from "../exit-codes.ts";
 import { readManifests } from "../manifests.ts";
 
 /** One side of a comparison. */
-type Side = { readonly kind: "config"; readonly config: MachineConfig } | { readonly kind: "pools"; readonly objects: ClusterObjects };
+type Side =
+  | { readonly kind: "config"; readonly config: MachineConfig }
+  | { readonly kind: "pools"; readonly objects: ClusterObjects };
 
 type Comparison =
-  | { readonly pool?: string; readonly verdict: "compared"; readonly from: string; readonly to: string; readonly changes: readonly DescribedChange[] }
+  | {
+      readonly pool?: string;
+      readonly verdict: "compared";
+      readonly from: string;
+      readonly to: string;
+      readonly changes: readonly DescribedChange[];
+    }
   | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly Refusal[] };
 
 function compareConfigs(from: MachineConfig | undefined, to: MachineConfig | undefined, pool?: string): Comparison {
-  return { ...(pool === undefined ? {} : { pool }), verdict: "compared", from: from?.metadata.name ?? "", to: to?.metadata.name ?? "", changes: describeDiff(diffConfigs(from, to)) };
+  return {
+    ...(pool === undefined ? {} : { pool }),
+    verdict: "compared",
+    from: from?.metadata.name ?? "",
+    to: to?.metadata.name ?? "",
+    changes: describeDiff(diffConfigs(from, to)),
+  };
 }
 
 function comparePools(before: ClusterObjects, after: ClusterObjects, only: readonly string[]): readonly Comparison[] {
@@ -39,50 +53,77 @@ function comparePools(before: ClusterObjects, after: ClusterObjects, only: reado
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { ...sourceOptions, pool: { type: "string", multiple: true }, json: { type: "boolean" } }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    { ...sourceOptions, pool: { type: "string", multiple: true }, json: { type: "boolean" } },
+    { positionals: true },
+  );
   const [first, second, ...more] = positionals;
-  if (first === undefined || more.length > 0) throw usageError("name two configurations or two folders, or one folder to compare with the cluster");
+  if (first === undefined || more.length > 0)
+    throw usageError("name two configurations or two folders, or one folder to compare with the cluster");
   const only = values.pool ?? [];
   let known: ClusterObjects | undefined;
   const sideOf = async (name: string): Promise<Side> => {
     if (name === "-" || existsSync(name)) {
       const manifests = readManifests([name]);
       const [config] = manifests;
-      return manifests.length === 1 && config?.kind === "MachineConfig" ? { kind: "config", config: config as MachineConfig } : { kind: "pools", objects: objectsInManifests(manifests) };
+      return manifests.length === 1 && config?.kind === "MachineConfig"
+        ? { kind: "config", config: config as MachineConfig }
+        : { kind: "pools", objects: objectsInManifests(manifests) };
     }
     known ??= await objectsFrom(values, "diff");
     const config = known.machineConfigs.find(({ metadata }) => metadata.name === name);
-    if (config === undefined) throw usageError(`"${name}" is neither a file nor a MachineConfig ${values.filename === undefined ? "of the cluster" : "of the manifests"}`);
+    if (config === undefined)
+      throw usageError(
+        `"${name}" is neither a file nor a MachineConfig ${values.filename === undefined ? "of the cluster" : "of the manifests"}`,
+      );
     return { kind: "config", config };
   };
   /** A file with one MachineConfig is that config beside another one, and a folder of one beside a folder. */
-  const asPools = (side: Side): ClusterObjects => (side.kind === "pools" ? side.objects : objectsInManifests([side.config]));
+  const asPools = (side: Side): ClusterObjects =>
+    side.kind === "pools" ? side.objects : objectsInManifests([side.config]);
 
   let comparisons: readonly Comparison[];
   if (second === undefined) {
     if (first !== "-" && !existsSync(first)) throw usageError(`there is no file or folder "${first}"`);
-    const before = values.filename === undefined ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" }) : objectsInManifests(readManifests(values.filename));
+    const before =
+      values.filename === undefined
+        ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" })
+        : objectsInManifests(readManifests(values.filename));
     comparisons = comparePools(before, overlaid(before, readManifests([first]), []).after, only);
   } else {
     const from = await sideOf(first);
     const to = await sideOf(second);
-    comparisons = from.kind === "config" && to.kind === "config" ? [compareConfigs(from.config, to.config)] : comparePools(asPools(from), asPools(to), only);
+    comparisons =
+      from.kind === "config" && to.kind === "config"
+        ? [compareConfigs(from.config, to.config)]
+        : comparePools(asPools(from), asPools(to), only);
   }
 
   if (values.json === true) {
-    const shown = comparisons.map((one) => (one.verdict === "refused" ? one : { ...one, changes: one.changes.map(({ change, lines }) => ({ ...change, lines })) }));
+    const shown = comparisons.map((one) =>
+      one.verdict === "refused"
+        ? one
+        : { ...one, changes: one.changes.map(({ change, lines }) => ({ ...change, lines })) },
+    );
     process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Diff", comparisons: shown })}\n`);
   } else {
     const texts = comparisons.flatMap((one) => describe(one));
     if (texts.length > 0) process.stdout.write(`${texts.join("\n\n")}\n`);
   }
   if (comparisons.some(({ verdict }) => verdict === "refused")) return exitCodes.failed;
-  return comparisons.some((one) => one.verdict === "compared" && one.changes.length > 0) ? exitCodes.change : exitCodes.ok;
+  return comparisons.some((one) => one.verdict === "compared" && one.changes.length > 0)
+    ? exitCodes.change
+    : exitCodes.ok;
 }
 
 /** Nothing for equal sides, as diff(1). */
 function describe(one: Comparison): readonly string[] {
-  if (one.verdict === "refused") return one.refusals.map(({ reason, remedy }) => `pool ${one.pool}: would not render: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`);
+  if (one.verdict === "refused")
+    return one.refusals.map(
+      ({ reason, remedy }) =>
+        `pool ${one.pool}: would not render: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+    );
   if (one.changes.length === 0) return [];
   const head = `${one.pool === undefined ? "" : `pool ${one.pool}: `}${one.from === "" ? "nothing" : one.from} → ${one.to === "" ? "nothing" : one.to}`;
   return [head, ...one.changes.map(({ title, lines }) => [title, ...lines].join("\n"))];

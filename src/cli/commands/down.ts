@@ -13,10 +13,12 @@ export async function run(args: readonly string[]): Promise<number> {
   if (record === undefined) process.stdout.write(`no cluster runs in ${layout.directory}\n`);
   else {
     const { pid, startTime } = record.supervisor;
-    const alive = async (one: { pid: number; startTime: string }) => (await startTimeOf(systemFiles, one.pid)) === one.startTime;
+    const alive = async (one: { pid: number; startTime: string }) =>
+      (await startTimeOf(systemFiles, one.pid)) === one.startTime;
     process.kill(pid, "SIGTERM");
     const began = systemClock.monotonic();
-    while ((await alive({ pid, startTime })) && systemClock.monotonic() - began < patienceMs) await systemClock.sleep(50);
+    while ((await alive({ pid, startTime })) && systemClock.monotonic() - began < patienceMs)
+      await systemClock.sleep(50);
     // Only processes of the record, and only while each still is the one that was recorded.
     for (const one of [{ pid, startTime }, ...record.processes]) if (await alive(one)) process.kill(one.pid, "SIGKILL");
     process.stdout.write(`the cluster in ${layout.directory} has ended\n`);

@@ -1,8 +1,23 @@
-import { ClusterOperator, MachineConfig, MachineConfigNode, MachineConfigPool, MachineOSBuild, MachineOSConfig, kubernetes } from "../../api/index.ts";
+import {
+  ClusterOperator,
+  MachineConfig,
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineOSBuild,
+  MachineOSConfig,
+  kubernetes,
+} from "../../api/index.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/object.ts";
 import { type Facts, factsOf } from "../../core/answers.ts";
-import { type Explanation, explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "../../core/explain.ts";
+import {
+  type Explanation,
+  explainClusterOperator,
+  explainMachineConfig,
+  explainNode,
+  explainPool,
+  explanationText,
+} from "../../core/explain.ts";
 import type { ReadChapter } from "../../core/book-text.ts";
 import { joinedNode, judgeJoins, servedMachines } from "../../core/judge-joins.ts";
 import { type Past, noPast, pastOf } from "../../core/past.ts";
@@ -18,7 +33,12 @@ import { type Io, processIo } from "../io.ts";
 import { readPast, readShelves } from "../read-shelves.ts";
 
 /** Every word that a kind may be asked by → how its objects are explained. */
-const kinds = { pool: ["pool", "mcp", "machineconfigpool", "machineconfigpools"], node: ["node", "no", "nodes", "machineconfignode", "mcn"], clusteroperator: ["clusteroperator", "co", "clusteroperators"], mc: ["mc", "machineconfig", "machineconfigs"] } as const;
+const kinds = {
+  pool: ["pool", "mcp", "machineconfigpool", "machineconfigpools"],
+  node: ["node", "no", "nodes", "machineconfignode", "mcn"],
+  clusteroperator: ["clusteroperator", "co", "clusteroperators"],
+  mc: ["mc", "machineconfig", "machineconfigs"],
+} as const;
 type Kind = keyof typeof kinds;
 
 interface Subject {
@@ -28,15 +48,30 @@ interface Subject {
 
 /** `pool/worker` → what it is about; a usage error for anything that cannot be explained. */
 export function subjectOf(text: string): Subject {
-  const [word = "", name = "", ...more] = text.toLowerCase() === "clusteroperator" || text.toLowerCase() === "co" ? [text, objects.clusterOperator] : text.split("/");
-  const kind = (Object.keys(kinds) as Kind[]).find((each) => (kinds[each] as readonly string[]).includes(word.toLowerCase()));
-  if (kind === undefined || name === "" || more.length > 0) throw usageError(`"${text}" is nothing that can be explained: write pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`);
+  const [word = "", name = "", ...more] =
+    text.toLowerCase() === "clusteroperator" || text.toLowerCase() === "co"
+      ? [text, objects.clusterOperator]
+      : text.split("/");
+  const kind = (Object.keys(kinds) as Kind[]).find((each) =>
+    (kinds[each] as readonly string[]).includes(word.toLowerCase()),
+  );
+  if (kind === undefined || name === "" || more.length > 0)
+    throw usageError(
+      `"${text}" is nothing that can be explained: write pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`,
+    );
   return { kind, name };
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" } }, { positionals: true });
-  if (positionals.length === 0) throw usageError(`say what to explain: pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`);
+  const { values, positionals } = readArguments(
+    args,
+    { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" } },
+    { positionals: true },
+  );
+  if (positionals.length === 0)
+    throw usageError(
+      `say what to explain: pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`,
+    );
   const subjects = positionals.map(subjectOf);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
   try {
@@ -47,7 +82,12 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** Prints what is going on with each subject. @returns the exit code. */
-export async function explainSubjects(kube: KubeClient, io: Io, subjects: readonly Subject[], { json = false }: { readonly json?: boolean }): Promise<number> {
+export async function explainSubjects(
+  kube: KubeClient,
+  io: Io,
+  subjects: readonly Subject[],
+  { json = false }: { readonly json?: boolean },
+): Promise<number> {
   const { facts, operators, retention } = await readCluster(kube);
   const explanations: Explanation[] = [];
   let missing = false;
@@ -72,22 +112,45 @@ interface Before {
 
 async function readBefore(kube: KubeClient, facts: Facts, { kind, name }: Subject): Promise<Before> {
   const membership = kind === "node" ? facts.members.node(name)?.membership : undefined;
-  const pool = kind === "pool" && facts.members.pool(name) !== undefined ? name : membership?.verdict === "member" ? membership.pool : undefined;
+  const pool =
+    kind === "pool" && facts.members.pool(name) !== undefined
+      ? name
+      : membership?.verdict === "member"
+        ? membership.pool
+        : undefined;
   const pastOfPool = async (): Promise<Past> => {
     if (pool === undefined) return noPast;
     const machines = [...facts.members.members(pool).all()].map((member) => member.name).sort();
     const { own, updates } = await readPast(kube, pool, machines);
-    const nodes = machines.flatMap((machine) => facts.members.node(machine)?.node ?? []).map((node) => joinedNode(node, pool));
-    const served = servedMachines(own.journals.filter(({ metadata }) => metadata.name === journals.server).flatMap(({ spec }) => spec.lines)).filter((machine) => machine.pool === pool);
+    const nodes = machines
+      .flatMap((machine) => facts.members.node(machine)?.node ?? [])
+      .map((node) => joinedNode(node, pool));
+    const served = servedMachines(
+      own.journals.filter(({ metadata }) => metadata.name === journals.server).flatMap(({ spec }) => spec.lines),
+    ).filter((machine) => machine.pool === pool);
     const overdue = judgeJoins(served, nodes, facts.now).filter(({ is }) => is === "overdue");
-    return { ...pastOf(pool, updates.map(({ spec }) => spec), readBook(own, `pool/${pool}`, facts.now).chapters), ...(overdue.length === 0 ? {} : { overdue }) };
+    return {
+      ...pastOf(
+        pool,
+        updates.map(({ spec }) => spec),
+        readBook(own, `pool/${pool}`, facts.now).chapters,
+      ),
+      ...(overdue.length === 0 ? {} : { overdue }),
+    };
   };
-  const chaptersOfNode = async () => (membership === undefined ? [] : readBook(await readShelves(kube, `node/${name}`), `node/${name}`, facts.now).chapters);
+  const chaptersOfNode = async () =>
+    membership === undefined
+      ? []
+      : readBook(await readShelves(kube, `node/${name}`), `node/${name}`, facts.now).chapters;
   const [past, chapters] = await Promise.all([pastOfPool(), chaptersOfNode()]);
   return { past, chapters };
 }
 
-function explain({ facts, operators, retention }: Known, { kind, name }: Subject, before: Before): Explanation | undefined {
+function explain(
+  { facts, operators, retention }: Known,
+  { kind, name }: Subject,
+  before: Before,
+): Explanation | undefined {
   switch (kind) {
     case "pool":
       return explainPool(facts, name, before.past);
@@ -119,7 +182,10 @@ interface Known {
 /** Everything that explanations rest on. */
 export async function readCluster(kube: KubeClient): Promise<Known> {
   // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the others.
-  const list = async <T extends KubeObject>(resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> => {
+  const list = async <T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection = {},
+  ): Promise<readonly T[]> => {
     try {
       return (await kube.list(resource, selection)).items;
     } catch (error) {
@@ -127,8 +193,20 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
       throw error;
     }
   };
-  const pods = (inNamespace: string, labelSelector: string) => list(kubernetes.Pod, { namespace: inNamespace, labelSelector });
-  const [pools, nodes, machineConfigNodes, machineConfigs, machineOSConfigs, machineOSBuilds, operators, daemonPods, operatorPods, ...etcdPods] = await Promise.all([
+  const pods = (inNamespace: string, labelSelector: string) =>
+    list(kubernetes.Pod, { namespace: inNamespace, labelSelector });
+  const [
+    pools,
+    nodes,
+    machineConfigNodes,
+    machineConfigs,
+    machineOSConfigs,
+    machineOSBuilds,
+    operators,
+    daemonPods,
+    operatorPods,
+    ...etcdPods
+  ] = await Promise.all([
     list(MachineConfigPool),
     list(kubernetes.Node),
     list(MachineConfigNode),
@@ -143,5 +221,22 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
   ]);
   const now = systemClock.now();
   const retention = (config: string) => retentionOf(config, { pools, nodes, machineConfigNodes, machineConfigs }, now);
-  return { facts: factsOf({ pools, nodes, machineConfigNodes, machineConfigs, machineOSConfigs, machineOSBuilds, daemonPods, operatorPods, etcdPods: etcdPods.flat() }, now), operators, retention };
+  return {
+    facts: factsOf(
+      {
+        pools,
+        nodes,
+        machineConfigNodes,
+        machineConfigs,
+        machineOSConfigs,
+        machineOSBuilds,
+        daemonPods,
+        operatorPods,
+        etcdPods: etcdPods.flat(),
+      },
+      now,
+    ),
+    operators,
+    retention,
+  };
 }

@@ -5,7 +5,12 @@ import { hostPaths, labels } from "../../api/names.ts";
 import { type Layout, addressesOf, layoutOf, ports as clusterPorts, readRecord } from "../../cluster/layout.ts";
 import { registryHost } from "../../cluster/cluster-registry.ts";
 import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../../cluster/stock-os.ts";
-import { type EnterOptions, enterCluster, keepCertificates, servingCertificate } from "../../cluster/host/enter-cluster.ts";
+import {
+  type EnterOptions,
+  enterCluster,
+  keepCertificates,
+  servingCertificate,
+} from "../../cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, installedBy } from "../../cluster/host/install-machine.ts";
 import { type HostOptions, runHost } from "../../cluster/host/run-host.ts";
 import { runningCluster } from "../../cluster/up.ts";
@@ -17,7 +22,14 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { type Connection, readKubeconfig } from "../../kube/kubeconfig.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { downloadDocument, httpsListen, systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
+import {
+  downloadDocument,
+  httpsListen,
+  systemClock,
+  systemFiles,
+  systemProcesses,
+  systemRandom,
+} from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect, connectTo } from "../connect.ts";
 import { ignitionPrograms } from "../ignition-programs.ts";
@@ -40,7 +52,11 @@ const settlePatienceMs = 120_000;
 const firstBootPatienceMs = 3_600_000;
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, index: { type: "string" } }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, index: { type: "string" } },
+    { positionals: true },
+  );
   const [verb, name] = positionals;
   const layout = layoutOf(resolve(values.dir));
   switch (verb) {
@@ -50,7 +66,8 @@ export async function run(args: readonly string[]): Promise<number> {
     case "list":
       return list(layout, values.json === true);
     case "add":
-      if (name === undefined || !/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/.test(name)) throw usageError("host add wants the name of a pool");
+      if (name === undefined || !/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/.test(name))
+        throw usageError("host add wants the name of a pool");
       return add(layout, name, values.json === true);
     case "fail":
     case "recover":
@@ -58,7 +75,8 @@ export async function run(args: readonly string[]): Promise<number> {
     case "power-cut": {
       if (name === undefined) throw usageError(`host ${verb} wants the name of a machine`);
       const record = await runningCluster(systemFiles, layout);
-      if (record?.hosts.some((host) => host.name === name) === false) throw usageError(`there is no machine "${name}"; 'mco host list' shows them`);
+      if (record?.hosts.some((host) => host.name === name) === false)
+        throw usageError(`there is no machine "${name}"; 'mco host list' shows them`);
       return ask(layout, `${layout.host(name)}/control.sock`, verb, `mco host ${verb}`, values.json === true);
     }
     default:
@@ -70,25 +88,40 @@ const patienceMs = 10_000;
 
 /** Adds a machine to a pool that there is. A control plane without the operator knows no pools, and takes any name. */
 async function add(layout: Layout, pool: string, json: boolean): Promise<number> {
-  if ((await runningCluster(systemFiles, layout)) === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
+  if ((await runningCluster(systemFiles, layout)) === undefined)
+    throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
   const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "host" });
   try {
-    const { items } = await kube.list(MachineConfigPool, {}, { signal: systemClock.deadline(patienceMs).signal }).catch((error: unknown) => {
-      if (isNotFound(error)) return { items: undefined };
-      throw error;
-    });
+    const { items } = await kube
+      .list(MachineConfigPool, {}, { signal: systemClock.deadline(patienceMs).signal })
+      .catch((error: unknown) => {
+        if (isNotFound(error)) return { items: undefined };
+        throw error;
+      });
     const pools = items?.map(({ metadata }) => metadata.name);
-    if (pools !== undefined && !pools.includes(pool)) throw new McoError("MCO_POOL_ABSENT", { pool, pools: pools.join(", ") });
+    if (pools !== undefined && !pools.includes(pool))
+      throw new McoError("MCO_POOL_ABSENT", { pool, pools: pools.join(", ") });
   } finally {
     close();
   }
   return ask(layout, `${layout.directory}/control.sock`, "add-host", pool, json);
 }
 
-async function ask(layout: ReturnType<typeof layoutOf>, socket: string, verb: string, argument: string, json: boolean): Promise<number> {
-  if ((await runningCluster(systemFiles, layout)) === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
+async function ask(
+  layout: ReturnType<typeof layoutOf>,
+  socket: string,
+  verb: string,
+  argument: string,
+  json: boolean,
+): Promise<number> {
+  if ((await runningCluster(systemFiles, layout)) === undefined)
+    throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
   const answer = await askMachine(socket, verb, argument, systemClock.deadline(patienceMs).signal);
-  process.stdout.write(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Host", ...(answer as object) })}\n` : `${verb}: ${JSON.stringify(answer)}\n`);
+  process.stdout.write(
+    json
+      ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Host", ...(answer as object) })}\n`
+      : `${verb}: ${JSON.stringify(answer)}\n`,
+  );
   return 0;
 }
 
@@ -105,13 +138,30 @@ async function list(layout: ReturnType<typeof layoutOf>, json: boolean): Promise
   if (record === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
   const hosts = await Promise.all(
     record.hosts.map(async (host) => {
-      const { power, bootId, state, reason } = (await askMachine(`${layout.host(host.name)}/control.sock`, "status", "", systemClock.deadline(2000).signal).catch(() => ({ power: "unknown", bootId: "" }))) as MachineStatus;
+      const { power, bootId, state, reason } = (await askMachine(
+        `${layout.host(host.name)}/control.sock`,
+        "status",
+        "",
+        systemClock.deadline(2000).signal,
+      ).catch(() => ({ power: "unknown", bootId: "" }))) as MachineStatus;
       const by = await installedBy(systemFiles, layout.host(host.name));
-      return { name: host.name, pool: host.pool, address: addressesOf(record.network).host(host.index), power, bootId, ...(state === undefined ? {} : { state, reason }), ...(by === undefined ? {} : { installedBy: by }) };
+      return {
+        name: host.name,
+        pool: host.pool,
+        address: addressesOf(record.network).host(host.index),
+        power,
+        bootId,
+        ...(state === undefined ? {} : { state, reason }),
+        ...(by === undefined ? {} : { installedBy: by }),
+      };
     }),
   );
   if (json) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "HostList", hosts })}\n`);
-  else for (const host of hosts) process.stdout.write(`${host.name.padEnd(14)} ${host.pool.padEnd(10)} ${host.address.padEnd(16)} ${host.power.padEnd(10)} boot ${host.bootId.slice(0, 8)}${host.state === undefined ? "" : `  ${host.state}${(host.reason ?? "") === "" ? "" : `: ${host.reason}`}`}\n`);
+  else
+    for (const host of hosts)
+      process.stdout.write(
+        `${host.name.padEnd(14)} ${host.pool.padEnd(10)} ${host.address.padEnd(16)} ${host.power.padEnd(10)} boot ${host.bootId.slice(0, 8)}${host.state === undefined ? "" : `  ${host.state}${(host.reason ?? "") === "" ? "" : `: ${host.reason}`}`}\n`,
+      );
   return 0;
 }
 
@@ -127,7 +177,11 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
     const program = [process.execPath, ...process.execArgv, ...podFlags, layout.bundle] as const;
     const ownKubeconfig = `${layout.pki}/host-${name}.kubeconfig`;
     // Pods reach the API server where their machine does.
-    const apiServer = new URL(host?.joins === true ? `https://${addresses.apiServer}:${clusterPorts.apiServer}` : (await readKubeconfig(systemFiles, ownKubeconfig)).server);
+    const apiServer = new URL(
+      host?.joins === true
+        ? `https://${addresses.apiServer}:${clusterPorts.apiServer}`
+        : (await readKubeconfig(systemFiles, ownKubeconfig)).server,
+    );
     const environment = {
       ...podAllocator,
       PATH: process.env["PATH"] ?? "",
@@ -136,9 +190,18 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
       ...(process.env["MCO_LOG_LEVEL"] === undefined ? {} : { MCO_LOG_LEVEL: process.env["MCO_LOG_LEVEL"] }),
     };
     /** A oneshot of the machine: a process of its own, as the unit's command would be. */
-    const oneshot = async (words: readonly string[], log: string, patience: number, until: AbortSignal): Promise<number | undefined> => {
+    const oneshot = async (
+      words: readonly string[],
+      log: string,
+      patience: number,
+      until: AbortSignal,
+    ): Promise<number | undefined> => {
       const [command, ...leading] = program;
-      const { exited, kill } = systemProcesses.spawn(command, [...leading, ...words, "--root-mount", `${directory}/rootfs`], { env: environment, logFile: `${directory}/${log}`, lifeline: true });
+      const { exited, kill } = systemProcesses.spawn(
+        command,
+        [...leading, ...words, "--root-mount", `${directory}/rootfs`],
+        { env: environment, logFile: `${directory}/${log}`, lifeline: true },
+      );
       const limit = ports.clock.deadline(patience, until);
       limit.signal.addEventListener("abort", () => kill("SIGKILL"), { once: true });
       const { code } = await exited;
@@ -152,17 +215,35 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
     /** Before the kubelet starts, what the machine was installed with is completed: image, kernel arguments, packages. */
     const beforeKubelet = async (until: AbortSignal): Promise<void> => {
       if ((await systemFiles.stat(`${directory}/rootfs${hostPaths.encapsulated}`)) === undefined) return;
-      const code = await oneshot(["daemon", "firstboot-complete-machineconfig"], "firstboot.log", firstBootPatienceMs, untilLater(ports.clock, until));
+      const code = await oneshot(
+        ["daemon", "firstboot-complete-machineconfig"],
+        "firstboot.log",
+        firstBootPatienceMs,
+        untilLater(ports.clock, until),
+      );
       // It may end because it has the machine reboot.
-      if (code !== 0 && !until.aborted) throw new McoError("MCO_HOST_COMMAND_FAILED", { command: "firstboot-complete-machineconfig", exitCode: code, log: `${directory}/firstboot.log` });
+      if (code !== 0 && !until.aborted)
+        throw new McoError("MCO_HOST_COMMAND_FAILED", {
+          command: "firstboot-complete-machineconfig",
+          exitCode: code,
+          log: `${directory}/firstboot.log`,
+        });
     };
     const machine = directoryMachine({ directory, images: imageTrees(layout.osImages), settle });
-    const os = { image: record.imageMode === true ? stockOsImageAt(registryHost(addresses)) : stockOsImage, kernelArguments: stockKernelArguments, packages: [], kernelType: "default" } as const;
+    const os = {
+      image: record.imageMode === true ? stockOsImageAt(registryHost(addresses)) : stockOsImage,
+      kernelArguments: stockKernelArguments,
+      packages: [],
+      kernelType: "default",
+    } as const;
     const clientCa = (await systemFiles.readText(`${layout.pki}/cluster-ca.crt`)) ?? "";
     const open: (() => void)[] = [];
     let keeping: Promise<void> | undefined;
     const connected = (connection: Connection, reread?: () => Promise<Connection>): KubeClient => {
-      const { kube, close } = connectTo(connection, { component: "kubelet", ...(reread === undefined ? {} : { reread }) });
+      const { kube, close } = connectTo(connection, {
+        component: "kubelet",
+        ...(reread === undefined ? {} : { reread }),
+      });
       open.push(close);
       return kube;
     };
@@ -175,15 +256,49 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
         open.push(close);
         return kube;
       },
-      serving: async () => ({ certificate: (await systemFiles.readText(`${layout.pki}/host-${name}.crt`)) ?? "", key: (await systemFiles.readText(`${layout.pki}/host-${name}.key`)) ?? "", clientCa }),
+      serving: async () => ({
+        certificate: (await systemFiles.readText(`${layout.pki}/host-${name}.crt`)) ?? "",
+        key: (await systemFiles.readText(`${layout.pki}/host-${name}.key`)) ?? "",
+        clientCa,
+      }),
     };
-    const enterOptions = { ...ports, nodeName: name, address, files: filesOfMachine(directory), connect: connected, clientCa };
+    const enterOptions = {
+      ...ports,
+      nodeName: name,
+      address,
+      files: filesOfMachine(directory),
+      connect: connected,
+      clientCa,
+    };
     /** A machine that began with a pointer alone. */
     const joining: typeof born = {
       async install(tell, until) {
         // Giving files away is what it does first.
-        const ignition = process.geteuid?.() === 0 ? await findIgnition(ignitionPrograms(process.env), { files: systemFiles, processes: systemProcesses }, until) : undefined;
-        await installMachine({ ...ports, random: systemRandom, directory, machine, os, files: systemFiles, processes: systemProcesses, download: downloadDocument, ignition, version, newPointer: (limit) => askForPointer(layout, name, limit) }, tell, until);
+        const ignition =
+          process.geteuid?.() === 0
+            ? await findIgnition(
+                ignitionPrograms(process.env),
+                { files: systemFiles, processes: systemProcesses },
+                until,
+              )
+            : undefined;
+        await installMachine(
+          {
+            ...ports,
+            random: systemRandom,
+            directory,
+            machine,
+            os,
+            files: systemFiles,
+            processes: systemProcesses,
+            download: downloadDocument,
+            ignition,
+            version,
+            newPointer: (limit) => askForPointer(layout, name, limit),
+          },
+          tell,
+          until,
+        );
       },
       async enter(tell, until) {
         const entered = await enterCluster({ ...enterOptions, random: systemRandom }, tell, until);
@@ -225,7 +340,9 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
 
 /** The supervisor alone may make tokens. */
 async function askForPointer(layout: Layout, name: string, signal: AbortSignal): Promise<void> {
-  const { issued } = (await askMachine(`${layout.directory}/control.sock`, "issue-pointer", name, signal)) as { readonly issued?: boolean };
+  const { issued } = (await askMachine(`${layout.directory}/control.sock`, "issue-pointer", name, signal)) as {
+    readonly issued?: boolean;
+  };
   if (issued !== true) throw new McoError("MCO_IGNITION_FETCH_FAILED", { reason: "the cluster has no config server" });
 }
 
@@ -241,6 +358,11 @@ function untilLater(clock: Clock, signal: AbortSignal): AbortSignal {
 
 /** The files of a machine in a folder, by the machine's own paths. */
 function filesOfMachine(directory: string): EnterOptions["files"] {
-  const at = (path: string) => (path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`);
-  return { readText: (path) => systemFiles.readText(at(path)), write: (path, contents, how) => systemFiles.write(at(path), contents, how), remove: (path) => systemFiles.remove(at(path)) };
+  const at = (path: string) =>
+    path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`;
+  return {
+    readText: (path) => systemFiles.readText(at(path)),
+    write: (path, contents, how) => systemFiles.write(at(path), contents, how),
+    remove: (path) => systemFiles.remove(at(path)),
+  };
 }

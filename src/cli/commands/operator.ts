@@ -8,21 +8,58 @@ import { processIdentity, runComponent, setLogLevel } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { kubeconfig: { type: "string" }, image: { type: "string" }, "builder-image": { type: "string" }, "config-server-address": { type: "string" }, ...bootstrapOptions }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    {
+      kubeconfig: { type: "string" },
+      image: { type: "string" },
+      "builder-image": { type: "string" },
+      "config-server-address": { type: "string" },
+      ...bootstrapOptions,
+    },
+    { positionals: true },
+  );
   // Loaded when asked for: what runs for years must not carry it.
-  if (positionals[0] === "bootstrap") return (await import("../bootstrap.ts")).bootstrap("operator", values, (await import("../../core/bootstrap.ts")).bootstrapOperator);
+  if (positionals[0] === "bootstrap")
+    return (await import("../bootstrap.ts")).bootstrap(
+      "operator",
+      values,
+      (await import("../../core/bootstrap.ts")).bootstrapOperator,
+    );
   if (positionals[0] !== "start") throw usageError("the operator knows two verbs: start and bootstrap");
-  return runComponent({ component: "operator", kubeconfig: values.kubeconfig, reporter: "machine-config-operator", journal: journals.operator }, async (ports, signal) =>
-    runOperator({ ...ports, identity: processIdentity("operator"), version, setLogLevel, image: values.image ?? (await ownImage(ports.kube)), ...(values["builder-image"] === undefined ? {} : { builderImage: values["builder-image"] }), ...(values["config-server-address"] === undefined ? {} : { configServerAddress: values["config-server-address"] }) }, signal),
+  return runComponent(
+    {
+      component: "operator",
+      kubeconfig: values.kubeconfig,
+      reporter: "machine-config-operator",
+      journal: journals.operator,
+    },
+    async (ports, signal) =>
+      runOperator(
+        {
+          ...ports,
+          identity: processIdentity("operator"),
+          version,
+          setLogLevel,
+          image: values.image ?? (await ownImage(ports.kube)),
+          ...(values["builder-image"] === undefined ? {} : { builderImage: values["builder-image"] }),
+          ...(values["config-server-address"] === undefined
+            ? {}
+            : { configServerAddress: values["config-server-address"] }),
+        },
+        signal,
+      ),
   );
 }
 
 /** Components run from the image that the operator runs from, which its own pod names. */
 async function ownImage(kube: KubeClient): Promise<string> {
   const name = process.env["POD_NAME"];
-  if (name === undefined) throw usageError("--image is required outside of a pod: the pullspec that the components run from");
+  if (name === undefined)
+    throw usageError("--image is required outside of a pod: the pullspec that the components run from");
   const pod = await kube.get(kubernetes.Pod, { name, namespace });
   const image = pod?.spec?.containers.find((container) => container.name === objects.operator)?.image;
-  if (image === undefined) throw usageError(`the pod ${namespace}/${name} names no image in its container ${objects.operator}: give --image`);
+  if (image === undefined)
+    throw usageError(`the pod ${namespace}/${name} names no image in its container ${objects.operator}: give --image`);
   return image;
 }

@@ -36,38 +36,89 @@ export async function run(args: readonly string[]): Promise<number> {
   );
   if (positionals[0] !== "start") throw usageError("the os-builder knows one verb: start");
   const { image } = values;
-  if (image === undefined) throw usageError("--image says what the pods of builds run: the suite's image, with buildah");
+  if (image === undefined)
+    throw usageError("--image says what the pods of builds run: the suite's image, with buildah");
   const statusPort = countOf(values["status-port"], "--status-port", 0, 65_535);
   const metricsPort = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
   // On one machine everything shares its disk and its processors.
   const isOneMachine = process.env["MCO_POD_ROOT"] !== undefined;
-  const atOnce = values["builds-at-once"] === undefined ? (isOneMachine ? 1 : undefined) : countOf(values["builds-at-once"], "--builds-at-once", 1, 32);
-  return runComponent({ component: "os-builder", kubeconfig: values.kubeconfig, reporter: objects.osBuilder, journal: journals.osBuilder }, async (ports, signal) => {
-    const wire = httpsWire();
-    const folder = values["metrics-tls"];
-    const status = values["status-address"] === undefined ? undefined : { listen: httpListen, host: await addressToListenOn(ports.kube, values["status-address"], "--status-address"), port: statusPort, network: true };
-    const metrics = folder === undefined ? undefined : await metricsAt(ports.kube, { address: values["metrics-address"], port: metricsPort, folder: podPath(folder) });
-    try {
-      await runOsBuilder(
-        {
-          ...ports,
-          identity: identity(),
-          version,
-          images: imagesThrough(wire, ports),
-          backends: (kube) => [appendBackend({ kube, clock: ports.clock, storeFor: (settings) => imageStore({ ...settings, policy: undefined, wire: wire.send, clock: ports.clock, random: ports.random }) }), jobBackend({ ...ports, kube, image, cacheFolder: values["build-cache"], hasProgram, ...(atOnce === undefined ? {} : { atOnce }) })],
-          ...(status === undefined ? {} : { status }),
-          ...(metrics === undefined ? {} : { metrics }),
-        },
-        signal,
-      );
-    } finally {
-      wire.close();
-    }
-  });
+  const atOnce =
+    values["builds-at-once"] === undefined
+      ? isOneMachine
+        ? 1
+        : undefined
+      : countOf(values["builds-at-once"], "--builds-at-once", 1, 32);
+  return runComponent(
+    {
+      component: "os-builder",
+      kubeconfig: values.kubeconfig,
+      reporter: objects.osBuilder,
+      journal: journals.osBuilder,
+    },
+    async (ports, signal) => {
+      const wire = httpsWire();
+      const folder = values["metrics-tls"];
+      const status =
+        values["status-address"] === undefined
+          ? undefined
+          : {
+              listen: httpListen,
+              host: await addressToListenOn(ports.kube, values["status-address"], "--status-address"),
+              port: statusPort,
+              network: true,
+            };
+      const metrics =
+        folder === undefined
+          ? undefined
+          : await metricsAt(ports.kube, {
+              address: values["metrics-address"],
+              port: metricsPort,
+              folder: podPath(folder),
+            });
+      try {
+        await runOsBuilder(
+          {
+            ...ports,
+            identity: identity(),
+            version,
+            images: imagesThrough(wire, ports),
+            backends: (kube) => [
+              appendBackend({
+                kube,
+                clock: ports.clock,
+                storeFor: (settings) =>
+                  imageStore({
+                    ...settings,
+                    policy: undefined,
+                    wire: wire.send,
+                    clock: ports.clock,
+                    random: ports.random,
+                  }),
+              }),
+              jobBackend({
+                ...ports,
+                kube,
+                image,
+                cacheFolder: values["build-cache"],
+                hasProgram,
+                ...(atOnce === undefined ? {} : { atOnce }),
+              }),
+            ],
+            ...(status === undefined ? {} : { status }),
+            ...(metrics === undefined ? {} : { metrics }),
+          },
+          signal,
+        );
+      } finally {
+        wire.close();
+      }
+    },
+  );
 }
 
 /** A container that is started again in its pod has no other beside it: it takes the lease up at once where the one before left it. */
-const identity = () => (process.env["POD_NAME"] === undefined ? processIdentity("os-builder") : `${process.env["POD_NAME"]}_os-builder`);
+const identity = () =>
+  process.env["POD_NAME"] === undefined ? processIdentity("os-builder") : `${process.env["POD_NAME"]}_os-builder`;
 
 /** Registries as one build sees them: its credentials, its mirrors, and the authorities that the cluster trusts. */
 function imagesThrough(wire: ReturnType<typeof httpsWire>, { clock, random }: Ports): (access: ImageAccess) => Images {
@@ -87,12 +138,26 @@ function imagesThrough(wire: ReturnType<typeof httpsWire>, { clock, random }: Po
 
 /** Whether a program is in the path of this process, which runs in the same image as builds do. */
 async function hasProgram(name: string): Promise<boolean> {
-  for (const folder of (process.env["PATH"] ?? "").split(":")) if (folder !== "" && (await systemFiles.stat(`${folder}/${name}`)) !== undefined) return true;
+  for (const folder of (process.env["PATH"] ?? "").split(":"))
+    if (folder !== "" && (await systemFiles.stat(`${folder}/${name}`)) !== undefined) return true;
   return false;
 }
 
-async function metricsAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<OsBuilderOptions["metrics"]>> {
-  const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
-  if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
-  return { listen: httpsListen, host: await addressToListenOn(kube, address, "--metrics-address"), port, network: true, tls: { certificate, key } };
+async function metricsAt(
+  kube: KubeClient,
+  { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string },
+): Promise<NonNullable<OsBuilderOptions["metrics"]>> {
+  const [certificate, key] = await Promise.all([
+    systemFiles.readText(`${folder}/tls.crt`),
+    systemFiles.readText(`${folder}/tls.key`),
+  ]);
+  if (certificate === undefined || key === undefined)
+    throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
+  return {
+    listen: httpsListen,
+    host: await addressToListenOn(kube, address, "--metrics-address"),
+    port,
+    network: true,
+    tls: { certificate, key },
+  };
 }

@@ -20,24 +20,46 @@ export async function run(args: readonly string[]): Promise<number> {
   if (files.length === 0 && deleted.length === 0) throw usageError("name the change with -f or --delete");
   const manifests = readManifests(files);
   const isOffline = values.offline === true || values.from !== undefined;
-  const before = isOffline ? objectsInManifests(readManifests(values.from ?? [])) : await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "plan" });
+  const before = isOffline
+    ? objectsInManifests(readManifests(values.from ?? []))
+    : await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "plan" });
   const overlay = overlaid(before, manifests, deleted);
   // Without a cluster, machines and the cluster's own values come with the manifests.
   const brought = objectsInManifests(manifests);
-  const pools = [...overlay.after.pools, ...brought.pools.filter(({ metadata }) => !overlay.after.pools.some((pool) => pool.metadata.name === metadata.name))];
-  const after = isOffline ? { ...overlay.after, pools, controllerConfig: brought.controllerConfig ?? before.controllerConfig, nodes: before.nodes.length === 0 ? brought.nodes : before.nodes } : overlay.after;
+  const pools = [
+    ...overlay.after.pools,
+    ...brought.pools.filter(
+      ({ metadata }) => !overlay.after.pools.some((pool) => pool.metadata.name === metadata.name),
+    ),
+  ];
+  const after = isOffline
+    ? {
+        ...overlay.after,
+        pools,
+        controllerConfig: brought.controllerConfig ?? before.controllerConfig,
+        nodes: before.nodes.length === 0 ? brought.nodes : before.nodes,
+      }
+    : overlay.after;
   const forecast = planCluster(before, after);
   const ignored = overlay.ignored.filter((kind) => !isOffline || (kind !== "ControllerConfig" && kind !== "Node"));
   const warnings = [...forecast.warnings, ...ignored.map((kind) => `${kind} objects are not part of this plan`)];
-  const refused = forecast.refusals.length > 0 || forecast.pools.some((pool) => pool.verdict === "refused" || (pool.verdict === "changes" && pool.irreconcilable.length > 0));
+  const refused =
+    forecast.refusals.length > 0 ||
+    forecast.pools.some(
+      (pool) => pool.verdict === "refused" || (pool.verdict === "changes" && pool.irreconcilable.length > 0),
+    );
   const changes = forecast.pools.some((pool) => pool.verdict === "changes");
-  if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Plan", ...forecast, pools: forecast.pools.map(printable), warnings })}\n`);
+  if (values.json === true)
+    process.stdout.write(
+      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Plan", ...forecast, pools: forecast.pools.map(printable), warnings })}\n`,
+    );
   else process.stdout.write(`${describe({ ...forecast, warnings }).join("\n")}\n`);
   return refused ? exitCodes.failed : changes ? exitCodes.change : exitCodes.ok;
 }
 
 /** A forecast without secrets. */
-const printable = (pool: PoolForecast): PoolForecast => (pool.verdict === "changes" ? { ...pool, changes: pool.changes.map(maskChange) } : pool);
+const printable = (pool: PoolForecast): PoolForecast =>
+  pool.verdict === "changes" ? { ...pool, changes: pool.changes.map(maskChange) } : pool;
 
 const sign = { create: "+", update: "~", delete: "-" } as const;
 
@@ -57,19 +79,36 @@ function describePool(pool: PoolForecast): readonly string[] {
     case "unchanged":
       return [`pool ${pool.pool}: nothing changes (${pool.rendered})`];
     case "refused":
-      return [`pool ${pool.pool}: would not render`, ...pool.refusals.map(({ reason, path, remedy }) => `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`)];
+      return [
+        `pool ${pool.pool}: would not render`,
+        ...pool.refusals.map(
+          ({ reason, path, remedy }) =>
+            `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+        ),
+      ];
     case "changes": {
-      const lines = [`pool ${pool.pool}: ${pool.from === "" ? "renders " : `${pool.from} → `}${pool.to}${pool.paused ? "  (paused: machines keep what they have)" : ""}`];
-      for (const change of pool.changes) lines.push(`  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}`);
+      const lines = [
+        `pool ${pool.pool}: ${pool.from === "" ? "renders " : `${pool.from} → `}${pool.to}${pool.paused ? "  (paused: machines keep what they have)" : ""}`,
+      ];
+      for (const change of pool.changes)
+        lines.push(`  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}`);
       lines.push("");
-      for (const { consequence, why } of pool.because) lines.push(`  ${describeConsequence(consequence).padEnd(24)} because ${why}`);
-      for (const { field, reason, remedy } of pool.irreconcilable) lines.push(`  refused by running machines: ${field}: ${reason}; ${remedy}`);
+      for (const { consequence, why } of pool.because)
+        lines.push(`  ${describeConsequence(consequence).padEnd(24)} because ${why}`);
+      for (const { field, reason, remedy } of pool.irreconcilable)
+        lines.push(`  refused by running machines: ${field}: ${reason}; ${remedy}`);
       // What is to be said of a MachineConfig by itself was said above, of those that change.
-      for (const warning of pool.warnings) if (warning.code !== "Finding") lines.push(`  warning: ${warning.code === "Conflict" ? "conflict: " : ""}${warning.reason}`);
+      for (const warning of pool.warnings)
+        if (warning.code !== "Finding")
+          lines.push(`  warning: ${warning.code === "Conflict" ? "conflict: " : ""}${warning.reason}`);
       const byFate = new Map<string, string[]>();
       const isRefused = pool.irreconcilable.length > 0;
       for (const node of pool.nodes) {
-        const fate = isRefused ? "keeps what it has" : [node.drains ? "drain" : "", ...node.actions, node.reboots ? "reboot" : ""].filter((word) => word !== "").join(", ") || "nothing but the change on disk";
+        const fate = isRefused
+          ? "keeps what it has"
+          : [node.drains ? "drain" : "", ...node.actions, node.reboots ? "reboot" : ""]
+              .filter((word) => word !== "")
+              .join(", ") || "nothing but the change on disk";
         byFate.set(fate, [...(byFate.get(fate) ?? []), node.node]);
       }
       for (const [fate, nodes] of byFate) lines.push(`  ${nodes.join(", ")}: ${fate}`);

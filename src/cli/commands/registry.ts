@@ -15,20 +15,39 @@ export async function run(args: readonly string[]): Promise<number> {
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
   const record = await readRecord(systemFiles, layout);
-  if (record === undefined) throw usageError(`no cluster was made in ${layout.directory}: start it with 'mco up --image-mode'`);
+  if (record === undefined)
+    throw usageError(`no cluster was made in ${layout.directory}: start it with 'mco up --image-mode'`);
   const text = async (path: string): Promise<string> => {
     const contents = await systemFiles.readText(path);
-    if (contents === undefined) throw usageError(`${path} does not exist: start the cluster with 'mco up --image-mode'`);
+    if (contents === undefined)
+      throw usageError(`${path} does not exist: start the cluster with 'mco up --image-mode'`);
     return contents;
   };
   return runProcess({ component: "registry" }, async ({ clock, random, log }, signal) => {
-    const server = registryServer({ folder: layout.registry, files: systemFiles, blobs: await blobFolder(layout.registry, clock), clock, random, users: readUsers(await text(`${layout.registry}/users.json`)) });
-    const tls = { certificate: await text(`${layout.pki}/registry.crt`), key: await text(`${layout.pki}/registry.key`) };
-    const { port } = await listenRegistry({ host: addressesOf(record.network).registry, port: ports.registry, tls, log }, server, signal);
+    const server = registryServer({
+      folder: layout.registry,
+      files: systemFiles,
+      blobs: await blobFolder(layout.registry, clock),
+      clock,
+      random,
+      users: readUsers(await text(`${layout.registry}/users.json`)),
+    });
+    const tls = {
+      certificate: await text(`${layout.pki}/registry.crt`),
+      key: await text(`${layout.pki}/registry.key`),
+    };
+    const { port } = await listenRegistry(
+      { host: addressesOf(record.network).registry, port: ports.registry, tls, log },
+      server,
+      signal,
+    );
     log.info({ port }, "registry listens");
     while (!signal.aborted) {
       await clock.sleep(garbageMs, signal).catch(() => undefined);
-      if (!signal.aborted) await server.collectGarbage().catch((error: unknown) => log.warn({ error }, "what no image needs was not removed"));
+      if (!signal.aborted)
+        await server
+          .collectGarbage()
+          .catch((error: unknown) => log.warn({ error }, "what no image needs was not removed"));
     }
   });
 }

@@ -11,7 +11,9 @@ const forms = ["yaml", "json", "name"] as const;
 
 /** The object as the cluster has it, but for what only a cluster can know. */
 function asObject(config: MachineConfig, { members, pool }: RenderInputs): MachineConfig {
-  const generatedBy = members.map(({ metadata }) => metadata.annotations?.[annotations.generatedByController] ?? "").find((version) => version !== "");
+  const generatedBy = members
+    .map(({ metadata }) => metadata.annotations?.[annotations.generatedByController] ?? "")
+    .find((version) => version !== "");
   const { ownerReferences, ...metadata } = config.metadata;
   return {
     ...config,
@@ -24,13 +26,24 @@ function asObject(config: MachineConfig, { members, pool }: RenderInputs): Machi
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { ...sourceOptions, pool: { type: "string", multiple: true }, output: { type: "string", short: "o" }, json: { type: "boolean" } }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    {
+      ...sourceOptions,
+      pool: { type: "string", multiple: true },
+      output: { type: "string", short: "o" },
+      json: { type: "boolean" },
+    },
+    { positionals: true },
+  );
   const form = forms.find((one) => one === values.output);
   if (values.output !== undefined && form === undefined) throw usageError(`-o is one of ${forms.join(", ")}`);
-  if (form !== undefined && values.json === true) throw usageError("-o and --json do not go together: -o gives the objects, --json what they were made from");
+  if (form !== undefined && values.json === true)
+    throw usageError("-o and --json do not go together: -o gives the objects, --json what they were made from");
   const objects = await objectsFrom(values, "render");
   const pools = poolsAsked(objects, [...positionals, ...(values.pool ?? [])]);
-  if (pools.length === 0) throw usageError("there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker");
+  if (pools.length === 0)
+    throw usageError("there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker");
   const results = pools.map((pool) => {
     const inputs = renderInputsOf(pool, objects);
     return { pool: pool.metadata.name, inputs, result: renderPool(inputs) };
@@ -41,7 +54,13 @@ export async function run(args: readonly string[]): Promise<number> {
     const shown = results.map(({ pool, result }) =>
       result.verdict === "refused"
         ? { pool, verdict: result.verdict, refusals: result.refusals }
-        : { pool, verdict: result.verdict, name: result.config.metadata.name, source: result.source.map(({ name }) => name), warnings: result.warnings },
+        : {
+            pool,
+            verdict: result.verdict,
+            name: result.config.metadata.name,
+            source: result.source.map(({ name }) => name),
+            warnings: result.warnings,
+          },
     );
     process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Render", pools: shown })}\n`);
     return refused ? exitCodes.failed : exitCodes.ok;
@@ -51,16 +70,30 @@ export async function run(args: readonly string[]): Promise<number> {
   const lines: string[] = [];
   for (const { pool, inputs, result } of results) {
     if (result.verdict === "refused") {
-      for (const { member, path, reason, remedy } of result.refusals) notes.push(`pool ${pool}: refused: ${member !== undefined && !reason.startsWith(member) ? `${member}: ` : ""}${path === undefined || reason.includes(path) ? "" : `${path} `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`);
+      for (const { member, path, reason, remedy } of result.refusals)
+        notes.push(
+          `pool ${pool}: refused: ${member !== undefined && !reason.startsWith(member) ? `${member}: ` : ""}${path === undefined || reason.includes(path) ? "" : `${path} `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+        );
       continue;
     }
     for (const { reason } of result.warnings) notes.push(`pool ${pool}: warning: ${reason}`);
     rendered.push(asObject(result.config, inputs));
     lines.push(`pool ${pool}: ${result.config.metadata.name}`, ...result.source.map(({ name }) => `  ${name}`));
   }
-  if (form === "yaml") process.stdout.write(rendered.map((config) => stringify(config, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false })).join("---\n"));
-  else if (form === "json") process.stdout.write(`${JSON.stringify(rendered.length === 1 ? rendered[0] : { apiVersion: "v1", kind: "List", items: rendered }, undefined, 2)}\n`);
-  else if (form === "name") process.stdout.write(rendered.map(({ metadata }) => `machineconfig.machineconfiguration.openshift.io/${metadata.name}\n`).join(""));
+  if (form === "yaml")
+    process.stdout.write(
+      rendered
+        .map((config) => stringify(config, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false }))
+        .join("---\n"),
+    );
+  else if (form === "json")
+    process.stdout.write(
+      `${JSON.stringify(rendered.length === 1 ? rendered[0] : { apiVersion: "v1", kind: "List", items: rendered }, undefined, 2)}\n`,
+    );
+  else if (form === "name")
+    process.stdout.write(
+      rendered.map(({ metadata }) => `machineconfig.machineconfiguration.openshift.io/${metadata.name}\n`).join(""),
+    );
   else if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`);
   if (notes.length > 0) process.stderr.write(`${notes.join("\n")}\n`);
   return refused ? exitCodes.failed : exitCodes.ok;

@@ -2,7 +2,13 @@ import { hostname } from "node:os";
 import { parseDocument } from "yaml";
 import { McoError } from "../../api/errors.ts";
 import { journals } from "../../api/names.ts";
-import { type TlsDecision, type TlsSecurityProfile, type TlsSettings, tlsOfFlags, tlsOfProfile } from "../../core/tls-profile.ts";
+import {
+  type TlsDecision,
+  type TlsSecurityProfile,
+  type TlsSettings,
+  tlsOfFlags,
+  tlsOfProfile,
+} from "../../core/tls-profile.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readKubeconfig, serviceAccountFolder } from "../../kube/kubeconfig.ts";
 import { createStoryScribe } from "../../kube/story-scribe.ts";
@@ -56,7 +62,8 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 function accessOf({ access }: Values): AccessMode {
-  if (access !== "required" && access !== "insecure") throw usageError(`--access is required or insecure, not "${access}"`);
+  if (access !== "required" && access !== "insecure")
+    throw usageError(`--access is required or insecure, not "${access}"`);
   return access;
 }
 
@@ -68,11 +75,25 @@ function followed(decision: TlsDecision): TlsSettings {
 /** What flags say of TLS; `undefined`: they say nothing. */
 function tlsFlags(values: Values): TlsDecision | undefined {
   const [least, suites] = [values["tls-min-version"], values["tls-cipher-suites"]];
-  return least === undefined && suites === undefined ? undefined : tlsOfFlags(least, suites?.split(",").map((name) => name.trim()).filter((name) => name !== ""));
+  return least === undefined && suites === undefined
+    ? undefined
+    : tlsOfFlags(
+        least,
+        suites
+          ?.split(",")
+          .map((name) => name.trim())
+          .filter((name) => name !== ""),
+      );
 }
 
 /** What both verbs make of their flags. */
-function common(values: Values, host: string): Pick<RunServerOptions, "access" | "files" | "listen" | "host" | "port" | "network" | "plain" | "identity" | "version"> {
+function common(
+  values: Values,
+  host: string,
+): Pick<
+  RunServerOptions,
+  "access" | "files" | "listen" | "host" | "port" | "network" | "plain" | "identity" | "version"
+> {
   const plain = values["insecure-port"];
   return {
     identity: process.env["POD_NAME"] ?? processIdentity("server"),
@@ -83,40 +104,86 @@ function common(values: Values, host: string): Pick<RunServerOptions, "access" |
     host,
     port: countOf(values["secure-port"], "--secure-port", 0, 65_535),
     network: true,
-    ...(plain === undefined ? {} : { plain: { listen: httpListen, host, port: countOf(plain, "--insecure-port", 0, 65_535), network: true } }),
+    ...(plain === undefined
+      ? {}
+      : { plain: { listen: httpListen, host, port: countOf(plain, "--insecure-port", 0, 65_535), network: true } }),
   };
 }
 
-const pathsOf = (values: Values) => ({ certificate: podPath(values.cert), key: podPath(values.key), ...(values["client-ca"] === undefined ? {} : { clientCa: podPath(values["client-ca"]) }) });
+const pathsOf = (values: Values) => ({
+  certificate: podPath(values.cert),
+  key: podPath(values.key),
+  ...(values["client-ca"] === undefined ? {} : { clientCa: podPath(values["client-ca"]) }),
+});
 
 async function start(values: Values): Promise<number> {
   const apiServerUrl = values["apiserver-url"];
-  if (apiServerUrl === undefined || !URL.canParse(apiServerUrl)) throw usageError("--apiserver-url is required: where machines reach the API server, https://HOST:PORT");
+  if (apiServerUrl === undefined || !URL.canParse(apiServerUrl))
+    throw usageError("--apiserver-url is required: where machines reach the API server, https://HOST:PORT");
   const settings = followed(tlsFlags(values) ?? tlsOfFlags(undefined, undefined));
   accessOf(values);
-  return runComponent({ component: "server", kubeconfig: values.kubeconfig, reporter: "machine-config-server", journal: journals.server }, async (ports, signal) => {
-    const { kube } = ports;
-    const host = await hostOf(kube, values.address);
-    const metrics = values["metrics-tls"] === undefined ? undefined : await metricsAt(kube, values, podPath(values["metrics-tls"]));
-    const source = new ClusterSource({ ...ports, apiServerUrl, fallbackCa: await ownAuthorities(values.kubeconfig), signal });
-    await runServer({ ...ports, ...common(values, host), source, runSource: () => source.run(), tokens: source, tls: { paths: pathsOf(values), settings }, ...(metrics === undefined ? {} : { metrics }) }, signal);
-  });
+  return runComponent(
+    { component: "server", kubeconfig: values.kubeconfig, reporter: "machine-config-server", journal: journals.server },
+    async (ports, signal) => {
+      const { kube } = ports;
+      const host = await hostOf(kube, values.address);
+      const metrics =
+        values["metrics-tls"] === undefined ? undefined : await metricsAt(kube, values, podPath(values["metrics-tls"]));
+      const source = new ClusterSource({
+        ...ports,
+        apiServerUrl,
+        fallbackCa: await ownAuthorities(values.kubeconfig),
+        signal,
+      });
+      await runServer(
+        {
+          ...ports,
+          ...common(values, host),
+          source,
+          runSource: () => source.run(),
+          tokens: source,
+          tls: { paths: pathsOf(values), settings },
+          ...(metrics === undefined ? {} : { metrics }),
+        },
+        signal,
+      );
+    },
+  );
 }
 
 /** All addresses, since machines may come by one that no Node names; on one machine, where many nodes share it, the node's own. */
 async function hostOf(kube: KubeClient, address: string | undefined): Promise<string> {
-  return address === undefined && process.env["MCO_POD_ROOT"] === undefined ? "" : addressToListenOn(kube, address, "--address");
+  return address === undefined && process.env["MCO_POD_ROOT"] === undefined
+    ? ""
+    : addressToListenOn(kube, address, "--address");
 }
 
 /** By what this process itself knows the API server. */
 async function ownAuthorities(kubeconfig: string | undefined): Promise<string | undefined> {
-  return kubeconfig === undefined ? systemFiles.readText(podPath(`${serviceAccountFolder}/ca.crt`)) : (await readKubeconfig(systemFiles, kubeconfig)).ca;
+  return kubeconfig === undefined
+    ? systemFiles.readText(podPath(`${serviceAccountFolder}/ca.crt`))
+    : (await readKubeconfig(systemFiles, kubeconfig)).ca;
 }
 
-async function metricsAt(kube: KubeClient, values: Values, folder: string): Promise<NonNullable<RunServerOptions["metrics"]>> {
-  const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
-  if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
-  return { kube, listen: httpsListen, host: await addressToListenOn(kube, values["metrics-address"], "--metrics-address"), port: countOf(values["metrics-port"], "--metrics-port", 0, 65_535), network: true, tls: { certificate, key } };
+async function metricsAt(
+  kube: KubeClient,
+  values: Values,
+  folder: string,
+): Promise<NonNullable<RunServerOptions["metrics"]>> {
+  const [certificate, key] = await Promise.all([
+    systemFiles.readText(`${folder}/tls.crt`),
+    systemFiles.readText(`${folder}/tls.key`),
+  ]);
+  if (certificate === undefined || key === undefined)
+    throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
+  return {
+    kube,
+    listen: httpsListen,
+    host: await addressToListenOn(kube, values["metrics-address"], "--metrics-address"),
+    port: countOf(values["metrics-port"], "--metrics-port", 0, 65_535),
+    network: true,
+    tls: { certificate, key },
+  };
 }
 
 async function bootstrap(values: Values): Promise<number> {
@@ -124,21 +191,43 @@ async function bootstrap(values: Values): Promise<number> {
   const certificates = new Map(
     (values["bootstrap-certs"] ?? []).map((pair) => {
       const [, host, file] = /^([^=/\s]+)=(\S+)$/.exec(pair) ?? [];
-      if (host === undefined || file === undefined || file.split("/").includes("..")) throw usageError(`--bootstrap-certs is HOST=FILE with a file below ${folder}, not "${pair}"`);
+      if (host === undefined || file === undefined || file.split("/").includes(".."))
+        throw usageError(`--bootstrap-certs is HOST=FILE with a file below ${folder}, not "${pair}"`);
       return [host, file] as const;
     }),
   );
   const settings = followed(tlsFlags(values) ?? tlsOfProfile(await profileIn(folder)));
   const kubeconfig = podPath(values["bootstrap-kubeconfig"]);
-  if ((await systemFiles.stat(kubeconfig)) === undefined) throw usageError(`--bootstrap-kubeconfig: there is no ${kubeconfig}`);
+  if ((await systemFiles.stat(kubeconfig)) === undefined)
+    throw usageError(`--bootstrap-kubeconfig: there is no ${kubeconfig}`);
   const shared = common(values, values.address ?? "");
   return runProcess({ component: "server" }, async (ports, signal) => {
     const { clock, log } = ports;
     const journal = values["journal-dir"];
-    const scribe = journal === undefined ? ports.scribe : createStoryScribe({ clock, log, writer: { component: "server", instance: hostname(), version }, boot: ports.random.uuid(), store: folderStore(journal, "server") });
+    const scribe =
+      journal === undefined
+        ? ports.scribe
+        : createStoryScribe({
+            clock,
+            log,
+            writer: { component: "server", instance: hostname(), version },
+            boot: ports.random.uuid(),
+            store: folderStore(journal, "server"),
+          });
     const source = new FolderSource({ files: systemFiles, clock, log, folder, kubeconfig, certificates });
     try {
-      await runServer({ ...ports, ...shared, scribe, source, runSource: (until) => source.run(until), tokens: source, tls: { paths: pathsOf(values), settings } }, signal);
+      await runServer(
+        {
+          ...ports,
+          ...shared,
+          scribe,
+          source,
+          runSource: (until) => source.run(until),
+          tokens: source,
+          tls: { paths: pathsOf(values), settings },
+        },
+        signal,
+      );
     } finally {
       await scribe.settle();
     }
@@ -151,7 +240,13 @@ async function profileIn(folder: string): Promise<TlsSecurityProfile | undefined
   const text = await systemFiles.readText(path);
   if (text === undefined) return undefined;
   const document = parseDocument(text);
-  const value = document.errors.length > 0 ? undefined : (document.toJS({ maxAliasCount: 100 }) as { readonly kind?: string; readonly spec?: { readonly tlsSecurityProfile?: TlsSecurityProfile } } | null);
+  const value =
+    document.errors.length > 0
+      ? undefined
+      : (document.toJS({ maxAliasCount: 100 }) as {
+          readonly kind?: string;
+          readonly spec?: { readonly tlsSecurityProfile?: TlsSecurityProfile };
+        } | null);
   if (value?.kind !== "APIServer") throw usageError(`${path} is no APIServer of config.openshift.io`);
   return value.spec?.tlsSecurityProfile;
 }

@@ -10,7 +10,8 @@ export async function run(args: readonly string[]): Promise<number> {
   return runProcess({ component: "settle" }, async (ports, signal) => {
     const host = await hostAt(values["root-mount"]);
     const outcome = await settleMachine({ ...ports, host }, signal);
-    if (outcome.verdict === "failed") throw new McoError("MCO_SETTLE_FAILED", { path: outcome.path, cause: outcome.cause, goesBack: outcome.goesBack });
+    if (outcome.verdict === "failed")
+      throw new McoError("MCO_SETTLE_FAILED", { path: outcome.path, cause: outcome.cause, goesBack: outcome.goesBack });
     ports.log.info(outcome, "settled");
   });
 }

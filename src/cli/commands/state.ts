@@ -25,30 +25,61 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals[0] === "bootstrap") return bootstrap(values["journal-dir"], values["dest-dir"], values.once === true);
   if (positionals[0] !== "start") throw usageError("the state process knows two verbs: start and bootstrap");
   const port = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
-  return runComponent({ component: "state", kubeconfig: values.kubeconfig, reporter: "machine-state-controller" }, async (ports, signal) => {
-    const folder = values["metrics-tls"];
-    const metrics = folder === undefined ? undefined : await metricsAt(ports.kube, { address: values["metrics-address"], port, folder: podPath(folder) });
-    await new StateController({ ...ports, identity: identity(), version, ...(metrics === undefined ? {} : { metrics }) }).run(signal);
-  });
+  return runComponent(
+    { component: "state", kubeconfig: values.kubeconfig, reporter: "machine-state-controller" },
+    async (ports, signal) => {
+      const folder = values["metrics-tls"];
+      const metrics =
+        folder === undefined
+          ? undefined
+          : await metricsAt(ports.kube, { address: values["metrics-address"], port, folder: podPath(folder) });
+      await new StateController({
+        ...ports,
+        identity: identity(),
+        version,
+        ...(metrics === undefined ? {} : { metrics }),
+      }).run(signal);
+    },
+  );
 }
 
 /** A container that is started again in its pod has no other beside it: it takes the lease up at once where the one before left it. */
-const identity = () => (process.env["POD_NAME"] === undefined ? processIdentity("state") : `${process.env["POD_NAME"]}_state`);
+const identity = () =>
+  process.env["POD_NAME"] === undefined ? processIdentity("state") : `${process.env["POD_NAME"]}_state`;
 
-async function metricsAt(kube: KubeClient, { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string }): Promise<NonNullable<StateControllerOptions["metrics"]>> {
-  const [certificate, key] = await Promise.all([systemFiles.readText(`${folder}/tls.crt`), systemFiles.readText(`${folder}/tls.key`)]);
-  if (certificate === undefined || key === undefined) throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
-  return { listen: httpsListen, host: await addressToListenOn(kube, address, "--metrics-address"), port, network: true, tls: { certificate, key } };
+async function metricsAt(
+  kube: KubeClient,
+  { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string },
+): Promise<NonNullable<StateControllerOptions["metrics"]>> {
+  const [certificate, key] = await Promise.all([
+    systemFiles.readText(`${folder}/tls.crt`),
+    systemFiles.readText(`${folder}/tls.key`),
+  ]);
+  if (certificate === undefined || key === undefined)
+    throw new McoError("MCO_USAGE", {}, { message: `--metrics-tls: ${folder} holds no tls.crt and tls.key` });
+  return {
+    listen: httpsListen,
+    host: await addressToListenOn(kube, address, "--metrics-address"),
+    port,
+    network: true,
+    tls: { certificate, key },
+  };
 }
 
 /** How often files of story lines are looked at. */
 const everyMs = 1000;
 
 async function bootstrap(from: string | undefined, to: string | undefined, isOnce: boolean): Promise<number> {
-  if (from === undefined || to === undefined) throw usageError("bootstrap wants --journal-dir, where the bootstrap's programs write their lines, and --dest-dir, where the books are kept");
+  if (from === undefined || to === undefined)
+    throw usageError(
+      "bootstrap wants --journal-dir, where the bootstrap's programs write their lines, and --dest-dir, where the books are kept",
+    );
   const { keepFolder } = await import("../../state/keep-folder.ts");
   return runProcess({ component: "state" }, async ({ clock, log }, signal) => {
-    const lines = await keepFolder({ files: systemFiles, clock, log, from, to, version, ...(isOnce ? {} : { everyMs }) }, signal);
+    const lines = await keepFolder(
+      { files: systemFiles, clock, log, from, to, version, ...(isOnce ? {} : { everyMs }) },
+      signal,
+    );
     log.info({ lines, from, to }, "story lines read into books");
   });
 }

@@ -8,8 +8,17 @@ import { drawStatus, painter } from "../draw-status.ts";
 import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, watch: { type: "boolean", short: "w" } });
-  const { kube, connection, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "status" });
+  const { values } = readArguments(args, {
+    dir: { type: "string" },
+    kubeconfig: { type: "string" },
+    json: { type: "boolean" },
+    watch: { type: "boolean", short: "w" },
+  });
+  const { kube, connection, close } = await connect({
+    kubeconfig: values.kubeconfig,
+    directory: values.dir,
+    component: "status",
+  });
   const layout = layoutOf(resolve(values.dir ?? ".mco"));
   const record = await readRecord(systemFiles, layout);
   const inFolder = record === undefined ? undefined : addressesOf(record.network);
@@ -41,10 +50,15 @@ export async function run(args: readonly string[]): Promise<number> {
     const stopping = new AbortController();
     process.once("SIGINT", () => stopping.abort(new Error("SIGINT")));
     process.once("SIGTERM", () => stopping.abort(new Error("SIGTERM")));
-    await watchCluster(kube, (status) => {
-      show(status);
-      return undefined;
-    }, stopping.signal, place);
+    await watchCluster(
+      kube,
+      (status) => {
+        show(status);
+        return undefined;
+      },
+      stopping.signal,
+      place,
+    );
     return 0;
   } finally {
     close();

@@ -12,13 +12,27 @@ import { type Io, processIo } from "../io.ts";
 import { readShelves } from "../read-shelves.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, since: { type: "string" } }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, since: { type: "string" } },
+    { positionals: true },
+  );
   const [subject, ...more] = positionals;
-  if (subject === undefined || more.length > 0 || bookKindOf(subject) === undefined) throw usageError(`${subject === undefined || more.length > 0 ? "say what to draw" : `"${subject}" has no timeline`}: write pool/NAME, node/NAME, build/NAME or cluster`);
+  if (subject === undefined || more.length > 0 || bookKindOf(subject) === undefined)
+    throw usageError(
+      `${subject === undefined || more.length > 0 ? "say what to draw" : `"${subject}" has no timeline`}: write pool/NAME, node/NAME, build/NAME or cluster`,
+    );
   const sinceMs = values.since === undefined ? undefined : durationOf(values.since, "--since");
-  const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "timeline" });
+  const { kube, close } = await connect({
+    kubeconfig: values.kubeconfig,
+    directory: values.dir,
+    component: "timeline",
+  });
   try {
-    return await showTimeline(kube, processIo(), subject, { json: values.json === true, ...(sinceMs === undefined ? {} : { sinceMs }) });
+    return await showTimeline(kube, processIo(), subject, {
+      json: values.json === true,
+      ...(sinceMs === undefined ? {} : { sinceMs }),
+    });
   } finally {
     close();
   }
@@ -28,10 +42,21 @@ export async function run(args: readonly string[]): Promise<number> {
 const page = { columns: 120, rows: 48, colours: false };
 
 /** Prints the chart of a pool, a node, a build or the cluster. @returns the exit code. */
-export async function showTimeline(kube: KubeClient, io: Io, subject: string, { json = false, sinceMs, now = systemClock.now() }: { readonly json?: boolean; readonly sinceMs?: number; readonly now?: number }): Promise<number> {
+export async function showTimeline(
+  kube: KubeClient,
+  io: Io,
+  subject: string,
+  {
+    json = false,
+    sinceMs,
+    now = systemClock.now(),
+  }: { readonly json?: boolean; readonly sinceMs?: number; readonly now?: number },
+): Promise<number> {
   const timeline = await timelineFor(kube, subject, { now, ...(sinceMs === undefined ? {} : { sinceMs }) });
   if ("missing" in timeline) {
-    io.err(`mco timeline: there is no ${subject}${timeline.missing.length === 0 ? "" : `; there are ${timeline.missing.slice(0, 20).join(", ")}`}\n`);
+    io.err(
+      `mco timeline: there is no ${subject}${timeline.missing.length === 0 ? "" : `; there are ${timeline.missing.slice(0, 20).join(", ")}`}\n`,
+    );
     return exitCodes.failed;
   }
   const { columns, rows, colours } = io.screen ?? page;
@@ -40,16 +65,25 @@ export async function showTimeline(kube: KubeClient, io: Io, subject: string, { 
   return exitCodes.ok;
 }
 
-async function timelineFor(kube: KubeClient, subject: string, options: { readonly now: number; readonly sinceMs?: number }): Promise<Timeline | { readonly missing: readonly string[] }> {
+async function timelineFor(
+  kube: KubeClient,
+  subject: string,
+  options: { readonly now: number; readonly sinceMs?: number },
+): Promise<Timeline | { readonly missing: readonly string[] }> {
   if (bookKindOf(subject) !== "pool") {
     const shelves = await readShelves(kube, subject);
     const { chapters } = readBook(shelves, subject, options.now);
     if (chapters.length > 0 || shelves.books.length > 0) return timelineOfBook(subject, chapters, options);
     return { missing: booksOn(await readShelves(kube)).filter((book) => bookKindOf(book) === bookKindOf(subject)) };
   }
-  const [pools, nodes, shelves] = await Promise.all([kube.list(MachineConfigPool), kube.list(kubernetes.Node), readShelves(kube)]);
+  const [pools, nodes, shelves] = await Promise.all([
+    kube.list(MachineConfigPool),
+    kube.list(kubernetes.Node),
+    readShelves(kube),
+  ]);
   const name = subject.slice("pool/".length);
-  if (!pools.items.some(({ metadata }) => metadata.name === name)) return { missing: pools.items.map(({ metadata }) => `pool/${metadata.name}`).sort() };
+  if (!pools.items.some(({ metadata }) => metadata.name === name))
+    return { missing: pools.items.map(({ metadata }) => `pool/${metadata.name}`).sort() };
   const members = nodes.items
     .filter((node) => {
       const membership = poolOfNode(node, pools.items);
@@ -58,5 +92,12 @@ async function timelineFor(kube: KubeClient, subject: string, options: { readonl
     .map(({ metadata }) => metadata.name)
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const books = readBooks(shelves, [...members.map((member) => `node/${member}`), subject], options.now);
-  return timelineOf(subject, new Map([["(pool)", books.get(subject)?.chapters ?? []], ...members.map((member) => [member, books.get(`node/${member}`)?.chapters ?? []] as const)]), options);
+  return timelineOf(
+    subject,
+    new Map([
+      ["(pool)", books.get(subject)?.chapters ?? []],
+      ...members.map((member) => [member, books.get(`node/${member}`)?.chapters ?? []] as const),
+    ]),
+    options,
+  );
 }

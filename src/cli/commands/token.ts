@@ -1,5 +1,11 @@
 import { resolve } from "node:path";
-import { ControllerConfig, MachineConfigPool, MachineConfiguration, ProvisioningToken, kubernetes } from "../../api/index.ts";
+import {
+  ControllerConfig,
+  MachineConfigPool,
+  MachineConfiguration,
+  ProvisioningToken,
+  kubernetes,
+} from "../../api/index.ts";
 import { namespace, objects } from "../../api/names.ts";
 import { addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { durationText } from "../../core/fold-book.ts";
@@ -15,7 +21,15 @@ import { type Io, processIo } from "../io.ts";
 
 /** What was asked for, once the command line is understood. */
 export type TokenRequest =
-  | { readonly verb: "create"; readonly pool: string; readonly ttlMs: number; readonly uses: number; readonly pointer: boolean; readonly server: string | undefined; readonly json: boolean }
+  | {
+      readonly verb: "create";
+      readonly pool: string;
+      readonly ttlMs: number;
+      readonly uses: number;
+      readonly pointer: boolean;
+      readonly server: string | undefined;
+      readonly json: boolean;
+    }
   | { readonly verb: "list"; readonly json: boolean }
   | { readonly verb: "revoke"; readonly ids: readonly string[]; readonly json: boolean };
 
@@ -25,17 +39,36 @@ const maxTtlMs = 366 * 86_400_000;
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
     args,
-    { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean", default: false }, pool: { type: "string" }, ttl: { type: "string" }, uses: { type: "string" }, pointer: { type: "boolean", default: false }, server: { type: "string" } },
+    {
+      dir: { type: "string" },
+      kubeconfig: { type: "string" },
+      json: { type: "boolean", default: false },
+      pool: { type: "string" },
+      ttl: { type: "string" },
+      uses: { type: "string" },
+      pointer: { type: "boolean", default: false },
+      server: { type: "string" },
+    },
     { positionals: true },
   );
   const request = requestOf(positionals, values);
-  const { kube, connection, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "token" });
+  const { kube, connection, close } = await connect({
+    kubeconfig: values.kubeconfig,
+    directory: values.dir,
+    component: "token",
+  });
   try {
     // A cluster on this machine has its config server at an address of its own.
     const record = await readRecord(systemFiles, layoutOf(resolve(values.dir ?? ".mco")));
     const addresses = record === undefined ? undefined : addressesOf(record.network);
-    const fallbackServer = addresses !== undefined && new URL(connection.server).hostname === addresses.apiServer ? addresses.configServer : undefined;
-    return await tokenCommand({ kube, io: processIo(), clock: systemClock, random: systemRandom, fallbackServer }, request);
+    const fallbackServer =
+      addresses !== undefined && new URL(connection.server).hostname === addresses.apiServer
+        ? addresses.configServer
+        : undefined;
+    return await tokenCommand(
+      { kube, io: processIo(), clock: systemClock, random: systemRandom, fallbackServer },
+      request,
+    );
   } finally {
     close();
   }
@@ -50,14 +83,19 @@ interface Values {
   readonly server?: string | undefined;
 }
 
-export function requestOf([verb, ...names]: readonly string[], { json, pool, ttl, uses, pointer, server }: Values): TokenRequest {
+export function requestOf(
+  [verb, ...names]: readonly string[],
+  { json, pool, ttl, uses, pointer, server }: Values,
+): TokenRequest {
   const isForCreate = pool !== undefined || ttl !== undefined || uses !== undefined || pointer || server !== undefined;
-  if (verb !== "create" && isForCreate) throw usageError("--pool, --ttl, --uses, --pointer and --server go with mco token create");
+  if (verb !== "create" && isForCreate)
+    throw usageError("--pool, --ttl, --uses, --pointer and --server go with mco token create");
   switch (verb) {
     case "create": {
       if (names.length > 0) throw usageError(`"${names.join(" ")}" is not understood; the pool goes with --pool`);
       if (pool === undefined || pool === "") throw usageError("say for which pool: --pool NAME");
-      if (server !== undefined && !/^[^\s/@?#]+$/.test(server)) throw usageError(`--server must be HOST or HOST:PORT, not "${server}"`);
+      if (server !== undefined && !/^[^\s/@?#]+$/.test(server))
+        throw usageError(`--server must be HOST or HOST:PORT, not "${server}"`);
       if (server !== undefined && !pointer) throw usageError("--server goes with --pointer");
       const ttlMs = durationOf(ttl ?? defaults.ttl, "--ttl");
       if (ttlMs > maxTtlMs) throw usageError("--ttl is 366d at most");
@@ -71,7 +109,9 @@ export function requestOf([verb, ...names]: readonly string[], { json, pool, ttl
       // Whoever has only the token may give that: its first half is the id.
       return { verb, ids: names.map((name) => name.split(".")[0] ?? name), json };
     default:
-      throw usageError(verb === undefined ? "what should be done?" : `mco token knows create, list and revoke, not "${verb}"`);
+      throw usageError(
+        verb === undefined ? "what should be done?" : `mco token knows create, list and revoke, not "${verb}"`,
+      );
   }
 }
 
@@ -101,32 +141,54 @@ function failed(io: Io, what: string): number {
   return exitCodes.failed;
 }
 
-async function create({ kube, io, clock, random, fallbackServer }: TokenParts, { pool, ttlMs, uses, pointer, server, json }: TokenRequest & { readonly verb: "create" }): Promise<number> {
+async function create(
+  { kube, io, clock, random, fallbackServer }: TokenParts,
+  { pool, ttlMs, uses, pointer, server, json }: TokenRequest & { readonly verb: "create" },
+): Promise<number> {
   const pools = (await kube.list(MachineConfigPool)).items.map(({ metadata }) => metadata.name).sort();
-  if (!pools.includes(pool)) return failed(io, `there is no pool "${pool}"; there ${pools.length === 0 ? "is none" : `are ${pools.join(", ")}`}`);
+  if (!pools.includes(pool))
+    return failed(
+      io,
+      `there is no pool "${pool}"; there ${pools.length === 0 ? "is none" : `are ${pools.join(", ")}`}`,
+    );
   // Everything that can be missing is looked for before there is a token that nobody saw.
   const place = pointer ? await placeOf(kube, server, fallbackServer) : undefined;
   if (typeof place === "string") return failed(io, place);
   const { text, object } = newToken(random, { pool, expiresAt: clock.now() + ttlMs, maxUses: uses });
   await kube.create(ProvisioningToken, object, { owner: "mco-cli" });
   const config = place === undefined ? undefined : pointerConfig({ ...place, pool, token: text });
-  if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "ProvisioningToken", id: object.metadata.name, token: text, pool, expiresAt: object.spec.expiresAt, maxUses: uses, ...(config === undefined ? {} : { pointer: config }) })}\n`);
+  if (json)
+    io.out(
+      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "ProvisioningToken", id: object.metadata.name, token: text, pool, expiresAt: object.spec.expiresAt, maxUses: uses, ...(config === undefined ? {} : { pointer: config }) })}\n`,
+    );
   else io.out(`${config === undefined ? text : JSON.stringify(config)}\n`);
-  if (!json) io.err(`token ${object.metadata.name}: ${uses === 1 ? "one configuration" : `${uses} configurations`} of the pool ${pool}, until ${object.spec.expiresAt}; it is shown this once. mco token revoke ${object.metadata.name} takes it back\n`);
+  if (!json)
+    io.err(
+      `token ${object.metadata.name}: ${uses === 1 ? "one configuration" : `${uses} configurations`} of the pool ${pool}, until ${object.spec.expiresAt}; it is shown this once. mco token revoke ${object.metadata.name} takes it back\n`,
+    );
   return exitCodes.ok;
 }
 
 /** Where machines find the config server and whom they believe there, or what is missing of it. */
-async function placeOf(kube: KubeClient, asked: string | undefined, fallback: string | undefined): Promise<{ readonly server: string; readonly authorities: string } | string> {
+async function placeOf(
+  kube: KubeClient,
+  asked: string | undefined,
+  fallback: string | undefined,
+): Promise<{ readonly server: string; readonly authorities: string } | string> {
   const [controllerConfig, machineConfiguration, ca] = await Promise.all([
     kube.get(ControllerConfig, { name: objects.controllerConfig }),
     kube.get(MachineConfiguration, { name: objects.machineConfiguration }),
     kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }),
   ]);
-  const server = asked === undefined ? (configServerAuthority({ controllerConfig, machineConfiguration }) ?? (fallback === undefined ? undefined : withPort(fallback))) : withPort(asked);
+  const server =
+    asked === undefined
+      ? (configServerAuthority({ controllerConfig, machineConfiguration }) ??
+        (fallback === undefined ? undefined : withPort(fallback)))
+      : withPort(asked);
   if (server === undefined) return "nobody says where machines reach the config server: give --server HOST[:PORT]";
   const authorities = ca?.data?.["ca-bundle.crt"] ?? "";
-  if (authorities === "") return `the ConfigMap ${namespace}/${objects.configServerCa} with the config server's authority is not there yet: the operator makes it`;
+  if (authorities === "")
+    return `the ConfigMap ${namespace}/${objects.configServerCa} with the config server's authority is not there yet: the operator makes it`;
   return { server, authorities };
 }
 
@@ -134,25 +196,58 @@ async function list({ kube, io, clock }: TokenParts, json: boolean): Promise<num
   const { items } = await kube.list(ProvisioningToken);
   const now = clock.now();
   const tokens = items
-    .map(({ metadata, spec, status }) => ({ id: metadata.name, pool: spec.pool, state: stateOf(spec, status?.uses ?? 0, now), expiresAt: spec.expiresAt, uses: status?.uses ?? 0, maxUses: spec.maxUses, lastUsedAt: status?.lastUsedAt, createdAt: metadata.creationTimestamp }))
+    .map(({ metadata, spec, status }) => ({
+      id: metadata.name,
+      pool: spec.pool,
+      state: stateOf(spec, status?.uses ?? 0, now),
+      expiresAt: spec.expiresAt,
+      uses: status?.uses ?? 0,
+      maxUses: spec.maxUses,
+      lastUsedAt: status?.lastUsedAt,
+      createdAt: metadata.creationTimestamp,
+    }))
     .sort((a, b) => (a.pool === b.pool ? (a.id < b.id ? -1 : 1) : a.pool < b.pool ? -1 : 1));
   if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "ProvisioningTokens", tokens })}\n`);
   else if (tokens.length === 0) io.out("there is no token: mco token create --pool NAME makes one\n");
   else {
     const ago = (at: string | undefined) => (at === undefined ? "-" : durationText(Math.max(0, now - Date.parse(at))));
-    const rows = [["ID", "POOL", "STATE", "EXPIRES", "USES", "LAST-USED", "AGE"], ...tokens.map(({ id, pool, state, expiresAt, uses, maxUses, lastUsedAt, createdAt }) => [id, pool, state, expiresAt ?? "never", `${uses}/${maxUses ?? "any"}`, ago(lastUsedAt), ago(createdAt)])];
+    const rows = [
+      ["ID", "POOL", "STATE", "EXPIRES", "USES", "LAST-USED", "AGE"],
+      ...tokens.map(({ id, pool, state, expiresAt, uses, maxUses, lastUsedAt, createdAt }) => [
+        id,
+        pool,
+        state,
+        expiresAt ?? "never",
+        `${uses}/${maxUses ?? "any"}`,
+        ago(lastUsedAt),
+        ago(createdAt),
+      ]),
+    ];
     const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-    for (const row of rows) io.out(`${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()}\n`);
+    for (const row of rows)
+      io.out(
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+      );
   }
   return exitCodes.ok;
 }
 
-function stateOf({ expiresAt, maxUses }: ProvisioningToken["spec"], uses: number, now: number): "Usable" | "Expired" | "UsedUp" {
+function stateOf(
+  { expiresAt, maxUses }: ProvisioningToken["spec"],
+  uses: number,
+  now: number,
+): "Usable" | "Expired" | "UsedUp" {
   if (expiresAt !== undefined && !(Date.parse(expiresAt) > now)) return "Expired";
   return maxUses !== undefined && uses >= maxUses ? "UsedUp" : "Usable";
 }
 
-async function revoke({ kube, io }: TokenParts, { ids, json }: TokenRequest & { readonly verb: "revoke" }): Promise<number> {
+async function revoke(
+  { kube, io }: TokenParts,
+  { ids, json }: TokenRequest & { readonly verb: "revoke" },
+): Promise<number> {
   const unknown: string[] = [];
   for (const id of new Set(ids)) {
     // The client counts a deletion of what is not there as done.
@@ -162,5 +257,7 @@ async function revoke({ kube, io }: TokenParts, { ids, json }: TokenRequest & { 
   const revoked = [...new Set(ids)].filter((id) => !unknown.includes(id));
   if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "RevokedTokens", revoked, unknown })}\n`);
   else for (const id of revoked) io.out(`${id} gives nothing any more\n`);
-  return unknown.length === 0 ? exitCodes.ok : failed(io, `there is no token ${unknown.map((id) => `"${id}"`).join(", ")}`);
+  return unknown.length === 0
+    ? exitCodes.ok
+    : failed(io, `there is no token ${unknown.map((id) => `"${id}"`).join(", ")}`);
 }

@@ -61,10 +61,13 @@ export async function run(args: readonly string[]): Promise<number> {
     quiet: { type: "boolean" },
   });
   const apiServer = apiServers.find((kind) => kind === values["api-server"]);
-  if (apiServer === undefined) throw usageError(`--api-server must be ${apiServers.join(" or ")}, not "${values["api-server"]}"`);
+  if (apiServer === undefined)
+    throw usageError(`--api-server must be ${apiServers.join(" or ")}, not "${values["api-server"]}"`);
   const operator = values["without-operator"] !== true;
-  if (!operator && values.apply !== undefined) throw usageError("--apply wants an operator: leave --without-operator out, or apply the manifests yourself");
-  if (!operator && values["image-mode"] === true) throw usageError("--image-mode wants an operator: leave --without-operator out");
+  if (!operator && values.apply !== undefined)
+    throw usageError("--apply wants an operator: leave --without-operator out, or apply the manifests yourself");
+  if (!operator && values["image-mode"] === true)
+    throw usageError("--image-mode wants an operator: leave --without-operator out");
   const chosen: Values = {
     directory: resolve(values.dir),
     workers: countOf(values.workers, "--workers", 0, 100),
@@ -79,10 +82,12 @@ export async function run(args: readonly string[]): Promise<number> {
   };
   const layout = layoutOf(chosen.directory);
   const live = await runningCluster(systemFiles, layout);
-  if (live !== undefined) throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
+  if (live !== undefined)
+    throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
   const earlier = await readRecord(systemFiles, layout);
   const made = earlier?.apiServer ?? "embedded";
-  if (earlier !== undefined && made !== apiServer) throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made, asked: apiServer });
+  if (earlier !== undefined && made !== apiServer)
+    throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made, asked: apiServer });
   const binaries = apiServer === "kubernetes" ? kubernetesBinaries(process.env) : "";
   if (values.detach === true) return detached(layout, chosen);
   return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
@@ -95,14 +100,33 @@ async function detached(layout: Layout, chosen: Values): Promise<number> {
   const log = openSync(`${layout.logs}/up.log`, "a");
   const script = process.argv[1] ?? "";
   // What is to be applied, this process applies.
-  const words = ["--dir", chosen.directory, "--workers", String(chosen.workers), "--control-plane", String(chosen.controlPlane), "--api-server", chosen.apiServer, ...(chosen.operator ? [] : ["--without-operator"]), ...(chosen.imageMode ? ["--image-mode"] : []), "--quiet"];
-  const child = spawn(process.execPath, [...process.execArgv, script, "up", ...words], { detached: true, stdio: ["ignore", log, log] });
+  const words = [
+    "--dir",
+    chosen.directory,
+    "--workers",
+    String(chosen.workers),
+    "--control-plane",
+    String(chosen.controlPlane),
+    "--api-server",
+    chosen.apiServer,
+    ...(chosen.operator ? [] : ["--without-operator"]),
+    ...(chosen.imageMode ? ["--image-mode"] : []),
+    "--quiet",
+  ];
+  const child = spawn(process.execPath, [...process.execArgv, script, "up", ...words], {
+    detached: true,
+    stdio: ["ignore", log, log],
+  });
   const ended = new AbortController();
   child.once("exit", () => ended.abort(new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` })));
   child.unref();
-  while ((await systemFiles.readText(layout.kubeconfig)) === undefined || (await runningCluster(systemFiles, layout)) === undefined) {
+  while (
+    (await systemFiles.readText(layout.kubeconfig)) === undefined ||
+    (await runningCluster(systemFiles, layout)) === undefined
+  ) {
     ended.signal.throwIfAborted();
-    if (systemClock.monotonic() - began > patienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` });
+    if (systemClock.monotonic() - began > patienceMs)
+      throw new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` });
     await systemClock.sleep(50);
   }
   await bringUp(layout, chosen, { began, signal: ended.signal, draw: false });
@@ -117,23 +141,37 @@ function tell(chosen: Values, line: string): void {
   if (!chosen.json && !chosen.quiet) process.stdout.write(`${line}\n`);
 }
 
-async function supervise(layout: Layout, chosen: Values, binaries: string, ports: Parameters<Parameters<typeof runProcess>[1]>[0], signal: AbortSignal): Promise<void> {
+async function supervise(
+  layout: Layout,
+  chosen: Values,
+  binaries: string,
+  ports: Parameters<Parameters<typeof runProcess>[1]>[0],
+  signal: AbortSignal,
+): Promise<void> {
   const began = systemClock.monotonic();
   mkdirSync(layout.logs, { recursive: true });
-  tell(chosen, `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines${chosen.apiServer === "kubernetes" ? `, on Kubernetes ${kubernetesVersion}` : ""}`);
+  tell(
+    chosen,
+    `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines${chosen.apiServer === "kubernetes" ? `, on Kubernetes ${kubernetesVersion}` : ""}`,
+  );
   const bundle = await writeBundle(`${layout.directory}/bin`);
   const stopping = new AbortController();
   signal.addEventListener("abort", () => stopping.abort(signal.reason), { once: true });
   let failure: unknown;
   let admin: Connected | undefined;
-  const asAdmin = async (): Promise<KubeClient> => (admin ??= await connect({ kubeconfig: layout.kubeconfig, component: "up" })).kube;
+  const asAdmin = async (): Promise<KubeClient> =>
+    (admin ??= await connect({ kubeconfig: layout.kubeconfig, component: "up" })).kube;
 
   /** Draws the way there for whoever watches; a detached cluster only runs. */
   async function follow(): Promise<void> {
     if (chosen.quiet) return;
     await bringUp(layout, chosen, { began, signal: stopping.signal, draw: !chosen.json });
     if (chosen.json) await printRecord(layout, began);
-    else tell(chosen, `\n  export KUBECONFIG=${layout.kubeconfig}\n  kubectl get mcp,mc,nodes,pods -A\n  bin/mco status --watch\n\nCtrl-C ends the cluster.`);
+    else
+      tell(
+        chosen,
+        `\n  export KUBECONFIG=${layout.kubeconfig}\n  kubectl get mcp,mc,nodes,pods -A\n  bin/mco status --watch\n\nCtrl-C ends the cluster.`,
+      );
   }
   try {
     await runCluster(
@@ -147,7 +185,11 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
         files: systemFiles,
         processes: systemProcesses,
         program: [process.execPath, "--disable-warning=ExperimentalWarning", bundle],
-        environment: Object.fromEntries(["PATH", "HOME", "XDG_CACHE_HOME", "MCO_IGNITION_BINARIES", "MCO_LOG_LEVEL"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
+        environment: Object.fromEntries(
+          ["PATH", "HOME", "XDG_CACHE_HOME", "MCO_IGNITION_BINARIES", "MCO_LOG_LEVEL"].flatMap((name) =>
+            process.env[name] === undefined ? [] : [[name, process.env[name]]],
+          ),
+        ),
         version,
         pid: process.pid,
         portIsFree,
@@ -157,13 +199,31 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
         afterApiServer: async (_credentials, registry, addresses, until) => {
           await untilReady(await asAdmin(), layout, chosen, until);
           const osImage = registry === undefined ? stockOsImage : stockOsImageAt(registry.host);
-          if (chosen.operator) await applyAll(await asAdmin(), [...installManifests({ image: suiteImage(version), osImage, version, arguments: ["--config-server-address", addresses.configServer] }), ...(registry === undefined ? [] : imageModeManifests(registry))], until);
+          if (chosen.operator)
+            await applyAll(
+              await asAdmin(),
+              [
+                ...installManifests({
+                  image: suiteImage(version),
+                  osImage,
+                  version,
+                  arguments: ["--config-server-address", addresses.configServer],
+                }),
+                ...(registry === undefined ? [] : imageModeManifests(registry)),
+              ],
+              until,
+            );
         },
         registerMachine: async (host, until) => registerMachine(await asAdmin(), host, until),
         issuePointer: async (host, until) => {
           const record = await readRecord(systemFiles, layout);
           if (record === undefined) throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
-          return issuePointer(await asAdmin(), host, { ...ports, address: addressesOf(record.network).configServer }, until);
+          return issuePointer(
+            await asAdmin(),
+            host,
+            { ...ports, address: addressesOf(record.network).configServer },
+            until,
+          );
         },
         onProgress: (line) => tell(chosen, `  ${line}`),
       },
@@ -182,7 +242,11 @@ async function supervise(layout: Layout, chosen: Values, binaries: string, ports
 }
 
 /** Waits until the cluster is as it was asked for, applies what was named, and waits until that has rolled out. */
-async function bringUp(layout: Layout, chosen: Values, { began, signal, draw }: { readonly began: number; readonly signal: AbortSignal; readonly draw: boolean }): Promise<void> {
+async function bringUp(
+  layout: Layout,
+  chosen: Values,
+  { began, signal, draw }: { readonly began: number; readonly signal: AbortSignal; readonly draw: boolean },
+): Promise<void> {
   const show = draw ? (status: ClusterStatus) => canvas.draw(drawStatus(status, canvas)) : undefined;
   const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "up" });
   try {
@@ -192,7 +256,18 @@ async function bringUp(layout: Layout, chosen: Values, { began, signal, draw }: 
     }
     await waitSettled(kube, layout, chosen, signal, show);
     if (draw) tell(chosen, `\nthe cluster is up after ${seconds(began)}`);
-    if (chosen.imageMode && draw) await imageModeTour({ kube, clock: systemClock, tell: (line) => tell(chosen, line), registry: await registryOfCluster(layout), refusePushes: (refusal) => Promise.resolve(refusePushes(layout, refusal)), hasBuildah: hasBuildah(process.env) }, signal);
+    if (chosen.imageMode && draw)
+      await imageModeTour(
+        {
+          kube,
+          clock: systemClock,
+          tell: (line) => tell(chosen, line),
+          registry: await registryOfCluster(layout),
+          refusePushes: (refusal) => Promise.resolve(refusePushes(layout, refusal)),
+          hasBuildah: hasBuildah(process.env),
+        },
+        signal,
+      );
     if (chosen.apply === undefined) return;
     const manifests = readManifests([chosen.apply]);
     await applyAll(kube, manifests, signal);
@@ -213,7 +288,9 @@ async function registryOfCluster(layout: Layout): Promise<string> {
 
 async function printRecord(layout: Layout, began: number): Promise<void> {
   const record = await readRecord(systemFiles, layout);
-  process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, apiServer: record?.apiServer, network: record?.network, hosts: record?.hosts, seconds: (systemClock.monotonic() - began) / 1000 })}\n`);
+  process.stdout.write(
+    `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, apiServer: record?.apiServer, network: record?.network, hosts: record?.hosts, seconds: (systemClock.monotonic() - began) / 1000 })}\n`,
+  );
 }
 
 const seconds = (since: number) => `${((systemClock.monotonic() - since) / 1000).toFixed(1)} s`;
@@ -222,7 +299,14 @@ const seconds = (since: number) => `${((systemClock.monotonic() - since) / 1000)
 const noticeMs = 3000;
 
 /** Waits until every machine has what its pool wants; with `changed`, only once the pools have noticed what was just applied. */
-async function waitSettled(kube: KubeClient, layout: Layout, chosen: Values, signal: AbortSignal, show: ((status: ClusterStatus) => void) | undefined, changed = false): Promise<void> {
+async function waitSettled(
+  kube: KubeClient,
+  layout: Layout,
+  chosen: Values,
+  signal: AbortSignal,
+  show: ((status: ClusterStatus) => void) | undefined,
+  changed = false,
+): Promise<void> {
   const expected = chosen.workers + chosen.controlPlane;
   const began = systemClock.monotonic();
   let noticed = !changed;
@@ -248,7 +332,12 @@ async function waitSettled(kube: KubeClient, layout: Layout, chosen: Values, sig
     patience.cancel();
   }
   signal.throwIfAborted();
-  if (!done) throw new McoError("MCO_CLUSTER_START_FAILED", { problem: "the machines did not settle in time", logs: layout.logs, hint: `KUBECONFIG=${layout.kubeconfig} kubectl get mcp,nodes,pods -A` });
+  if (!done)
+    throw new McoError("MCO_CLUSTER_START_FAILED", {
+      problem: "the machines did not settle in time",
+      logs: layout.logs,
+      hint: `KUBECONFIG=${layout.kubeconfig} kubectl get mcp,nodes,pods -A`,
+    });
 }
 
 /** Waits until every machine reports itself ready. */
@@ -257,8 +346,13 @@ async function waitReady(kube: KubeClient, layout: Layout, chosen: Values, signa
   const began = systemClock.monotonic();
   for (;;) {
     const { items } = await kube.list(kubernetes.Node, {}, { signal });
-    if (items.filter((node) => conditionOf(node.status?.conditions, "Ready")?.status === "True").length >= expected) return;
-    if (systemClock.monotonic() - began > patienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { problem: "the machines did not become ready in time", logs: layout.logs });
+    if (items.filter((node) => conditionOf(node.status?.conditions, "Ready")?.status === "True").length >= expected)
+      return;
+    if (systemClock.monotonic() - began > patienceMs)
+      throw new McoError("MCO_CLUSTER_START_FAILED", {
+        problem: "the machines did not become ready in time",
+        logs: layout.logs,
+      });
     await systemClock.sleep(100, signal);
   }
 }
@@ -273,7 +367,8 @@ async function untilReady(kube: KubeClient, layout: Layout, chosen: Values, sign
       return;
     } catch (error) {
       const log = `${layout.logs}/${chosen.apiServer === "kubernetes" ? "kube-apiserver" : "apiserver"}.log`;
-      if (systemClock.monotonic() - began > apiServerPatienceMs) throw new McoError("MCO_CLUSTER_START_FAILED", { process: "apiserver", log }, { cause: error });
+      if (systemClock.monotonic() - began > apiServerPatienceMs)
+        throw new McoError("MCO_CLUSTER_START_FAILED", { process: "apiserver", log }, { cause: error });
       await systemClock.sleep(50, signal);
     }
   }

@@ -14,7 +14,11 @@ interface Finding extends Problem {
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, { filename: { type: "string", short: "f", multiple: true }, json: { type: "boolean" } }, { positionals: true });
+  const { values, positionals } = readArguments(
+    args,
+    { filename: { type: "string", short: "f", multiple: true }, json: { type: "boolean" } },
+    { positionals: true },
+  );
   const paths = [...positionals, ...(values.filename ?? [])];
   if (paths.length === 0) throw usageError("name files or folders");
   const documents = readDocuments(paths);
@@ -24,15 +28,34 @@ export async function run(args: readonly string[]): Promise<number> {
     const { place } = document;
     if (document.verdict === "refused") {
       const { line, reason, remedy } = document;
-      return [{ ...place, severity: "error", path: "", reason, ...(remedy === undefined ? {} : { remedy }), ...(line === undefined ? {} : { line }) }];
+      return [
+        {
+          ...place,
+          severity: "error",
+          path: "",
+          reason,
+          ...(remedy === undefined ? {} : { remedy }),
+          ...(line === undefined ? {} : { line }),
+        },
+      ];
     }
     const { manifest } = document;
     const object = `${manifest.kind}/${manifest.metadata.name}`;
     const served = kinds(manifest.apiVersion, manifest.kind);
-    const notOurs: Problem = { severity: "warning", path: "kind", reason: `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at` };
+    const notOurs: Problem = {
+      severity: "warning",
+      path: "kind",
+      reason: `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at`,
+    };
     const problems = [...(served === undefined ? [notOurs] : judgeManifest(manifest, served).problems)];
     const earlier = seen.get(object);
-    if (earlier !== undefined) problems.push({ severity: "error", path: "metadata.name", reason: `${object} stands in ${earlier} too, and only one of the two can count`, remedy: "take one of them out" });
+    if (earlier !== undefined)
+      problems.push({
+        severity: "error",
+        path: "metadata.name",
+        reason: `${object} stands in ${earlier} too, and only one of the two can count`,
+        remedy: "take one of them out",
+      });
     seen.set(object, `${place.file} (document ${place.document})`);
     return problems.map((problem) => {
       const line = document.lineOf(problem.path);
@@ -41,12 +64,19 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const errors = findings.filter(({ severity }) => severity === "error").length;
 
-  if (values.json === true) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Validation", documents: documents.length, errors, warnings: findings.length - errors, problems: findings })}\n`);
+  if (values.json === true)
+    process.stdout.write(
+      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Validation", documents: documents.length, errors, warnings: findings.length - errors, problems: findings })}\n`,
+    );
   else {
     for (const { document, file, line, object, path, reason, remedy, severity } of findings) {
-      process.stdout.write(`${file}:${line ?? 1}: ${severity}: ${object ?? `document ${document}`}: ${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}\n`);
+      process.stdout.write(
+        `${file}:${line ?? 1}: ${severity}: ${object ?? `document ${document}`}: ${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}\n`,
+      );
     }
-    process.stdout.write(`${count(documents.length, "document")}: ${count(errors, "error")}, ${count(findings.length - errors, "warning")}\n`);
+    process.stdout.write(
+      `${count(documents.length, "document")}: ${count(errors, "error")}, ${count(findings.length - errors, "warning")}\n`,
+    );
   }
   return errors > 0 ? exitCodes.failed : exitCodes.ok;
 }

@@ -11,6 +11,8 @@ export async function run(args: readonly string[]): Promise<number> {
     node: process.version,
     drivers: hostDrivers.map(({ name, proven, note }) => ({ name, proven, note })),
   };
-  process.stdout.write(values.json === true ? `${JSON.stringify(facts)}\n` : `mco ${version} (Node.js ${process.version})\n`);
+  process.stdout.write(
+    values.json === true ? `${JSON.stringify(facts)}\n` : `mco ${version} (Node.js ${process.version})\n`,
+  );
   return 0;
 }

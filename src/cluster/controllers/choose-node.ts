@@ -11,7 +11,9 @@ export interface SchedulingView {
   podsOn(node: string): readonly Pod[];
 }
 
-export type Choice = { readonly verdict: "node"; readonly node: string } | { readonly verdict: "nowhere"; readonly message: string };
+export type Choice =
+  | { readonly verdict: "node"; readonly node: string }
+  | { readonly verdict: "nowhere"; readonly message: string };
 
 type Refused = { readonly why: string; readonly helpedByPreemption: boolean };
 
@@ -29,7 +31,8 @@ export function chooseNode(pod: Pod, view: SchedulingView): Choice {
   if (view.nodes.length === 0) return { verdict: "nowhere", message: "no nodes available to schedule pods" };
 
   const refusals = new Map<string, { count: number; helped: boolean }>();
-  const refuse = ({ why, helpedByPreemption }: Refused, count = 1) => refusals.set(why, { count: (refusals.get(why)?.count ?? 0) + count, helped: helpedByPreemption });
+  const refuse = ({ why, helpedByPreemption }: Refused, count = 1) =>
+    refusals.set(why, { count: (refusals.get(why)?.count ?? 0) + count, helped: helpedByPreemption });
   const domainsTaken = antiAffinityDomains(pod, view);
   let best: { node: string; rank: readonly number[] } | undefined;
   for (const node of candidates) {
@@ -40,24 +43,41 @@ export function chooseNode(pod: Pod, view: SchedulingView): Choice {
       continue;
     }
     const rank = rankOf(pod, node, present);
-    if (best === undefined || before(rank, best.rank) || (!before(best.rank, rank) && node.metadata.name < best.node)) best = { node: node.metadata.name, rank };
+    if (best === undefined || before(rank, best.rank) || (!before(best.rank, rank) && node.metadata.name < best.node))
+      best = { node: node.metadata.name, rank };
   }
   if (best !== undefined) return { verdict: "node", node: best.node };
 
   const others = view.nodes.length - candidates.length;
-  if (others > 0) refuse({ why: "node(s) didn't match Pod's node affinity/selector", helpedByPreemption: false }, others);
+  if (others > 0)
+    refuse({ why: "node(s) didn't match Pod's node affinity/selector", helpedByPreemption: false }, others);
   const all = view.nodes.length;
   const helped = [...refusals.values()].reduce((sum, one) => sum + (one.helped ? one.count : 0), 0);
   const reasons = [...refusals].map(([why, { count }]) => `${count} ${why}`).sort();
-  const preemption = [...(helped === 0 ? [] : [`${helped} No preemption victims found for incoming pod`]), ...(all === helped ? [] : [`${all - helped} Preemption is not helpful for scheduling`])];
-  return { verdict: "nowhere", message: `0/${all} nodes are available: ${reasons.join(", ")}. preemption: 0/${all} nodes are available: ${preemption.join(", ")}.` };
+  const preemption = [
+    ...(helped === 0 ? [] : [`${helped} No preemption victims found for incoming pod`]),
+    ...(all === helped ? [] : [`${all - helped} Preemption is not helpful for scheduling`]),
+  ];
+  return {
+    verdict: "nowhere",
+    message: `0/${all} nodes are available: ${reasons.join(", ")}. preemption: 0/${all} nodes are available: ${preemption.join(", ")}.`,
+  };
 }
 
-function refusal(pod: Pod, node: Node, present: readonly Pod[], domainsTaken: (node: Node) => boolean): Refused | undefined {
+function refusal(
+  pod: Pod,
+  node: Node,
+  present: readonly Pod[],
+  domainsTaken: (node: Node) => boolean,
+): Refused | undefined {
   const unresolvable = (why: string): Refused => ({ why, helpedByPreemption: false });
   const taints = effectiveTaints(node).filter(({ effect }) => effect === "NoSchedule" || effect === "NoExecute");
   const tolerations = pod.spec?.tolerations;
-  if (node.spec?.unschedulable === true && !toleratesTaint(tolerations, { key: nodeTaints.unschedulable, effect: "NoSchedule" })) return unresolvable("node(s) were unschedulable");
+  if (
+    node.spec?.unschedulable === true &&
+    !toleratesTaint(tolerations, { key: nodeTaints.unschedulable, effect: "NoSchedule" })
+  )
+    return unresolvable("node(s) were unschedulable");
   const taint = taints.find((one) => !toleratesTaint(tolerations, one));
   if (taint !== undefined) return unresolvable(`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ""}}`);
   if (!nodeSelected(pod.spec, node)) return unresolvable("node(s) didn't match Pod's node affinity/selector");
@@ -69,19 +89,24 @@ function refusal(pod: Pod, node: Node, present: readonly Pod[], domainsTaken: (n
 
 type AntiAffinityTerm = { labelSelector?: Selector; topologyKey: string; namespaces?: string[] };
 
-const termsOf = (pod: Pod): readonly AntiAffinityTerm[] => pod.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+const termsOf = (pod: Pod): readonly AntiAffinityTerm[] =>
+  pod.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
 
 /** Where the required anti-affinity of the pod, or of pods that are there already, forbids it. Pods are looked at only when it matters. */
 function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => boolean {
   const taken = new Map<string, Set<string>>();
   const repels = (from: Pod, term: AntiAffinityTerm, other: Pod) =>
-    (term.namespaces ?? [from.metadata.namespace]).includes(other.metadata.namespace ?? "") && selects(term.labelSelector, other.metadata.labels);
+    (term.namespaces ?? [from.metadata.namespace]).includes(other.metadata.namespace ?? "") &&
+    selects(term.labelSelector, other.metadata.labels);
   const own = termsOf(pod);
   for (const node of view.nodes) {
     const labels = node.metadata.labels ?? {};
     for (const other of view.podsOn(node.metadata.name)) {
       if (isTerminal(other)) continue;
-      for (const [from, term, to] of [...own.map((term) => [pod, term, other] as const), ...termsOf(other).map((term) => [other, term, pod] as const)]) {
+      for (const [from, term, to] of [
+        ...own.map((term) => [pod, term, other] as const),
+        ...termsOf(other).map((term) => [other, term, pod] as const),
+      ]) {
         const domain = labels[term.topologyKey];
         if (domain === undefined || !repels(from, term, to)) continue;
         const domains = taken.get(term.topologyKey) ?? new Set();
@@ -94,7 +119,9 @@ function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => bo
 }
 
 function rankOf(pod: Pod, node: Node, present: readonly Pod[]): readonly number[] {
-  const avoided = effectiveTaints(node).filter((taint) => taint.effect === "PreferNoSchedule" && !toleratesTaint(pod.spec?.tolerations, taint)).length;
+  const avoided = effectiveTaints(node).filter(
+    (taint) => taint.effect === "PreferNoSchedule" && !toleratesTaint(pod.spec?.tolerations, taint),
+  ).length;
   const owner = controllerOf(pod)?.uid;
   const siblings = owner === undefined ? 0 : present.filter((other) => controllerOf(other)?.uid === owner).length;
   return [avoided, siblings, present.length];

@@ -14,7 +14,10 @@ export interface ClaimOptions<O extends KubeObject, T extends KubeObject> {
  * The objects that belong to an owner: adopts orphans of its namespace that its selector matches, and lets go of what it
  * no longer matches. Their kind is watched with `ownedIndexes`.
  */
-export async function claim<O extends KubeObject, T extends KubeObject>(options: ClaimOptions<O, T>, { kube, caches, signal }: Context): Promise<readonly T[]> {
+export async function claim<O extends KubeObject, T extends KubeObject>(
+  options: ClaimOptions<O, T>,
+  { kube, caches, signal }: Context,
+): Promise<readonly T[]> {
   const { owner, ownerResource, resource, selector } = options;
   const cached = caches.of(resource);
   const owned = cached.byIndex("controller", owner.metadata.uid ?? "");
@@ -25,19 +28,43 @@ export async function claim<O extends KubeObject, T extends KubeObject>(options:
     if (selects(selector, object.metadata.labels)) mine.push(object);
     else if (!deleting && object.metadata.deletionTimestamp === undefined) {
       const references = (object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid);
-      await tolerant(() => kube.patch(resource, object.metadata, { type: "merge", body: { metadata: { ...precondition(object), ownerReferences: references } } }, { signal }));
+      await tolerant(() =>
+        kube.patch(
+          resource,
+          object.metadata,
+          { type: "merge", body: { metadata: { ...precondition(object), ownerReferences: references } } },
+          { signal },
+        ),
+      );
     }
   }
   if (deleting || selectsNothingInParticular(selector)) return mine;
-  const wanted = orphans.filter((object) => object.metadata.deletionTimestamp === undefined && selects(selector, object.metadata.labels));
+  const wanted = orphans.filter(
+    (object) => object.metadata.deletionTimestamp === undefined && selects(selector, object.metadata.labels),
+  );
   if (wanted.length === 0) return mine;
   // Only who is really there may adopt: the cache may not know yet that the owner is going.
   const fresh = await kube.get(ownerResource, owner.metadata, { signal });
-  if (fresh === undefined || fresh.metadata.uid !== owner.metadata.uid || fresh.metadata.deletionTimestamp !== undefined) return mine;
+  if (
+    fresh === undefined ||
+    fresh.metadata.uid !== owner.metadata.uid ||
+    fresh.metadata.deletionTimestamp !== undefined
+  )
+    return mine;
   for (const object of wanted) {
     const reference = controlledBy({ ...owner, apiVersion: ownerResource.apiVersion, kind: ownerResource.kind });
-    const ownerReferences = [...(object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid), reference];
-    const adopted = await tolerant(() => kube.patch(resource, object.metadata, { type: "merge", body: { metadata: { ...precondition(object), ownerReferences } } }, { signal }));
+    const ownerReferences = [
+      ...(object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid),
+      reference,
+    ];
+    const adopted = await tolerant(() =>
+      kube.patch(
+        resource,
+        object.metadata,
+        { type: "merge", body: { metadata: { ...precondition(object), ownerReferences } } },
+        { signal },
+      ),
+    );
     if (adopted !== undefined) mine.push(adopted);
   }
   return mine;

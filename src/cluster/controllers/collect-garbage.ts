@@ -36,24 +36,41 @@ export type GarbageStep =
   | { readonly do: "unblockAndDelete" };
 
 /** Whether it was deleted in the foreground: it goes after its dependents. */
-export const isWaitingForDependents = (item: Item): boolean => item.deleting && item.finalizers.includes(workloads.foregroundDeletion);
+export const isWaitingForDependents = (item: Item): boolean =>
+  item.deleting && item.finalizers.includes(workloads.foregroundDeletion);
 
 /** What becomes of one object: k8s.io/kubernetes pkg/controller/garbagecollector (master) attemptToDeleteItem, as a decision. */
-export function collectGarbage(item: Item, dependents: readonly Item[], stateOf: (owner: OwnerReference) => OwnerState): GarbageStep {
+export function collectGarbage(
+  item: Item,
+  dependents: readonly Item[],
+  stateOf: (owner: OwnerReference) => OwnerState,
+): GarbageStep {
   if (item.deleting) {
     if (item.finalizers.includes(workloads.orphan)) return { do: "orphanDependents" };
     if (!isWaitingForDependents(item)) return { do: "nothing" };
-    const blocking = dependents.filter(({ owners }) => owners.some(({ uid, blockOwnerDeletion }) => uid === item.uid && blockOwnerDeletion === true));
-    return blocking.length === 0 ? { do: "dropFinalizer", finalizer: workloads.foregroundDeletion } : { do: "waitForDependents", blocking };
+    const blocking = dependents.filter(({ owners }) =>
+      owners.some(({ uid, blockOwnerDeletion }) => uid === item.uid && blockOwnerDeletion === true),
+    );
+    return blocking.length === 0
+      ? { do: "dropFinalizer", finalizer: workloads.foregroundDeletion }
+      : { do: "waitForDependents", blocking };
   }
   if (item.owners.length === 0) return { do: "nothing" };
   const states = item.owners.map((owner) => ({ owner, state: stateOf(owner) }));
-  const gone = new Set(states.filter(({ state }) => state === "absent" || state === "waiting").map(({ owner }) => owner.uid));
+  const gone = new Set(
+    states.filter(({ state }) => state === "absent" || state === "waiting").map(({ owner }) => owner.uid),
+  );
   if (gone.size === 0) return { do: "nothing" };
   if (states.some(({ state }) => state === "unknown")) return { do: "nothing" };
   if (states.some(({ state }) => state === "solid")) return { do: "dropOwners", uids: gone };
   const waiting = states.some(({ state }) => state === "waiting");
-  if (waiting && dependents.length > 0) return dependents.some(isWaitingForDependents) ? { do: "unblockAndDelete" } : { do: "delete", propagation: "Foreground" };
+  if (waiting && dependents.length > 0)
+    return dependents.some(isWaitingForDependents)
+      ? { do: "unblockAndDelete" }
+      : { do: "delete", propagation: "Foreground" };
   if (item.finalizers.includes(workloads.orphan)) return { do: "delete", propagation: "Orphan" };
-  return { do: "delete", propagation: item.finalizers.includes(workloads.foregroundDeletion) ? "Foreground" : "Background" };
+  return {
+    do: "delete",
+    propagation: item.finalizers.includes(workloads.foregroundDeletion) ? "Foreground" : "Background",
+  };
 }

@@ -37,7 +37,8 @@ export function daemonSetController(): Controller {
       const namespace = pod.metadata.namespace ?? "";
       if (owner?.kind === "DaemonSet") keys.add(`${namespace}/${owner.name}`);
       if (owner === undefined && pod.metadata.deletionTimestamp === undefined) {
-        for (const set of caches.of(kubernetes.DaemonSet).byIndex("namespace", namespace)) if (selects(set.spec?.selector, pod.metadata.labels)) keys.add(keyOf(set));
+        for (const set of caches.of(kubernetes.DaemonSet).byIndex("namespace", namespace))
+          if (selects(set.spec?.selector, pod.metadata.labels)) keys.add(keyOf(set));
       }
     }
     return [...keys];
@@ -45,7 +46,14 @@ export function daemonSetController(): Controller {
 
   function concernsOfNode({ before, after }: Change<Node>, caches: Caches): readonly string[] {
     const matters = (node: Node | undefined) =>
-      node === undefined ? undefined : { labels: node.metadata.labels, taints: node.spec?.taints, unschedulable: node.spec?.unschedulable, ready: conditionOf(node.status?.conditions, "Ready")?.status };
+      node === undefined
+        ? undefined
+        : {
+            labels: node.metadata.labels,
+            taints: node.spec?.taints,
+            unschedulable: node.spec?.unschedulable,
+            ready: conditionOf(node.status?.conditions, "Ready")?.status,
+          };
     return sameJson(matters(before), matters(after)) ? [] : caches.of(kubernetes.DaemonSet).list().map(keyOf);
   }
 
@@ -55,7 +63,11 @@ export function daemonSetController(): Controller {
       watching<DaemonSet>({ resource: kubernetes.DaemonSet, indexes: ownedIndexes }),
       watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }),
       watching<Node>({ resource: kubernetes.Node, concerns: concernsOfNode }),
-      watching<ControllerRevision>({ resource: kubernetes.ControllerRevision, indexes: ownedIndexes, concerns: () => [] }),
+      watching<ControllerRevision>({
+        resource: kubernetes.ControllerRevision,
+        indexes: ownedIndexes,
+        concerns: () => [],
+      }),
     ],
     owns: ["DaemonSet.status", "ControllerRevision"],
     workers: 4,
@@ -65,7 +77,10 @@ export function daemonSetController(): Controller {
       const set = caches.of(kubernetes.DaemonSet).get(key);
       if (set === undefined) return settled();
       const uid = set.metadata.uid ?? "";
-      const pods = await claim({ owner: set, ownerResource: kubernetes.DaemonSet, resource: kubernetes.Pod, selector: set.spec?.selector }, context);
+      const pods = await claim(
+        { owner: set, ownerResource: kubernetes.DaemonSet, resource: kubernetes.Pod, selector: set.spec?.selector },
+        context,
+      );
       const deleting = set.metadata.deletionTimestamp !== undefined;
       const hash = deleting ? "" : await currentRevision(set, pods, context);
       if (hash === undefined) return settled(0.1);
@@ -79,14 +94,27 @@ export function daemonSetController(): Controller {
           const node = nodeOfDaemon(pod) ?? "";
           const wait = backoff(`${uid}/${node}`, now);
           if (wait > 0) waits.push(wait);
-          else events.event(set, { type: "Warning", reason: "FailedDaemonPod", message: `Found failed daemon pod ${pod.metadata.namespace}/${pod.metadata.name} on node ${node}, will try to kill it` });
+          else
+            events.event(set, {
+              type: "Warning",
+              reason: "FailedDaemonPod",
+              message: `Found failed daemon pod ${pod.metadata.namespace}/${pod.metadata.name} on node ${node}, will try to kill it`,
+            });
           return wait === 0;
         });
         failure = await deletePods([...plan.remove, ...failed].slice(0, burst), set, expectations, context);
-        const labels = { [workloads.controllerRevisionHash]: hash, [workloads.podTemplateGeneration]: set.metadata.annotations?.[workloads.daemonSetTemplateGeneration] ?? String(set.metadata.generation ?? 1) };
-        const made = plan.create
-          .slice(0, burst)
-          .map((node) => podOfTemplate(set.spec?.template, set, kubernetes.DaemonSet, { name: generatedName(`${set.metadata.name}-`, context.random), labels, spec: daemonPodSpec(set.spec?.template?.spec, node) }));
+        const labels = {
+          [workloads.controllerRevisionHash]: hash,
+          [workloads.podTemplateGeneration]:
+            set.metadata.annotations?.[workloads.daemonSetTemplateGeneration] ?? String(set.metadata.generation ?? 1),
+        };
+        const made = plan.create.slice(0, burst).map((node) =>
+          podOfTemplate(set.spec?.template, set, kubernetes.DaemonSet, {
+            name: generatedName(`${set.metadata.name}-`, context.random),
+            labels,
+            spec: daemonPodSpec(set.spec?.template?.spec, node),
+          }),
+        );
         failure = (await createPods(made, set, expectations, context)) ?? failure;
       }
       if (pendingMs !== undefined) waits.push(pendingMs);
@@ -94,7 +122,13 @@ export function daemonSetController(): Controller {
         const wait = availableInMs(pod, set.spec?.minReadySeconds ?? 0, now);
         if (wait !== undefined && wait > 0) waits.push(wait);
       }
-      await writeStatus(kube, kubernetes.DaemonSet, set, { ...set.status, ...plan.figures, observedGeneration: set.metadata.generation ?? 0 }, signal);
+      await writeStatus(
+        kube,
+        kubernetes.DaemonSet,
+        set,
+        { ...set.status, ...plan.figures, observedGeneration: set.metadata.generation ?? 0 },
+        signal,
+      );
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
       return waits.length === 0 ? settled() : settled(Math.min(...waits) / 1000);
     },
@@ -107,16 +141,23 @@ export function daemonSetController(): Controller {
     const forgotten = before === undefined || now > before.until + 2 * lastBackoffMs;
     const waitMs = forgotten ? firstBackoffMs : Math.min(lastBackoffMs, before.waitMs * 2);
     backoffs.set(place, { waitMs, until: now + waitMs });
-    if (backoffs.size > 1000) for (const [key, { until }] of backoffs) if (until + 2 * lastBackoffMs < now) backoffs.delete(key);
+    if (backoffs.size > 1000)
+      for (const [key, { until }] of backoffs) if (until + 2 * lastBackoffMs < now) backoffs.delete(key);
     return 0;
   }
 }
 
 /** Keeps the history of templates. @returns the hash of the current one, or `undefined` when its name is taken by another. */
-async function currentRevision(set: DaemonSet, pods: readonly Pod[], { caches, kube, signal }: Context): Promise<string | undefined> {
+async function currentRevision(
+  set: DaemonSet,
+  pods: readonly Pod[],
+  { caches, kube, signal }: Context,
+): Promise<string | undefined> {
   const template = plainTemplate(set.spec?.template);
   const data = { spec: { template: { ...template, $patch: "replace" } } };
-  const history = [...caches.of(kubernetes.ControllerRevision).byIndex("controller", set.metadata.uid ?? "")].sort((a, b) => a.revision - b.revision);
+  const history = [...caches.of(kubernetes.ControllerRevision).byIndex("controller", set.metadata.uid ?? "")].sort(
+    (a, b) => a.revision - b.revision,
+  );
   const newest = history.at(-1)?.revision ?? 0;
   const known = history.find((revision) => sameJson(revision.data, data));
   const collisions = set.status?.collisionCount ?? 0;
@@ -143,17 +184,40 @@ async function currentRevision(set: DaemonSet, pods: readonly Pod[], { caches, k
       if (!isAlreadyExists(error)) throw error;
       const there = await kube.get(kubernetes.ControllerRevision, { name, namespace }, { signal });
       if (there !== undefined && (controllerOf(there)?.uid !== set.metadata.uid || !sameJson(there.data, data))) {
-        await writeStatus(kube, kubernetes.DaemonSet, set, { currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, ...set.status, collisionCount: collisions + 1 }, signal);
+        await writeStatus(
+          kube,
+          kubernetes.DaemonSet,
+          set,
+          {
+            currentNumberScheduled: 0,
+            desiredNumberScheduled: 0,
+            numberMisscheduled: 0,
+            numberReady: 0,
+            ...set.status,
+            collisionCount: collisions + 1,
+          },
+          signal,
+        );
         return undefined;
       }
     }
   } else if (known.revision < newest) {
-    await kube.patch(kubernetes.ControllerRevision, known.metadata, { type: "merge", body: { metadata: { resourceVersion: known.metadata.resourceVersion }, revision: newest + 1 } }, { signal });
+    await kube.patch(
+      kubernetes.ControllerRevision,
+      known.metadata,
+      { type: "merge", body: { metadata: { resourceVersion: known.metadata.resourceVersion }, revision: newest + 1 } },
+      { signal },
+    );
   }
   const inUse = new Set(pods.map((pod) => pod.metadata.labels?.[workloads.controllerRevisionHash]));
-  const old = history.filter((revision) => revision !== known && !inUse.has(revision.metadata.labels?.[workloads.controllerRevisionHash]));
+  const old = history.filter(
+    (revision) => revision !== known && !inUse.has(revision.metadata.labels?.[workloads.controllerRevisionHash]),
+  );
   for (const revision of old.slice(0, Math.max(0, old.length - (set.spec?.revisionHistoryLimit ?? defaultHistory)))) {
-    await kube.delete(kubernetes.ControllerRevision, revision.metadata, { ...(revision.metadata.uid === undefined ? {} : { uid: revision.metadata.uid }), signal });
+    await kube.delete(kubernetes.ControllerRevision, revision.metadata, {
+      ...(revision.metadata.uid === undefined ? {} : { uid: revision.metadata.uid }),
+      signal,
+    });
   }
   return hash;
 }

@@ -10,7 +10,8 @@ type Json = { [field: string]: Json } | Json[] | string | number | boolean;
 /** RFC 7386. */
 function applied(target: unknown, patch: unknown): unknown {
   if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
-  const result: Record<string, unknown> = typeof target === "object" && target !== null && !Array.isArray(target) ? { ...target } : {};
+  const result: Record<string, unknown> =
+    typeof target === "object" && target !== null && !Array.isArray(target) ? { ...target } : {};
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete result[key];
     else result[key] = applied(result[key], value);
@@ -20,7 +21,14 @@ function applied(target: unknown, patch: unknown): unknown {
 
 const anyJson = fc.letrec<{ value: Json; object: { [field: string]: Json } }>((tie) => ({
   object: fc.dictionary(fc.constantFrom("a", "b", "c"), tie("value"), { maxKeys: 3, noNullPrototype: true }),
-  value: fc.oneof({ maxDepth: 3 }, fc.boolean(), fc.nat(3), fc.constantFrom("x", "y"), fc.array(tie("value"), { maxLength: 2 }), tie("object")),
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.boolean(),
+    fc.nat(3),
+    fc.constantFrom("x", "y"),
+    fc.array(tie("value"), { maxLength: 2 }),
+    tie("object"),
+  ),
 })).object;
 
 describe("merge differences", () => {
@@ -36,8 +44,16 @@ describe("merge differences", () => {
   });
 
   test("what is there and what is not are not the same", () => {
-    expect([sameJson(["a"], undefined), sameJson(undefined, {}), sameJson(undefined, undefined)]).toEqual([false, false, true]);
-    expect([sameJson({ a: null }, {}), sameJson({ a: null }, { a: 1 }), sameJson({ a: 1 }, { a: null })]).toEqual([true, false, false]);
+    expect([sameJson(["a"], undefined), sameJson(undefined, {}), sameJson(undefined, undefined)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+    expect([sameJson({ a: null }, {}), sameJson({ a: null }, { a: 1 }), sameJson({ a: 1 }, { a: null })]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 });
 
@@ -52,42 +68,67 @@ test.for([
 });
 
 test("equal templates have equal hashes, however they are written", () => {
-  expect(templateHash({ a: 1, b: { c: [1, 2], d: undefined }, metadata: { creationTimestamp: null } })).toBe(templateHash({ metadata: {}, b: { c: [1, 2] }, a: 1 }));
+  expect(templateHash({ a: 1, b: { c: [1, 2], d: undefined }, metadata: { creationTimestamp: null } })).toBe(
+    templateHash({ metadata: {}, b: { c: [1, 2] }, a: 1 }),
+  );
   expect(templateHash({ a: 1 })).not.toBe(templateHash({ a: 2 }));
   expect(templateHash({ a: 1 }, 1)).not.toBe(templateHash({ a: 1 }));
 });
 
 describe("rolling a Deployment", () => {
   const anySize = fc.nat(6).chain((wanted) => fc.nat(wanted).map((available) => ({ wanted, available })));
-  const anyLimit = fc.oneof(fc.nat(4), fc.nat(100).map((percent) => `${percent}%`));
+  const anyLimit = fc.oneof(
+    fc.nat(4),
+    fc.nat(100).map((percent) => `${percent}%`),
+  );
 
   test("never goes above the surge nor, from what is there, below what must be available", () => {
     fc.assert(
-      fc.property(anySize, fc.array(anySize, { maxLength: 3 }), fc.nat(6), anyLimit, anyLimit, (current, old, desired, maxSurge, maxUnavailable) => {
-        const limits = rollLimits(desired, { maxSurge, maxUnavailable });
-        const next = rollSizes(current, old, limits);
-        const before = current.wanted + sum(old.map(({ wanted }) => wanted));
-        const after = next.current + sum(next.old);
-        expect(after).toBeLessThanOrEqual(Math.max(before, desired + limits.maxSurge));
-        // Whichever pods a set gives up, unavailable ones are given up first.
-        const available = (size: { wanted: number; available: number }, to: number) => Math.min(size.available, to);
-        const left = available(current, next.current) + sum(old.map((size, index) => available(size, next.old[index] ?? 0)));
-        const had = current.available + sum(old.map((size) => size.available));
-        if (current.wanted <= desired) expect(left).toBeGreaterThanOrEqual(Math.min(had, desired - limits.maxUnavailable));
-        expect([next.current, ...next.old].every((size) => size >= 0)).toBe(true);
-      }),
+      fc.property(
+        anySize,
+        fc.array(anySize, { maxLength: 3 }),
+        fc.nat(6),
+        anyLimit,
+        anyLimit,
+        (current, old, desired, maxSurge, maxUnavailable) => {
+          const limits = rollLimits(desired, { maxSurge, maxUnavailable });
+          const next = rollSizes(current, old, limits);
+          const before = current.wanted + sum(old.map(({ wanted }) => wanted));
+          const after = next.current + sum(next.old);
+          expect(after).toBeLessThanOrEqual(Math.max(before, desired + limits.maxSurge));
+          // Whichever pods a set gives up, unavailable ones are given up first.
+          const available = (size: { wanted: number; available: number }, to: number) => Math.min(size.available, to);
+          const left =
+            available(current, next.current) + sum(old.map((size, index) => available(size, next.old[index] ?? 0)));
+          const had = current.available + sum(old.map((size) => size.available));
+          if (current.wanted <= desired)
+            expect(left).toBeGreaterThanOrEqual(Math.min(had, desired - limits.maxUnavailable));
+          expect([next.current, ...next.old].every((size) => size >= 0)).toBe(true);
+        },
+      ),
     );
   });
 
   test("arrives when every pod gets available", () => {
     fc.assert(
-      fc.property(fc.array(fc.nat(6), { maxLength: 3 }), fc.nat(6), anyLimit, anyLimit, (sizes, desired, maxSurge, maxUnavailable) => {
-        let current = 0;
-        let old: readonly number[] = sizes;
-        const limits = rollLimits(desired, { maxSurge, maxUnavailable });
-        for (let step = 0; step < 100; step += 1) ({ current, old } = rollSizes({ wanted: current, available: current }, old.map((wanted) => ({ wanted, available: wanted })), limits));
-        expect({ current, old: sum(old) }).toEqual({ current: desired, old: 0 });
-      }),
+      fc.property(
+        fc.array(fc.nat(6), { maxLength: 3 }),
+        fc.nat(6),
+        anyLimit,
+        anyLimit,
+        (sizes, desired, maxSurge, maxUnavailable) => {
+          let current = 0;
+          let old: readonly number[] = sizes;
+          const limits = rollLimits(desired, { maxSurge, maxUnavailable });
+          for (let step = 0; step < 100; step += 1)
+            ({ current, old } = rollSizes(
+              { wanted: current, available: current },
+              old.map((wanted) => ({ wanted, available: wanted })),
+              limits,
+            ));
+          expect({ current, old: sum(old) }).toEqual({ current: desired, old: 0 });
+        },
+      ),
     );
   });
 });

@@ -33,7 +33,9 @@ export function deploymentController(): Controller {
       const owner = controllerOf(set);
       const namespace = set.metadata.namespace ?? "";
       if (owner?.kind === "Deployment") keys.add(`${namespace}/${owner.name}`);
-      if (owner === undefined) for (const deployment of caches.of(kubernetes.Deployment).byIndex("namespace", namespace)) if (selects(deployment.spec?.selector, set.metadata.labels)) keys.add(keyOf(deployment));
+      if (owner === undefined)
+        for (const deployment of caches.of(kubernetes.Deployment).byIndex("namespace", namespace))
+          if (selects(deployment.spec?.selector, set.metadata.labels)) keys.add(keyOf(deployment));
     }
     return [...keys];
   }
@@ -64,7 +66,10 @@ export function deploymentController(): Controller {
       if (deployment === undefined) return settled();
       const selector = deployment.spec?.selector;
       if (selectsNothingInParticular(selector)) return settled();
-      const sets = await claim({ owner: deployment, ownerResource: kubernetes.Deployment, resource: kubernetes.ReplicaSet, selector }, context);
+      const sets = await claim(
+        { owner: deployment, ownerResource: kubernetes.Deployment, resource: kubernetes.ReplicaSet, selector },
+        context,
+      );
       const rollout = new Rollout(deployment, sets, context);
       if (deployment.metadata.deletionTimestamp === undefined) await rollout.advance();
       const again = await rollout.report(clock.now());
@@ -73,7 +78,8 @@ export function deploymentController(): Controller {
   };
 }
 
-const revisionOf = (object: Deployment | ReplicaSet): number => Number(object.metadata.annotations?.[workloads.deploymentRevision] ?? 0) || 0;
+const revisionOf = (object: Deployment | ReplicaSet): number =>
+  Number(object.metadata.annotations?.[workloads.deploymentRevision] ?? 0) || 0;
 
 /** One look at one Deployment; what it writes, it reads back into itself. */
 class Rollout {
@@ -92,9 +98,20 @@ class Rollout {
     this.#context = context;
     this.#desired = deployment.spec?.replicas ?? 1;
     const { strategy } = deployment.spec ?? {};
-    this.#limits = strategy?.type === "Recreate" ? { desired: this.#desired, maxSurge: 0, maxUnavailable: this.#desired } : rollLimits(this.#desired, strategy?.rollingUpdate);
+    this.#limits =
+      strategy?.type === "Recreate"
+        ? { desired: this.#desired, maxSurge: 0, maxUnavailable: this.#desired }
+        : rollLimits(this.#desired, strategy?.rollingUpdate);
     this.#collisions = deployment.status?.collisionCount ?? 0;
-    const byAge = [...sets].sort((a, b) => ((a.metadata.creationTimestamp ?? "") < (b.metadata.creationTimestamp ?? "") ? -1 : (a.metadata.creationTimestamp ?? "") > (b.metadata.creationTimestamp ?? "") ? 1 : a.metadata.name < b.metadata.name ? -1 : 1));
+    const byAge = [...sets].sort((a, b) =>
+      (a.metadata.creationTimestamp ?? "") < (b.metadata.creationTimestamp ?? "")
+        ? -1
+        : (a.metadata.creationTimestamp ?? "") > (b.metadata.creationTimestamp ?? "")
+          ? 1
+          : a.metadata.name < b.metadata.name
+            ? -1
+            : 1,
+    );
     const template = plainTemplate(deployment.spec?.template);
     this.#current = byAge.find((set) => sameJson(plainTemplate(set.spec?.template), template));
     this.#old = byAge.filter((set) => set !== this.#current);
@@ -115,7 +132,10 @@ class Rollout {
       const total = sum(this.#old.map((set) => set.spec?.replicas ?? 1));
       await this.#ensureCurrent(Math.max(0, Math.min(this.#desired, this.#desired + this.#limits.maxSurge - total)));
       if (this.#current === undefined) return;
-      const size = (set: ReplicaSet) => ({ wanted: set.spec?.replicas ?? 1, available: set.status?.availableReplicas ?? 0 });
+      const size = (set: ReplicaSet) => ({
+        wanted: set.spec?.replicas ?? 1,
+        available: set.status?.availableReplicas ?? 0,
+      });
       const next = rollSizes(size(this.#current), this.#old.map(size), this.#limits);
       this.#current = await this.#scale(this.#current, next.current);
       await this.#scaleOld(next.old);
@@ -142,7 +162,8 @@ class Rollout {
     const before = Number(active.at(-1)?.metadata.annotations?.[workloads.maxReplicas] ?? total) || total;
     const allowed = this.#desired === 0 ? 0 : this.#desired + this.#limits.maxSurge;
     if (allowed === before && total <= allowed) return;
-    let left = allowed - sum(active.map((set) => Math.floor(((set.spec?.replicas ?? 1) * allowed) / Math.max(1, total))));
+    let left =
+      allowed - sum(active.map((set) => Math.floor(((set.spec?.replicas ?? 1) * allowed) / Math.max(1, total))));
     for (const set of active.toReversed()) {
       const share = Math.floor(((set.spec?.replicas ?? 1) * allowed) / Math.max(1, total)) + left;
       left = 0;
@@ -167,9 +188,14 @@ class Rollout {
     const deployment = this.#deployment;
     const revision = String(Math.max(0, ...this.#old.map(revisionOf)) + 1);
     if (this.#current !== undefined) {
-      if (revisionOf(this.#current) < Number(revision)) this.#current = await this.#annotate(this.#current, { [workloads.deploymentRevision]: revision });
+      if (revisionOf(this.#current) < Number(revision))
+        this.#current = await this.#annotate(this.#current, { [workloads.deploymentRevision]: revision });
       const was = conditionOf(deployment.status?.conditions, "Progressing");
-      if (was === undefined) this.#progress = { reason: "FoundNewReplicaSet", message: `Found new replica set ${JSON.stringify(this.#current.metadata.name)}` };
+      if (was === undefined)
+        this.#progress = {
+          reason: "FoundNewReplicaSet",
+          message: `Found new replica set ${JSON.stringify(this.#current.metadata.name)}`,
+        };
     } else {
       const { template } = deployment.spec ?? {};
       const hash = templateHash(plainTemplate(template), this.#collisions);
@@ -182,28 +208,53 @@ class Rollout {
           name,
           namespace: deployment.metadata.namespace ?? "",
           labels,
-          annotations: { ...inherited(deployment), ...this.#sizeAnnotations(), [workloads.deploymentRevision]: revision },
+          annotations: {
+            ...inherited(deployment),
+            ...this.#sizeAnnotations(),
+            [workloads.deploymentRevision]: revision,
+          },
           ownerReferences: [controlledBy({ ...deployment, apiVersion: "apps/v1", kind: "Deployment" })],
         },
         spec: {
           replicas,
-          ...(deployment.spec?.minReadySeconds === undefined ? {} : { minReadySeconds: deployment.spec.minReadySeconds }),
-          selector: { ...deployment.spec?.selector, matchLabels: { ...deployment.spec?.selector?.matchLabels, [workloads.podTemplateHash]: hash } },
+          ...(deployment.spec?.minReadySeconds === undefined
+            ? {}
+            : { minReadySeconds: deployment.spec.minReadySeconds }),
+          selector: {
+            ...deployment.spec?.selector,
+            matchLabels: { ...deployment.spec?.selector?.matchLabels, [workloads.podTemplateHash]: hash },
+          },
           ...(template === undefined ? {} : { template: { ...template, metadata: { ...template.metadata, labels } } }),
         },
       };
       try {
         this.#current = await kube.create(kubernetes.ReplicaSet, set, { signal });
         this.#progress = { reason: "NewReplicaSetCreated", message: `Created new replica set ${JSON.stringify(name)}` };
-        if (replicas > 0) events.event(deployment, { type: "Normal", reason: "ScalingReplicaSet", message: `Scaled up replica set ${name} from 0 to ${replicas}` });
+        if (replicas > 0)
+          events.event(deployment, {
+            type: "Normal",
+            reason: "ScalingReplicaSet",
+            message: `Scaled up replica set ${name} from 0 to ${replicas}`,
+          });
       } catch (error) {
         if (!isAlreadyExists(error)) {
-          this.#progress = { reason: "ReplicaSetCreateError", message: `Failed to create new replica set ${JSON.stringify(name)}: ${messageOf(error)}` };
+          this.#progress = {
+            reason: "ReplicaSetCreateError",
+            message: `Failed to create new replica set ${JSON.stringify(name)}: ${messageOf(error)}`,
+          };
           await this.report(this.#context.clock.now());
           throw error;
         }
-        const there = await kube.get(kubernetes.ReplicaSet, { name, namespace: deployment.metadata.namespace ?? "" }, { signal });
-        if (there !== undefined && controllerOf(there)?.uid === deployment.metadata.uid && sameJson(plainTemplate(there.spec?.template), plainTemplate(template))) {
+        const there = await kube.get(
+          kubernetes.ReplicaSet,
+          { name, namespace: deployment.metadata.namespace ?? "" },
+          { signal },
+        );
+        if (
+          there !== undefined &&
+          controllerOf(there)?.uid === deployment.metadata.uid &&
+          sameJson(plainTemplate(there.spec?.template), plainTemplate(template))
+        ) {
           this.#current = there; // The cache is late.
         } else {
           this.#collisions += 1; // Two templates with one hash: the next look takes another name.
@@ -216,21 +267,37 @@ class Rollout {
       this.#deployment = await kube.patch(
         kubernetes.Deployment,
         deployment.metadata,
-        { type: "merge", body: { metadata: { resourceVersion: deployment.metadata.resourceVersion, annotations: { [workloads.deploymentRevision]: mine } } } },
+        {
+          type: "merge",
+          body: {
+            metadata: {
+              resourceVersion: deployment.metadata.resourceVersion,
+              annotations: { [workloads.deploymentRevision]: mine },
+            },
+          },
+        },
         { signal },
       );
     }
   }
 
   #sizeAnnotations(): Record<string, string> {
-    return { [workloads.desiredReplicas]: String(this.#desired), [workloads.maxReplicas]: String(this.#desired + this.#limits.maxSurge) };
+    return {
+      [workloads.desiredReplicas]: String(this.#desired),
+      [workloads.maxReplicas]: String(this.#desired + this.#limits.maxSurge),
+    };
   }
 
   async #annotate(set: ReplicaSet, annotations: Readonly<Record<string, string>>): Promise<ReplicaSet> {
     const difference = mergeDifference(set.metadata.annotations ?? {}, { ...set.metadata.annotations, ...annotations });
     if (difference === undefined) return set;
     const { kube, signal } = this.#context;
-    return kube.patch(kubernetes.ReplicaSet, set.metadata, { type: "merge", body: { metadata: { resourceVersion: set.metadata.resourceVersion, annotations: difference } } }, { signal });
+    return kube.patch(
+      kubernetes.ReplicaSet,
+      set.metadata,
+      { type: "merge", body: { metadata: { resourceVersion: set.metadata.resourceVersion, annotations: difference } } },
+      { signal },
+    );
   }
 
   async #scaleOld(sizes: readonly number[]): Promise<void> {
@@ -239,35 +306,71 @@ class Rollout {
 
   async #scale(set: ReplicaSet, replicas: number): Promise<ReplicaSet> {
     const before = set.spec?.replicas ?? 1;
-    const annotations = replicas > 0 || set === this.#current ? mergeDifference(set.metadata.annotations ?? {}, { ...set.metadata.annotations, ...this.#sizeAnnotations() }) : undefined;
+    const annotations =
+      replicas > 0 || set === this.#current
+        ? mergeDifference(set.metadata.annotations ?? {}, { ...set.metadata.annotations, ...this.#sizeAnnotations() })
+        : undefined;
     if (before === replicas && annotations === undefined) return set;
     const { kube, signal, events } = this.#context;
     const body = {
-      metadata: { uid: set.metadata.uid, resourceVersion: set.metadata.resourceVersion, ...(annotations === undefined ? {} : { annotations }) },
+      metadata: {
+        uid: set.metadata.uid,
+        resourceVersion: set.metadata.resourceVersion,
+        ...(annotations === undefined ? {} : { annotations }),
+      },
       ...(before === replicas ? {} : { spec: { replicas } }),
     };
     const after = await kube.patch(kubernetes.ReplicaSet, set.metadata, { type: "merge", body }, { signal });
-    if (before !== replicas) events.event(this.#deployment, { type: "Normal", reason: "ScalingReplicaSet", message: `Scaled ${before < replicas ? "up" : "down"} replica set ${set.metadata.name} from ${before} to ${replicas}` });
+    if (before !== replicas)
+      events.event(this.#deployment, {
+        type: "Normal",
+        reason: "ScalingReplicaSet",
+        message: `Scaled ${before < replicas ? "up" : "down"} replica set ${set.metadata.name} from ${before} to ${replicas}`,
+      });
     return after;
   }
 
   #figures() {
     const all = [...this.#old, ...(this.#current === undefined ? [] : [this.#current])];
-    const total = (field: "replicas" | "readyReplicas" | "availableReplicas") => sum(all.map((set) => set.status?.[field] ?? 0));
-    return { replicas: total("replicas"), updated: this.#current?.status?.replicas ?? 0, ready: total("readyReplicas"), available: total("availableReplicas"), all };
+    const total = (field: "replicas" | "readyReplicas" | "availableReplicas") =>
+      sum(all.map((set) => set.status?.[field] ?? 0));
+    return {
+      replicas: total("replicas"),
+      updated: this.#current?.status?.replicas ?? 0,
+      ready: total("readyReplicas"),
+      available: total("availableReplicas"),
+      all,
+    };
   }
 
   #isComplete(): boolean {
     const { replicas, updated, available } = this.#figures();
-    return updated === this.#desired && replicas === this.#desired && available === this.#desired && (this.#current?.spec?.replicas ?? 0) === this.#desired;
+    return (
+      updated === this.#desired &&
+      replicas === this.#desired &&
+      available === this.#desired &&
+      (this.#current?.spec?.replicas ?? 0) === this.#desired
+    );
   }
 
   async #forgetHistory(): Promise<void> {
     const { kube, signal } = this.#context;
     const keep = this.#deployment.spec?.revisionHistoryLimit ?? defaultHistory;
-    const idle = this.#old.filter((set) => set.metadata.deletionTimestamp === undefined && (set.spec?.replicas ?? 1) === 0 && (set.status?.replicas ?? 0) === 0 && (set.status?.observedGeneration ?? 0) >= (set.metadata.generation ?? 0));
-    const surplus = idle.toSorted((a, b) => revisionOf(a) - revisionOf(b)).slice(0, Math.max(0, this.#old.length - keep));
-    for (const set of surplus) await kube.delete(kubernetes.ReplicaSet, set.metadata, { ...(set.metadata.uid === undefined ? {} : { uid: set.metadata.uid }), signal });
+    const idle = this.#old.filter(
+      (set) =>
+        set.metadata.deletionTimestamp === undefined &&
+        (set.spec?.replicas ?? 1) === 0 &&
+        (set.status?.replicas ?? 0) === 0 &&
+        (set.status?.observedGeneration ?? 0) >= (set.metadata.generation ?? 0),
+    );
+    const surplus = idle
+      .toSorted((a, b) => revisionOf(a) - revisionOf(b))
+      .slice(0, Math.max(0, this.#old.length - keep));
+    for (const set of surplus)
+      await kube.delete(kubernetes.ReplicaSet, set.metadata, {
+        ...(set.metadata.uid === undefined ? {} : { uid: set.metadata.uid }),
+        signal,
+      });
     this.#old = this.#old.filter((set) => !surplus.includes(set));
   }
 
@@ -282,8 +385,18 @@ class Rollout {
     conditions = withDeploymentCondition(
       conditions,
       enough
-        ? { type: "Available", status: "True", reason: "MinimumReplicasAvailable", message: "Deployment has minimum availability." }
-        : { type: "Available", status: "False", reason: "MinimumReplicasUnavailable", message: "Deployment does not have minimum availability." },
+        ? {
+            type: "Available",
+            status: "True",
+            reason: "MinimumReplicasAvailable",
+            message: "Deployment has minimum availability.",
+          }
+        : {
+            type: "Available",
+            status: "False",
+            reason: "MinimumReplicasUnavailable",
+            message: "Deployment does not have minimum availability.",
+          },
       now,
       "keep",
     );
@@ -293,34 +406,101 @@ class Rollout {
     let again: number | undefined;
     if (deadline !== noDeadline) {
       const name = JSON.stringify(this.#current?.metadata.name ?? deployment.metadata.name);
-      const moved = updated > (before.updatedReplicas ?? 0) || replicas - updated < (before.replicas ?? 0) - (before.updatedReplicas ?? 0) || ready > (before.readyReplicas ?? 0) || available > (before.availableReplicas ?? 0);
+      const moved =
+        updated > (before.updatedReplicas ?? 0) ||
+        replicas - updated < (before.replicas ?? 0) - (before.updatedReplicas ?? 0) ||
+        ready > (before.readyReplicas ?? 0) ||
+        available > (before.availableReplicas ?? 0);
       if (deployment.spec?.paused === true) {
-        conditions = withDeploymentCondition(conditions, { type: "Progressing", status: "Unknown", reason: "DeploymentPaused", message: "Deployment is paused" }, now, "keep");
+        conditions = withDeploymentCondition(
+          conditions,
+          { type: "Progressing", status: "Unknown", reason: "DeploymentPaused", message: "Deployment is paused" },
+          now,
+          "keep",
+        );
       } else if (this.#progress?.reason === "ReplicaSetCreateError") {
-        conditions = withDeploymentCondition(conditions, { type: "Progressing", status: "False", ...this.#progress }, now, "keep");
+        conditions = withDeploymentCondition(
+          conditions,
+          { type: "Progressing", status: "False", ...this.#progress },
+          now,
+          "keep",
+        );
       } else if (this.#isComplete()) {
-        conditions = withDeploymentCondition(conditions, { type: "Progressing", status: "True", reason: "NewReplicaSetAvailable", message: `ReplicaSet ${name} has successfully progressed.` }, now, "keep");
-      } else if (progressing?.reason === "NewReplicaSetAvailable" && replicas === updated && this.#progress === undefined) {
+        conditions = withDeploymentCondition(
+          conditions,
+          {
+            type: "Progressing",
+            status: "True",
+            reason: "NewReplicaSetAvailable",
+            message: `ReplicaSet ${name} has successfully progressed.`,
+          },
+          now,
+          "keep",
+        );
+      } else if (
+        progressing?.reason === "NewReplicaSetAvailable" &&
+        replicas === updated &&
+        this.#progress === undefined
+      ) {
         // It arrived once; pods that come and go since are no rollout.
       } else if (this.#progress !== undefined) {
-        conditions = withDeploymentCondition(conditions, { type: "Progressing", status: "True", ...this.#progress }, now, "refresh");
+        conditions = withDeploymentCondition(
+          conditions,
+          { type: "Progressing", status: "True", ...this.#progress },
+          now,
+          "refresh",
+        );
       } else if (moved || progressing === undefined || progressing.reason === "DeploymentPaused") {
-        conditions = withDeploymentCondition(conditions, { type: "Progressing", status: "True", reason: "ReplicaSetUpdated", message: `ReplicaSet ${name} is progressing.` }, now, "refresh");
+        conditions = withDeploymentCondition(
+          conditions,
+          {
+            type: "Progressing",
+            status: "True",
+            reason: "ReplicaSetUpdated",
+            message: `ReplicaSet ${name} is progressing.`,
+          },
+          now,
+          "refresh",
+        );
       } else if (progressing.reason !== "ProgressDeadlineExceeded") {
         const since = millisecondsOf(progressing.lastUpdateTime) ?? now;
         const left = since / 1000 + deadline - now / 1000;
         if (left > 0) again = left;
-        else conditions = withDeploymentCondition(conditions, { type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded", message: `ReplicaSet ${name} has timed out progressing.` }, now, "keep");
+        else
+          conditions = withDeploymentCondition(
+            conditions,
+            {
+              type: "Progressing",
+              status: "False",
+              reason: "ProgressDeadlineExceeded",
+              message: `ReplicaSet ${name} has timed out progressing.`,
+            },
+            now,
+            "keep",
+          );
       }
       const progress = conditionOf(conditions, "Progressing");
-      if (again === undefined && progress?.status === "True" && progress.reason !== "NewReplicaSetAvailable") again = deadline;
+      if (again === undefined && progress?.status === "True" && progress.reason !== "NewReplicaSetAvailable")
+        again = deadline;
     }
 
-    const failing = all.map((set) => conditionOf(set.status?.conditions, "ReplicaFailure")).find((condition) => condition?.status === "True");
+    const failing = all
+      .map((set) => conditionOf(set.status?.conditions, "ReplicaFailure"))
+      .find((condition) => condition?.status === "True");
     conditions =
       failing === undefined
         ? conditions.filter(({ type }) => type !== "ReplicaFailure")
-        : withDeploymentCondition(conditions, { type: "ReplicaFailure", status: "True", reason: failing.reason ?? "FailedCreate", message: failing.message ?? "" }, now, "keep");
+        : withDeploymentCondition(
+            conditions,
+            {
+              type: "ReplicaFailure",
+              status: "True",
+              reason: failing.reason ?? "FailedCreate",
+              message: failing.message ?? "",
+            },
+            now,
+            "keep",
+          );
 
     const status: DeploymentStatus = {
       ...before,
@@ -334,16 +514,30 @@ class Rollout {
       ...(this.#collisions === 0 ? {} : { collisionCount: this.#collisions }),
     };
     await writeStatus(kube, kubernetes.Deployment, deployment, status, signal);
-    const timedOut = (list: readonly DeploymentCondition[] | undefined) => conditionOf(list, "Progressing")?.reason === "ProgressDeadlineExceeded";
-    if (timedOut(conditions) && !timedOut(before.conditions)) events.event(deployment, { type: "Warning", reason: "ProgressDeadlineExceeded", message: conditionOf(conditions, "Progressing")?.message ?? "" });
+    const timedOut = (list: readonly DeploymentCondition[] | undefined) =>
+      conditionOf(list, "Progressing")?.reason === "ProgressDeadlineExceeded";
+    if (timedOut(conditions) && !timedOut(before.conditions))
+      events.event(deployment, {
+        type: "Warning",
+        reason: "ProgressDeadlineExceeded",
+        message: conditionOf(conditions, "Progressing")?.message ?? "",
+      });
     return again;
   }
 }
 
 /** Annotations of a Deployment that its ReplicaSets carry too. */
 function inherited(deployment: Deployment): Record<string, string> {
-  const own: readonly string[] = [workloads.lastApplied, workloads.deploymentRevision, workloads.deploymentRevisionHistory, workloads.desiredReplicas, workloads.maxReplicas];
-  return Object.fromEntries(Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !own.includes(key)));
+  const own: readonly string[] = [
+    workloads.lastApplied,
+    workloads.deploymentRevision,
+    workloads.deploymentRevisionHistory,
+    workloads.desiredReplicas,
+    workloads.maxReplicas,
+  ];
+  return Object.fromEntries(
+    Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !own.includes(key)),
+  );
 }
 
 /** `refresh`: something moved, though the condition may say the same. */
@@ -354,7 +548,21 @@ function withDeploymentCondition(
   lastUpdate: "keep" | "refresh",
 ): readonly DeploymentCondition[] {
   const before = conditionOf(conditions, wanted.type);
-  if (before !== undefined && lastUpdate === "keep" && before.status === wanted.status && before.reason === wanted.reason && before.message === wanted.message) return conditions;
-  const next: DeploymentCondition = { ...wanted, lastUpdateTime: timestamp(now), lastTransitionTime: before !== undefined && before.status === wanted.status ? (before.lastTransitionTime ?? timestamp(now)) : timestamp(now) };
+  if (
+    before !== undefined &&
+    lastUpdate === "keep" &&
+    before.status === wanted.status &&
+    before.reason === wanted.reason &&
+    before.message === wanted.message
+  )
+    return conditions;
+  const next: DeploymentCondition = {
+    ...wanted,
+    lastUpdateTime: timestamp(now),
+    lastTransitionTime:
+      before !== undefined && before.status === wanted.status
+        ? (before.lastTransitionTime ?? timestamp(now))
+        : timestamp(now),
+  };
   return [...conditions.filter(({ type }) => type !== wanted.type), next];
 }

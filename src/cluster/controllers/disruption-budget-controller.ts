@@ -1,4 +1,10 @@
-import { type Deployment, type Pod, type PodDisruptionBudget, type ReplicaSet, kubernetes } from "../../api/kubernetes.ts";
+import {
+  type Deployment,
+  type Pod,
+  type PodDisruptionBudget,
+  type ReplicaSet,
+  kubernetes,
+} from "../../api/kubernetes.ts";
 import { keyOf } from "../../api/object.ts";
 import { type Caches, type Controller, watching } from "../../kube/controller.ts";
 import { settled } from "../../kube/outcome.ts";
@@ -30,7 +36,12 @@ export interface BudgetFigures {
  *
  * @param scale pods that the controllers of `pods` ask for, all together; matters for percentages and `maxUnavailable`
  */
-export function budgetFigures(budget: PodDisruptionBudget, pods: readonly Pod[], scale: number, now: number): BudgetFigures {
+export function budgetFigures(
+  budget: PodDisruptionBudget,
+  pods: readonly Pod[],
+  scale: number,
+  now: number,
+): BudgetFigures {
   const { minAvailable, maxUnavailable } = budget.spec ?? {};
   const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]));
   const disruptedPods: Record<string, string> = {};
@@ -47,9 +58,15 @@ export function budgetFigures(budget: PodDisruptionBudget, pods: readonly Pod[],
     disruptedPods[name] = since;
     againInMs = Math.min(againInMs ?? left, left);
   }
-  const currentHealthy = pods.filter((pod) => isActive(pod) && isReady(pod) && disruptedPods[pod.metadata.name] === undefined).length;
-  const expectedPods = maxUnavailable !== undefined || typeof minAvailable === "string" ? scale : pods.filter(isActive).length;
-  const desiredHealthy = maxUnavailable === undefined ? intOrPercent(minAvailable ?? 1, expectedPods, "up") : Math.max(0, expectedPods - intOrPercent(maxUnavailable, expectedPods, "up"));
+  const currentHealthy = pods.filter(
+    (pod) => isActive(pod) && isReady(pod) && disruptedPods[pod.metadata.name] === undefined,
+  ).length;
+  const expectedPods =
+    maxUnavailable !== undefined || typeof minAvailable === "string" ? scale : pods.filter(isActive).length;
+  const desiredHealthy =
+    maxUnavailable === undefined
+      ? intOrPercent(minAvailable ?? 1, expectedPods, "up")
+      : Math.max(0, expectedPods - intOrPercent(maxUnavailable, expectedPods, "up"));
   const disruptionsAllowed = expectedPods <= 0 ? 0 : Math.max(0, currentHealthy - desiredHealthy);
   return { currentHealthy, desiredHealthy, expectedPods, disruptionsAllowed, disruptedPods, expired, againInMs };
 }
@@ -62,11 +79,19 @@ function scaleOf(pods: readonly Pod[], caches: Caches): Scale {
   for (const pod of pods) {
     const owner = controllerOf(pod);
     if (owner === undefined || controllers.has(owner.uid)) continue;
-    const set = owner.kind === "ReplicaSet" ? caches.of(kubernetes.ReplicaSet).get(`${pod.metadata.namespace}/${owner.name}`) : undefined;
-    if (set === undefined || set.metadata.uid !== owner.uid) return { known: false, message: `found no controllers for pod ${JSON.stringify(pod.metadata.name)}` };
+    const set =
+      owner.kind === "ReplicaSet"
+        ? caches.of(kubernetes.ReplicaSet).get(`${pod.metadata.namespace}/${owner.name}`)
+        : undefined;
+    if (set === undefined || set.metadata.uid !== owner.uid)
+      return { known: false, message: `found no controllers for pod ${JSON.stringify(pod.metadata.name)}` };
     const above = controllerOf(set);
-    const deployment = above?.kind === "Deployment" ? caches.of(kubernetes.Deployment).get(`${pod.metadata.namespace}/${above.name}`) : undefined;
-    if (above !== undefined && deployment !== undefined && deployment.metadata.uid === above.uid) controllers.set(above.uid, deployment.spec?.replicas ?? 1);
+    const deployment =
+      above?.kind === "Deployment"
+        ? caches.of(kubernetes.Deployment).get(`${pod.metadata.namespace}/${above.name}`)
+        : undefined;
+    if (above !== undefined && deployment !== undefined && deployment.metadata.uid === above.uid)
+      controllers.set(above.uid, deployment.spec?.replicas ?? 1);
     else controllers.set(owner.uid, set.spec?.replicas ?? 1);
   }
   return { known: true, replicas: [...controllers.values()].reduce((total, count) => total + count, 0) };
@@ -79,16 +104,26 @@ export function disruptionBudgetController(): Controller {
     return caches
       .of(kubernetes.PodDisruptionBudget)
       .byIndex("namespace", namespace)
-      .filter(({ spec }) => [before, after].some((pod) => pod !== undefined && selects(spec?.selector, pod.metadata.labels)))
+      .filter(({ spec }) =>
+        [before, after].some((pod) => pod !== undefined && selects(spec?.selector, pod.metadata.labels)),
+      )
       .map(keyOf);
   }
   const concernsOfScale = ({ before, after }: Change<Deployment | ReplicaSet>, caches: Caches): readonly string[] =>
-    before?.spec?.replicas === after?.spec?.replicas && before?.metadata.uid === after?.metadata.uid ? [] : caches.of(kubernetes.PodDisruptionBudget).byIndex("namespace", (after ?? before)?.metadata.namespace ?? "").map(keyOf);
+    before?.spec?.replicas === after?.spec?.replicas && before?.metadata.uid === after?.metadata.uid
+      ? []
+      : caches
+          .of(kubernetes.PodDisruptionBudget)
+          .byIndex("namespace", (after ?? before)?.metadata.namespace ?? "")
+          .map(keyOf);
 
   return {
     name: "disruption-budget",
     watches: [
-      watching<PodDisruptionBudget>({ resource: kubernetes.PodDisruptionBudget, indexes: { namespace: ownedIndexes.namespace } }),
+      watching<PodDisruptionBudget>({
+        resource: kubernetes.PodDisruptionBudget,
+        indexes: { namespace: ownedIndexes.namespace },
+      }),
       watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }),
       watching<Deployment>({ resource: kubernetes.Deployment, indexes: ownedIndexes, concerns: concernsOfScale }),
       watching<ReplicaSet>({ resource: kubernetes.ReplicaSet, indexes: ownedIndexes, concerns: concernsOfScale }),
@@ -104,17 +139,44 @@ export function disruptionBudgetController(): Controller {
         .byIndex("namespace", budget.metadata.namespace ?? "")
         .filter((pod) => selects(budget.spec?.selector, pod.metadata.labels));
       const { maxUnavailable, minAvailable } = budget.spec ?? {};
-      const scale = maxUnavailable !== undefined || typeof minAvailable === "string" ? scaleOf(pods, caches) : { known: true as const, replicas: 0 };
+      const scale =
+        maxUnavailable !== undefined || typeof minAvailable === "string"
+          ? scaleOf(pods, caches)
+          : { known: true as const, replicas: 0 };
       const observedGeneration = budget.metadata.generation ?? 0;
       const before = budget.status;
-      const condition = (status: "True" | "False", reason: string, message = "") => setCondition(before?.conditions, { type: "DisruptionAllowed", status, reason, message, observedGeneration }, now);
+      const condition = (status: "True" | "False", reason: string, message = "") =>
+        setCondition(
+          before?.conditions,
+          { type: "DisruptionAllowed", status, reason, message, observedGeneration },
+          now,
+        );
       if (!scale.known) {
         // Nobody may be evicted by figures that nobody knows.
-        await writeStatus(kube, kubernetes.PodDisruptionBudget, budget, { currentHealthy: 0, desiredHealthy: 0, expectedPods: 0, ...before, disruptionsAllowed: 0, observedGeneration, conditions: condition("False", "SyncFailed", scale.message) }, signal);
+        await writeStatus(
+          kube,
+          kubernetes.PodDisruptionBudget,
+          budget,
+          {
+            currentHealthy: 0,
+            desiredHealthy: 0,
+            expectedPods: 0,
+            ...before,
+            disruptionsAllowed: 0,
+            observedGeneration,
+            conditions: condition("False", "SyncFailed", scale.message),
+          },
+          signal,
+        );
         return settled();
       }
       const { expired, againInMs, disruptedPods, ...figures } = budgetFigures(budget, pods, scale.replicas, now);
-      for (const pod of expired) events.event(pod, { type: "Warning", reason: "NotDeleted", message: `Pod was expected by PDB ${keyOf(budget)} to be deleted but it wasn't` });
+      for (const pod of expired)
+        events.event(pod, {
+          type: "Warning",
+          reason: "NotDeleted",
+          message: `Pod was expected by PDB ${keyOf(budget)} to be deleted but it wasn't`,
+        });
       const { disruptedPods: _, ...kept } = before ?? {};
       await writeStatus(
         kube,
@@ -125,7 +187,10 @@ export function disruptionBudgetController(): Controller {
           ...figures,
           observedGeneration,
           ...(Object.keys(disruptedPods).length === 0 ? {} : { disruptedPods: { ...disruptedPods } }),
-          conditions: figures.disruptionsAllowed > 0 ? condition("True", "SufficientPods") : condition("False", "InsufficientPods"),
+          conditions:
+            figures.disruptionsAllowed > 0
+              ? condition("True", "SufficientPods")
+              : condition("False", "InsufficientPods"),
         },
         signal,
       );

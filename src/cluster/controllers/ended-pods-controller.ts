@@ -15,7 +15,8 @@ export function endedPodsController(limit: number): Controller {
       watching<Pod>({
         resource: kubernetes.Pod,
         indexes: { ended: (pod) => (isTerminal(pod) ? [all] : []) },
-        concerns: ({ before, after }) => (after !== undefined && isTerminal(after) && (before === undefined || !isTerminal(before)) ? [all] : []),
+        concerns: ({ before, after }) =>
+          after !== undefined && isTerminal(after) && (before === undefined || !isTerminal(before)) ? [all] : [],
       }),
     ],
     owns: [],
@@ -27,7 +28,10 @@ export function endedPodsController(limit: number): Controller {
       for (const pod of ended.toSorted((a, b) => (age(a) < age(b) ? -1 : 1)).slice(0, ended.length - limit)) {
         if (pod.metadata.deletionTimestamp !== undefined) continue;
         try {
-          await kube.delete(kubernetes.Pod, pod.metadata, { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal });
+          await kube.delete(kubernetes.Pod, pod.metadata, {
+            ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }),
+            signal,
+          });
         } catch (error) {
           if (!isConflict(error)) throw error;
         }

@@ -40,7 +40,8 @@ export class Expectations {
     const owner = this.#ownerOf.get(key);
     const expected = owner === undefined ? undefined : this.#owners.get(owner)?.get(key);
     if (expected === undefined) return;
-    const fulfilled = expected.what === "creation" ? true : after === undefined || after.metadata.deletionTimestamp !== undefined;
+    const fulfilled =
+      expected.what === "creation" ? true : after === undefined || after.metadata.deletionTimestamp !== undefined;
     if (fulfilled) this.forget(key);
   }
 

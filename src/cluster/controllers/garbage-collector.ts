@@ -54,11 +54,16 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
       return {};
     },
     onFailure: (uid, error, retryInMs) => {
-      if (!signal.aborted) log.warn({ item: items.get(uid)?.name, kind: items.get(uid)?.resource.kind, error, retryInMs }, "garbage not collected, trying again");
+      if (!signal.aborted)
+        log.warn(
+          { item: items.get(uid)?.name, kind: items.get(uid)?.resource.kind, error, retryInMs },
+          "garbage not collected, trying again",
+        );
     },
   });
 
-  const dependentsOf = (uid: string): Item[] => [...(dependents.get(uid) ?? [])].flatMap((dependent) => items.get(dependent) ?? []);
+  const dependentsOf = (uid: string): Item[] =>
+    [...(dependents.get(uid) ?? [])].flatMap((dependent) => items.get(dependent) ?? []);
 
   function put(item: Item): void {
     const before = items.get(item.uid);
@@ -76,7 +81,8 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
       if (owner !== undefined && isWaitingForDependents(owner)) queue.add(uid);
     }
     // Dependents follow an owner that has begun to wait for them.
-    if (isWaitingForDependents(item) && (before === undefined || !isWaitingForDependents(before))) for (const dependent of dependents.get(item.uid) ?? []) queue.add(dependent);
+    if (isWaitingForDependents(item) && (before === undefined || !isWaitingForDependents(before)))
+      for (const dependent of dependents.get(item.uid) ?? []) queue.add(dependent);
   }
 
   function unlink(owner: string, dependent: string): void {
@@ -119,9 +125,26 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
       }
     };
     const patch = (target: Item, metadata: object) =>
-      unlessElsewhere(kube.patch(target.resource, { name: target.name, namespace: target.namespace }, { type: "merge", body: { metadata: { uid: target.uid, resourceVersion: target.resourceVersion, ...metadata } } }, { signal }));
+      unlessElsewhere(
+        kube.patch(
+          target.resource,
+          { name: target.name, namespace: target.namespace },
+          {
+            type: "merge",
+            body: { metadata: { uid: target.uid, resourceVersion: target.resourceVersion, ...metadata } },
+          },
+          { signal },
+        ),
+      );
     const remove = (propagation: "Background" | "Foreground" | "Orphan", resourceVersion: string | undefined) =>
-      unlessElsewhere(kube.delete(item.resource, key, { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }), propagation, signal }));
+      unlessElsewhere(
+        kube.delete(item.resource, key, {
+          uid,
+          ...(resourceVersion === undefined ? {} : { resourceVersion }),
+          propagation,
+          signal,
+        }),
+      );
 
     switch (step.do) {
       case "nothing":
@@ -141,9 +164,11 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
         return;
       case "orphanDependents": {
         const owned = dependentsOf(uid);
-        for (const dependent of owned) await patch(dependent, { ownerReferences: dependent.owners.filter((owner) => owner.uid !== uid) });
+        for (const dependent of owned)
+          await patch(dependent, { ownerReferences: dependent.owners.filter((owner) => owner.uid !== uid) });
         // Only when the cache shows that nothing refers to it any more may it go; otherwise its dependents would go with it.
-        if (owned.length === 0) return patch(item, { finalizers: item.finalizers.filter((finalizer) => finalizer !== workloads.orphan) });
+        if (owned.length === 0)
+          return patch(item, { finalizers: item.finalizers.filter((finalizer) => finalizer !== workloads.orphan) });
         queue.add(uid);
         return;
       }
@@ -154,12 +179,21 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     const asked = `${item.namespace}/${owner.uid}`;
     if (absent.has(owner.uid) || absent.has(asked)) return "absent";
     const known = items.get(owner.uid);
-    if (known !== undefined && (known.namespace === "" || known.namespace === item.namespace)) return isWaitingForDependents(known) ? "waiting" : "solid";
+    if (known !== undefined && (known.namespace === "" || known.namespace === item.namespace))
+      return isWaitingForDependents(known) ? "waiting" : "solid";
     const kind = kinds.get(kindId({ group: groupOf(owner.apiVersion), kind: owner.kind }));
     if (kind === undefined) return "unknown";
     if (kind.resource.namespaced && item.namespace === "") return "unknown";
-    const there = await kube.get(kind.resource, { name: owner.name, ...(kind.resource.namespaced ? { namespace: item.namespace } : {}) }, { signal });
-    if (there?.metadata.uid === owner.uid) return there.metadata.deletionTimestamp !== undefined && there.metadata.finalizers?.includes(workloads.foregroundDeletion) === true ? "waiting" : "solid";
+    const there = await kube.get(
+      kind.resource,
+      { name: owner.name, ...(kind.resource.namespaced ? { namespace: item.namespace } : {}) },
+      { signal },
+    );
+    if (there?.metadata.uid === owner.uid)
+      return there.metadata.deletionTimestamp !== undefined &&
+        there.metadata.finalizers?.includes(workloads.foregroundDeletion) === true
+        ? "waiting"
+        : "solid";
     // For this namespace only: a reference across namespaces is void, and must not cost the true dependents their lives.
     remember(asked);
     return "absent";
@@ -170,7 +204,9 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     const life = new AbortController();
     const end = () => life.abort(signal.reason);
     signal.addEventListener("abort", end, { once: true });
-    const shared = options.shared.find((cache) => cache.resource.group === resource.group && cache.resource.plural === resource.plural);
+    const shared = options.shared.find(
+      (cache) => cache.resource.group === resource.group && cache.resource.plural === resource.plural,
+    );
     const cache = shared ?? new WatchCache<KubeObject>({ kube, resource, clock, random, log, keep: metadataOnly });
     const mine = new Set<string>();
     const observe = ({ before, after }: Change<KubeObject>) => {
@@ -209,7 +245,14 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
       try {
         const served = await servedKinds(kube, signal);
         kinds = new Map(served.map((kind) => [kindId(kind.resource), kind]));
-        const watchable = new Map(served.filter(({ resource, verbs }) => !ignored.has(resource.plural) && ["list", "watch", "delete"].every((verb) => verbs.includes(verb))).map((kind) => [`${kind.resource.apiVersion}/${kind.resource.plural}`, kind]));
+        const watchable = new Map(
+          served
+            .filter(
+              ({ resource, verbs }) =>
+                !ignored.has(resource.plural) && ["list", "watch", "delete"].every((verb) => verbs.includes(verb)),
+            )
+            .map((kind) => [`${kind.resource.apiVersion}/${kind.resource.plural}`, kind]),
+        );
         for (const [id, { stop }] of monitors) {
           if (watchable.has(id)) continue;
           monitors.delete(id);

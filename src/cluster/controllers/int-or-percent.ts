@@ -1,5 +1,10 @@
 /** The number that an `IntOrString` means: itself, or its share of `total`. What is no number means `fallback`. */
-export function intOrPercent(value: number | string | undefined, total: number, round: "up" | "down", fallback = 0): number {
+export function intOrPercent(
+  value: number | string | undefined,
+  total: number,
+  round: "up" | "down",
+  fallback = 0,
+): number {
   if (value === undefined) return fallback;
   if (typeof value === "number") return value;
   const percent = /^(\d+)%$/.exec(value)?.[1];

@@ -45,10 +45,16 @@ export function jobController(): Controller {
       const found = caches.of(kubernetes.Pod).byIndex("job", key);
       const uid = job?.metadata.uid;
       // Nobody counts the pods of a job that is no more.
-      await release(found.filter((pod) => controllerOf(pod)?.uid !== uid), context);
+      await release(
+        found.filter((pod) => controllerOf(pod)?.uid !== uid),
+        context,
+      );
       if (job === undefined || uid === undefined) return settled();
       if (job.metadata.deletionTimestamp !== undefined) {
-        await release(found.filter((pod) => pod.metadata.deletionTimestamp !== undefined), context);
+        await release(
+          found.filter((pod) => pod.metadata.deletionTimestamp !== undefined),
+          context,
+        );
         return settled();
       }
       if (job.spec?.completionMode === "Indexed") {
@@ -62,7 +68,12 @@ export function jobController(): Controller {
       const written = await writeStatus(kube, kubernetes.Job, job, plan.status, signal);
       if (plan.finished !== undefined && before === undefined) {
         const condition = conditionOf(written.status?.conditions, plan.finished);
-        events.event(job, plan.finished === "Complete" ? { type: "Normal", reason: "Completed", message: "Job completed" } : { type: "Warning", reason: condition?.reason ?? "Failed", message: condition?.message ?? "" });
+        events.event(
+          job,
+          plan.finished === "Complete"
+            ? { type: "Normal", reason: "Completed", message: "Job completed" }
+            : { type: "Warning", reason: condition?.reason ?? "Failed", message: condition?.message ?? "" },
+        );
       }
       await release(plan.release, context);
       if (written !== job) return settled(0.05); // What follows is decided on what is written.
@@ -72,7 +83,12 @@ export function jobController(): Controller {
         // Their end is our doing: released first, they do not count as failed.
         await release(plan.remove, context);
         failure = await deletePods(plan.remove, job, expectations, context);
-        const made = Array.from({ length: plan.create }, () => podOfTemplate(job.spec?.template, job, kubernetes.Job, { name: generatedName(`${job.metadata.name}-`, context.random), finalizers: [workloads.jobTracking] }));
+        const made = Array.from({ length: plan.create }, () =>
+          podOfTemplate(job.spec?.template, job, kubernetes.Job, {
+            name: generatedName(`${job.metadata.name}-`, context.random),
+            finalizers: [workloads.jobTracking],
+          }),
+        );
         failure = (await createPods(made, job, expectations, context)) ?? failure;
       }
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
@@ -80,7 +96,11 @@ export function jobController(): Controller {
       const expiry = expiresAt(job);
       if (expiry !== undefined) {
         if (expiry <= now) {
-          await kube.delete(kubernetes.Job, job.metadata, { uid, ...(job.metadata.resourceVersion === undefined ? {} : { resourceVersion: job.metadata.resourceVersion }), signal });
+          await kube.delete(kubernetes.Job, job.metadata, {
+            uid,
+            ...(job.metadata.resourceVersion === undefined ? {} : { resourceVersion: job.metadata.resourceVersion }),
+            signal,
+          });
           return settled();
         }
         waits.push(expiry - now);
@@ -105,7 +125,21 @@ async function release(pods: readonly Pod[], { kube, signal }: Context): Promise
       if (metadata.finalizers?.includes(workloads.jobTracking) !== true) return;
       const finalizers = metadata.finalizers.filter((finalizer) => finalizer !== workloads.jobTracking);
       try {
-        await kube.patch(kubernetes.Pod, metadata, { type: "merge", body: { metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion, finalizers: finalizers.length === 0 ? null : finalizers } } }, { signal });
+        await kube.patch(
+          kubernetes.Pod,
+          metadata,
+          {
+            type: "merge",
+            body: {
+              metadata: {
+                uid: metadata.uid,
+                resourceVersion: metadata.resourceVersion,
+                finalizers: finalizers.length === 0 ? null : finalizers,
+              },
+            },
+          },
+          { signal },
+        );
       } catch (error) {
         // It changed: its change brings us back. Or it is gone.
         if (!isConflict(error) && !isNotFound(error)) throw error;

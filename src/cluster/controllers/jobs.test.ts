@@ -4,8 +4,14 @@ import { conditionOf } from "../../api/object.ts";
 import { namespace, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
 
 const key = { name: "work", namespace };
-const job = (more: Partial<NonNullable<Job["spec"]>> = {}): Job => ({ apiVersion: "batch/v1", kind: "Job", metadata: key, spec: { template: { metadata: {}, spec: { ...template("work").spec, restartPolicy: "Never" } }, ...more } });
-const ended = (type: "Complete" | "Failed") => (object: Job | undefined) => conditionOf(object?.status?.conditions, type)?.status === "True";
+const job = (more: Partial<NonNullable<Job["spec"]>> = {}): Job => ({
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: key,
+  spec: { template: { metadata: {}, spec: { ...template("work").spec, restartPolicy: "Never" } }, ...more },
+});
+const ended = (type: "Complete" | "Failed") => (object: Job | undefined) =>
+  conditionOf(object?.status?.conditions, type)?.status === "True";
 
 describe("Jobs", () => {
   test("a Job runs its completions, no more at a time than it may, and says when it is complete", async () => {
@@ -28,7 +34,10 @@ describe("Jobs", () => {
     await running.until(kubernetes.Job, key, (object) => object?.status?.failed === 1);
     const failed = await running.whileTimeFlies(running.until(kubernetes.Job, key, ended("Failed")));
     expect(failed?.status?.failed).toBe(3);
-    expect(conditionOf(failed?.status?.conditions, "Failed")).toMatchObject({ reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit" });
+    expect(conditionOf(failed?.status?.conditions, "Failed")).toMatchObject({
+      reason: "BackoffLimitExceeded",
+      message: "Job has reached the specified backoff limit",
+    });
   });
 
   test("a Job that takes too long fails and its pods end", async () => {
@@ -52,9 +61,19 @@ describe("Jobs", () => {
   test("a pod that is deleted while it works counts as failed and is replaced", async () => {
     const running = await startCluster({ nodes: [{}] });
     await running.kube.create(kubernetes.Job, job());
-    const [first] = await running.untilAll<Pod>(kubernetes.Pod, { namespace }, (pods) => pods.length === 1 && pods[0]?.status?.phase === "Running");
+    const [first] = await running.untilAll<Pod>(
+      kubernetes.Pod,
+      { namespace },
+      (pods) => pods.length === 1 && pods[0]?.status?.phase === "Running",
+    );
     await running.kube.delete(kubernetes.Pod, first?.metadata ?? { name: "" });
-    await running.untilAll<Pod>(kubernetes.Pod, { namespace }, (pods) => pods.some((pod) => pod.metadata.uid !== first?.metadata.uid && pod.status?.phase === "Running") && pods.every((pod) => pod.metadata.uid !== first?.metadata.uid));
+    await running.untilAll<Pod>(
+      kubernetes.Pod,
+      { namespace },
+      (pods) =>
+        pods.some((pod) => pod.metadata.uid !== first?.metadata.uid && pod.status?.phase === "Running") &&
+        pods.every((pod) => pod.metadata.uid !== first?.metadata.uid),
+    );
     await running.until(kubernetes.Job, key, (object) => object?.status?.failed === 1 && object.status.active === 1);
   });
 
@@ -63,7 +82,12 @@ describe("Jobs", () => {
     await running.kube.create(kubernetes.Job, job());
     await running.until(kubernetes.Job, key, (object) => object?.status?.ready === 1);
     await running.kube.patch(kubernetes.Job, key, { type: "merge", body: { spec: { suspend: true } } });
-    await running.until(kubernetes.Job, key, (object) => conditionOf(object?.status?.conditions, "Suspended")?.status === "True" && object?.status?.active === undefined);
+    await running.until(
+      kubernetes.Job,
+      key,
+      (object) =>
+        conditionOf(object?.status?.conditions, "Suspended")?.status === "True" && object?.status?.active === undefined,
+    );
     await running.untilAll(kubernetes.Pod, { namespace }, (pods) => pods.length === 0);
     running.exitOf = () => 0;
     await running.kube.patch(kubernetes.Job, key, { type: "merge", body: { spec: { suspend: false } } });

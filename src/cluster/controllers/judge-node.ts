@@ -12,9 +12,22 @@ export function silentConditions(node: Node, now: number): readonly NodeConditio
   const before = node.status?.conditions ?? [];
   const silent = vouched.map((type): NodeCondition => {
     const old = conditionOf(before, type);
-    if (old === undefined) return { type, status: "Unknown", reason: "NodeStatusNeverUpdated", message: "Kubelet never posted node status.", lastTransitionTime: timestamp(now) };
+    if (old === undefined)
+      return {
+        type,
+        status: "Unknown",
+        reason: "NodeStatusNeverUpdated",
+        message: "Kubelet never posted node status.",
+        lastTransitionTime: timestamp(now),
+      };
     if (old.status === "Unknown") return old;
-    return { ...old, status: "Unknown", reason: "NodeStatusUnknown", message: "Kubelet stopped posting node status.", lastTransitionTime: timestamp(now) };
+    return {
+      ...old,
+      status: "Unknown",
+      reason: "NodeStatusUnknown",
+      message: "Kubelet stopped posting node status.",
+      lastTransitionTime: timestamp(now),
+    };
   });
   if (silent.every((condition) => before.includes(condition))) return before;
   return [...before.filter(({ type }) => !(vouched as readonly string[]).includes(type)), ...silent];
@@ -42,13 +55,18 @@ export function wantedTaints(node: Node, now: number): readonly Taint[] {
           { key: lost, effect: "NoExecute" },
         ]),
     ...(node.spec?.unschedulable === true ? [{ key: nodeTaints.unschedulable, effect: "NoSchedule" }] : []),
-    ...pressures.filter(([condition]) => conditionOf(conditions, condition)?.status === "True").map(([, key]) => ({ key, effect: "NoSchedule" })),
+    ...pressures
+      .filter(([condition]) => conditionOf(conditions, condition)?.status === "True")
+      .map(([, key]) => ({ key, effect: "NoSchedule" })),
   ];
   const ours = (taint: Taint) =>
-    (taint.effect === "NoSchedule" && (Object.values(nodeTaints) as readonly string[]).includes(taint.key)) || (taint.effect === "NoExecute" && (taint.key === nodeTaints.notReady || taint.key === nodeTaints.unreachable));
+    (taint.effect === "NoSchedule" && (Object.values(nodeTaints) as readonly string[]).includes(taint.key)) ||
+    (taint.effect === "NoExecute" && (taint.key === nodeTaints.notReady || taint.key === nodeTaints.unreachable));
   const isWanted = (taint: Taint) => wanted.some(({ key, effect }) => key === taint.key && effect === taint.effect);
   const kept = before.filter((taint) => !ours(taint) || isWanted(taint));
-  const missing = wanted.filter(({ key, effect }) => !before.some((taint) => taint.key === key && taint.effect === effect)).map(({ key, effect }): Taint => ({ key, effect, timeAdded: timestamp(now) }));
+  const missing = wanted
+    .filter(({ key, effect }) => !before.some((taint) => taint.key === key && taint.effect === effect))
+    .map(({ key, effect }): Taint => ({ key, effect, timeAdded: timestamp(now) }));
   return missing.length === 0 && kept.length === before.length ? before : [...kept, ...missing];
 }
 
@@ -57,7 +75,11 @@ export function wantedTaints(node: Node, now: number): readonly Taint[] {
  *
  * @param addedAt when a taint came to be, in milliseconds
  */
-export function evictionTime(pod: Pod, taints: readonly Taint[], addedAt: (taint: Taint) => number): number | undefined {
+export function evictionTime(
+  pod: Pod,
+  taints: readonly Taint[],
+  addedAt: (taint: Taint) => number,
+): number | undefined {
   let earliest: number | undefined;
   for (const taint of taints) {
     if (taint.effect !== "NoExecute") continue;
@@ -67,7 +89,10 @@ export function evictionTime(pod: Pod, taints: readonly Taint[], addedAt: (taint
       const limited = tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []);
       if (limited.length === 0) continue;
     }
-    const patience = tolerations.length === 0 ? 0 : Math.min(...tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []));
+    const patience =
+      tolerations.length === 0
+        ? 0
+        : Math.min(...tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []));
     const end = addedAt(taint) + Math.max(0, patience) * 1000;
     earliest = Math.min(earliest ?? end, end);
   }

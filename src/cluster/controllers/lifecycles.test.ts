@@ -1,9 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ConfigMap, type CustomResourceDefinition, type Deployment, type Pod, type PodDisruptionBudget, kubernetes } from "../../api/kubernetes.ts";
+import {
+  type ConfigMap,
+  type CustomResourceDefinition,
+  type Deployment,
+  type Pod,
+  type PodDisruptionBudget,
+  kubernetes,
+} from "../../api/kubernetes.ts";
 import { type KubeObject, conditionOf, resource } from "../../api/object.ts";
 import { isTooManyRequests } from "../../kube/kube-error.ts";
-import { type TestCluster, inDefault, namespace, podIsReady, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
+import {
+  type TestCluster,
+  inDefault,
+  namespace,
+  podIsReady,
+  startCluster,
+  template,
+} from "../../../test/controllers/controllers-kit.ts";
 import { budgetFigures } from "./disruption-budget-controller.ts";
 
 const deployment = (name: string, replicas: number): Deployment => ({
@@ -12,18 +26,33 @@ const deployment = (name: string, replicas: number): Deployment => ({
   metadata: { name, namespace },
   spec: { replicas, selector: { matchLabels: { app: name } }, template: template(name) },
 });
-const configMap = (name: string, owners: readonly KubeObject[] = [], more: Partial<KubeObject["metadata"]> = {}): ConfigMap => ({
+const configMap = (
+  name: string,
+  owners: readonly KubeObject[] = [],
+  more: Partial<KubeObject["metadata"]> = {},
+): ConfigMap => ({
   apiVersion: "v1",
   kind: "ConfigMap",
   metadata: {
     name,
     namespace,
-    ownerReferences: owners.map(({ apiVersion, kind, metadata }) => ({ apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "", blockOwnerDeletion: true })),
+    ownerReferences: owners.map(({ apiVersion, kind, metadata }) => ({
+      apiVersion,
+      kind,
+      name: metadata.name,
+      uid: metadata.uid ?? "",
+      blockOwnerDeletion: true,
+    })),
     ...more,
   },
 });
 const named = (names: readonly string[]) => (maps: readonly ConfigMap[]) =>
-  JSON.stringify(maps.map(({ metadata }) => metadata.name).filter((name) => name !== "kube-root-ca.crt").toSorted()) === JSON.stringify(names.toSorted());
+  JSON.stringify(
+    maps
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => name !== "kube-root-ca.crt")
+      .toSorted(),
+  ) === JSON.stringify(names.toSorted());
 
 describe("garbage", () => {
   test("what a deleted Deployment owns goes with it, down to the pods", async () => {
@@ -58,13 +87,23 @@ describe("garbage", () => {
 
   test("with two owners the last one decides, and a reference into another namespace is void for its holder alone", async () => {
     const { kube, until, untilAll } = await startCluster();
-    const [one, two] = [await kube.create(kubernetes.ConfigMap, configMap("one")), await kube.create(kubernetes.ConfigMap, configMap("two"))];
+    const [one, two] = [
+      await kube.create(kubernetes.ConfigMap, configMap("one")),
+      await kube.create(kubernetes.ConfigMap, configMap("two")),
+    ];
     await kube.create(kubernetes.ConfigMap, configMap("both", [one, two]));
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "other" } });
-    await kube.create(kubernetes.ConfigMap, { ...configMap("abroad", [two]), metadata: { ...configMap("abroad", [two]).metadata, namespace: "other" } });
+    await kube.create(kubernetes.ConfigMap, {
+      ...configMap("abroad", [two]),
+      metadata: { ...configMap("abroad", [two]).metadata, namespace: "other" },
+    });
     await untilAll(kubernetes.ConfigMap, { namespace: "other" }, named([]));
     await kube.delete(kubernetes.ConfigMap, one.metadata);
-    await until(kubernetes.ConfigMap, { name: "both", namespace }, (object) => object?.metadata.ownerReferences?.length === 1);
+    await until(
+      kubernetes.ConfigMap,
+      { name: "both", namespace },
+      (object) => object?.metadata.ownerReferences?.length === 1,
+    );
     await kube.delete(kubernetes.ConfigMap, two.metadata);
     await untilAll(kubernetes.ConfigMap, inDefault, named([]));
   });
@@ -76,14 +115,31 @@ describe("garbage", () => {
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",
       metadata: { name: "widgets.example.com" },
-      spec: { group: "example.com", names: { kind: "Widget", plural: "widgets" }, scope: "Namespaced", versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: schema } }] },
+      spec: {
+        group: "example.com",
+        names: { kind: "Widget", plural: "widgets" },
+        scope: "Namespaced",
+        versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: schema } }],
+      },
     };
     await kube.create(kubernetes.CustomResourceDefinition, definition);
-    await until(kubernetes.CustomResourceDefinition, definition.metadata, (object) => conditionOf(object?.status?.conditions, "Established")?.status === "True");
+    await until(
+      kubernetes.CustomResourceDefinition,
+      definition.metadata,
+      (object) => conditionOf(object?.status?.conditions, "Established")?.status === "True",
+    );
     const widgets = resource<KubeObject>("example.com/v1", "Widget", "widgets", "Namespaced");
-    const owner = await kube.create(widgets, { apiVersion: "example.com/v1", kind: "Widget", metadata: { name: "w", namespace } });
+    const owner = await kube.create(widgets, {
+      apiVersion: "example.com/v1",
+      kind: "Widget",
+      metadata: { name: "w", namespace },
+    });
     await kube.create(kubernetes.ConfigMap, configMap("of-widget", [owner]));
-    const dependent = await kube.create(widgets, { apiVersion: "example.com/v1", kind: "Widget", metadata: { ...configMap("dependent", [owner]).metadata } });
+    const dependent = await kube.create(widgets, {
+      apiVersion: "example.com/v1",
+      kind: "Widget",
+      metadata: { ...configMap("dependent", [owner]).metadata },
+    });
     await kube.delete(widgets, owner.metadata);
     await untilAll(kubernetes.ConfigMap, inDefault, named([]));
     await until(widgets, dependent.metadata, (object) => object === undefined);
@@ -94,12 +150,28 @@ describe("namespaces", () => {
   test("a deleted namespace is emptied and goes, and says what it waits for", async () => {
     const { kube, until } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "doomed" } });
-    await kube.create(kubernetes.Deployment, { ...deployment("web", 2), metadata: { name: "web", namespace: "doomed" } });
-    const held = await kube.create(kubernetes.ConfigMap, { ...configMap("held"), metadata: { name: "held", namespace: "doomed", finalizers: ["test/hold"] } });
-    await until(kubernetes.Deployment, { name: "web", namespace: "doomed" }, (object) => object?.status?.availableReplicas === 2);
+    await kube.create(kubernetes.Deployment, {
+      ...deployment("web", 2),
+      metadata: { name: "web", namespace: "doomed" },
+    });
+    const held = await kube.create(kubernetes.ConfigMap, {
+      ...configMap("held"),
+      metadata: { name: "held", namespace: "doomed", finalizers: ["test/hold"] },
+    });
+    await until(
+      kubernetes.Deployment,
+      { name: "web", namespace: "doomed" },
+      (object) => object?.status?.availableReplicas === 2,
+    );
     await kube.delete(kubernetes.Namespace, { name: "doomed" });
-    const waiting = await until(kubernetes.Namespace, { name: "doomed" }, (object) => conditionOf(object?.status?.conditions, "NamespaceFinalizersRemaining")?.status === "True");
-    expect(conditionOf(waiting?.status?.conditions, "NamespaceFinalizersRemaining")?.message).toContain("test/hold in 1 resource instances");
+    const waiting = await until(
+      kubernetes.Namespace,
+      { name: "doomed" },
+      (object) => conditionOf(object?.status?.conditions, "NamespaceFinalizersRemaining")?.status === "True",
+    );
+    expect(conditionOf(waiting?.status?.conditions, "NamespaceFinalizersRemaining")?.message).toContain(
+      "test/hold in 1 resource instances",
+    );
     await kube.patch(kubernetes.ConfigMap, held.metadata, { type: "merge", body: { metadata: { finalizers: null } } });
     await until(kubernetes.Namespace, { name: "doomed" }, (object) => object === undefined);
     expect((await kube.list(kubernetes.Pod, { namespace: "doomed" })).items).toEqual([]);
@@ -119,7 +191,12 @@ describe("namespaces", () => {
 });
 
 describe("disruption budgets", () => {
-  const budget = (spec: PodDisruptionBudget["spec"]): PodDisruptionBudget => ({ apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "web", namespace }, spec: { selector: { matchLabels: { app: "web" } }, ...spec } });
+  const budget = (spec: PodDisruptionBudget["spec"]): PodDisruptionBudget => ({
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name: "web", namespace },
+    spec: { selector: { matchLabels: { app: "web" } }, ...spec },
+  });
   const evicts = async (kube: TestCluster["kube"], pod: Pod | undefined): Promise<boolean> => {
     if (pod === undefined) return false;
     try {
@@ -136,33 +213,73 @@ describe("disruption budgets", () => {
     const { kube, until, untilAll } = running;
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     await kube.create(kubernetes.PodDisruptionBudget, budget({ maxUnavailable: 1 }));
-    const allowed = await until(kubernetes.PodDisruptionBudget, { name: "web", namespace }, (object) => object?.status?.disruptionsAllowed === 1);
-    expect(allowed?.status).toMatchObject({ currentHealthy: 3, desiredHealthy: 2, expectedPods: 3, observedGeneration: 1 });
+    const allowed = await until(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace },
+      (object) => object?.status?.disruptionsAllowed === 1,
+    );
+    expect(allowed?.status).toMatchObject({
+      currentHealthy: 3,
+      desiredHealthy: 2,
+      expectedPods: 3,
+      observedGeneration: 1,
+    });
     running.neverReady = (pod) => pod.metadata.namespace === namespace;
     const pods = (await kube.list(kubernetes.Pod, inDefault)).items;
     expect(await evicts(kube, pods[0])).toBe(true);
     expect(await evicts(kube, pods[1])).toBe(false);
-    const tight = await until(kubernetes.PodDisruptionBudget, { name: "web", namespace }, (object) => object?.status?.currentHealthy === 2 && object.status.disruptedPods === undefined);
+    const tight = await until(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace },
+      (object) => object?.status?.currentHealthy === 2 && object.status.disruptedPods === undefined,
+    );
     expect(tight?.status?.disruptionsAllowed).toBe(0);
-    expect(conditionOf(tight?.status?.conditions, "DisruptionAllowed")).toMatchObject({ status: "False", reason: "InsufficientPods" });
-    await untilAll(kubernetes.Pod, inDefault, (all) => all.length === 3 && all.some((pod) => pod.status?.phase === "Running" && !podIsReady(pod) && pod.metadata.deletionTimestamp === undefined));
+    expect(conditionOf(tight?.status?.conditions, "DisruptionAllowed")).toMatchObject({
+      status: "False",
+      reason: "InsufficientPods",
+    });
+    await untilAll(
+      kubernetes.Pod,
+      inDefault,
+      (all) =>
+        all.length === 3 &&
+        all.some(
+          (pod) => pod.status?.phase === "Running" && !podIsReady(pod) && pod.metadata.deletionTimestamp === undefined,
+        ),
+    );
     for (const pod of (await kube.list(kubernetes.Pod, inDefault)).items.filter((one) => !podIsReady(one))) {
-      await kube.patch(kubernetes.Pod, pod.metadata, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } }, { subresource: "status" });
+      await kube.patch(
+        kubernetes.Pod,
+        pod.metadata,
+        { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } },
+        { subresource: "status" },
+      );
     }
-    await until(kubernetes.PodDisruptionBudget, { name: "web", namespace }, (object) => object?.status?.disruptionsAllowed === 1);
+    await until(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace },
+      (object) => object?.status?.disruptionsAllowed === 1,
+    );
   });
 
   test("shares count what the controllers ask for, not what happens to be there", async () => {
     const { kube, until } = await startCluster({ nodes: [{ status: { allocatable: { pods: "2" } } }] });
     await kube.create(kubernetes.Deployment, deployment("web", 4));
     await kube.create(kubernetes.PodDisruptionBudget, budget({ minAvailable: "50%" }));
-    const full = await until(kubernetes.PodDisruptionBudget, { name: "web", namespace }, (object) => object?.status?.currentHealthy === 2);
+    const full = await until(
+      kubernetes.PodDisruptionBudget,
+      { name: "web", namespace },
+      (object) => object?.status?.currentHealthy === 2,
+    );
     expect(full?.status).toMatchObject({ expectedPods: 4, desiredHealthy: 2, disruptionsAllowed: 0 });
   });
 
   test("a budget never allows more than leaves the healthy pods that it wants", () => {
     const anyPod = fc.record({ ready: fc.boolean(), disrupted: fc.boolean(), deleted: fc.boolean() });
-    const anyLimit = fc.oneof(fc.nat(8), fc.nat(120).map((percent) => `${percent}%`));
+    const anyLimit = fc.oneof(
+      fc.nat(8),
+      fc.nat(120).map((percent) => `${percent}%`),
+    );
     const now = Date.UTC(2030, 0, 1);
     fc.assert(
       fc.property(fc.array(anyPod, { maxLength: 8 }), anyLimit, fc.boolean(), (given, limit, minimum) => {
@@ -172,11 +289,23 @@ describe("disruption budgets", () => {
           metadata: { name: `p${index}`, namespace, ...(deleted ? { deletionTimestamp: "2030-01-01T00:00:00Z" } : {}) },
           status: { phase: "Running", conditions: [{ type: "Ready", status: ready ? "True" : "False" }] },
         }));
-        const disruptedPods = Object.fromEntries(given.flatMap(({ disrupted }, index) => (disrupted ? [[`p${index}`, "2030-01-01T00:00:00Z"]] : [])));
-        const figures = budgetFigures({ ...budget(minimum ? { minAvailable: limit } : { maxUnavailable: limit }), status: { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0, disruptedPods } }, pods, pods.length, now);
+        const disruptedPods = Object.fromEntries(
+          given.flatMap(({ disrupted }, index) => (disrupted ? [[`p${index}`, "2030-01-01T00:00:00Z"]] : [])),
+        );
+        const figures = budgetFigures(
+          {
+            ...budget(minimum ? { minAvailable: limit } : { maxUnavailable: limit }),
+            status: { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0, disruptedPods },
+          },
+          pods,
+          pods.length,
+          now,
+        );
         const healthy = given.filter(({ ready, disrupted, deleted }) => ready && !disrupted && !deleted).length;
         expect(figures.currentHealthy).toBe(healthy);
-        expect(figures.disruptionsAllowed === 0 || healthy - figures.disruptionsAllowed >= figures.desiredHealthy).toBe(true);
+        expect(figures.disruptionsAllowed === 0 || healthy - figures.disruptionsAllowed >= figures.desiredHealthy).toBe(
+          true,
+        );
         expect(figures.disruptionsAllowed).toBeLessThanOrEqual(healthy);
       }),
     );

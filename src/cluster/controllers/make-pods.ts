@@ -6,7 +6,12 @@ import { KubeError, isAlreadyExists, isConflict } from "../../kube/kube-error.ts
 import type { Expectations } from "./expectations.ts";
 
 /** Creates pods in batches that double while all goes well, so that a refusal is met once and not a thousand times. Returns the first failure. */
-export async function createPods(pods: readonly Pod[], owner: KubeObject, expectations: Expectations, { kube, clock, events, signal }: Context): Promise<unknown> {
+export async function createPods(
+  pods: readonly Pod[],
+  owner: KubeObject,
+  expectations: Expectations,
+  { kube, clock, events, signal }: Context,
+): Promise<unknown> {
   const uid = owner.metadata.uid ?? "";
   const one = async (pod: Pod): Promise<unknown> => {
     const key = keyOf(pod);
@@ -20,7 +25,12 @@ export async function createPods(pods: readonly Pod[], owner: KubeObject, expect
       if (error instanceof KubeError && error.httpStatus < 500) expectations.forget(key);
       if (isAlreadyExists(error)) return undefined;
       if (!isTerminatingNamespace(error) && !signal.aborted) {
-        const message = error instanceof KubeError ? (error.status.message ?? error.message) : error instanceof Error ? error.message : String(error);
+        const message =
+          error instanceof KubeError
+            ? (error.status.message ?? error.message)
+            : error instanceof Error
+              ? error.message
+              : String(error);
         events.event(owner, { type: "Warning", reason: "FailedCreate", message: `Error creating: ${message}` });
       }
       return error;
@@ -28,7 +38,9 @@ export async function createPods(pods: readonly Pod[], owner: KubeObject, expect
   };
   let start = 0;
   for (let size = 1; start < pods.length; size *= 2) {
-    const failures = (await Promise.all(pods.slice(start, start + size).map(one))).filter((failure) => failure !== undefined);
+    const failures = (await Promise.all(pods.slice(start, start + size).map(one))).filter(
+      (failure) => failure !== undefined,
+    );
     if (failures.length > 0) return failures[0];
     start += size;
   }
@@ -36,14 +48,26 @@ export async function createPods(pods: readonly Pod[], owner: KubeObject, expect
 }
 
 /** Deletes pods, each on condition that it is still the one that was looked at. Returns the first failure. */
-export async function deletePods(pods: readonly Pod[], owner: KubeObject, expectations: Expectations, { kube, clock, events, signal }: Context): Promise<unknown> {
+export async function deletePods(
+  pods: readonly Pod[],
+  owner: KubeObject,
+  expectations: Expectations,
+  { kube, clock, events, signal }: Context,
+): Promise<unknown> {
   const failures = await Promise.all(
     pods.map(async (pod): Promise<unknown> => {
       const key = keyOf(pod);
       expectations.expect("deletion", owner.metadata.uid ?? "", key, clock.now());
       try {
-        await kube.delete(kubernetes.Pod, pod.metadata, { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal });
-        events.event(owner, { type: "Normal", reason: "SuccessfulDelete", message: `Deleted pod: ${pod.metadata.name}` });
+        await kube.delete(kubernetes.Pod, pod.metadata, {
+          ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }),
+          signal,
+        });
+        events.event(owner, {
+          type: "Normal",
+          reason: "SuccessfulDelete",
+          message: `Deleted pod: ${pod.metadata.name}`,
+        });
         return undefined;
       } catch (error) {
         if (error instanceof KubeError && error.httpStatus < 500) expectations.forget(key);
@@ -56,7 +80,11 @@ export async function deletePods(pods: readonly Pod[], owner: KubeObject, expect
 
 /** The namespace is going, and everything in it: there is nothing to try again. */
 export function isTerminatingNamespace(error: unknown): boolean {
-  return error instanceof KubeError && error.httpStatus === 403 && (error.status.details?.causes ?? []).some(({ reason }) => reason === "NamespaceTerminating");
+  return (
+    error instanceof KubeError &&
+    error.httpStatus === 403 &&
+    (error.status.details?.causes ?? []).some(({ reason }) => reason === "NamespaceTerminating")
+  );
 }
 
 /** An error's own words. */

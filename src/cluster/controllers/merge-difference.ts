@@ -2,7 +2,8 @@ type Json = Readonly<Record<string, unknown>>;
 
 const isAbsent = (value: unknown): boolean => value === undefined || value === null;
 
-const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+const isRecord = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * The JSON merge patch (RFC 7386) that makes `after` of `before`, or `undefined` when they say the same. Fields whose
@@ -20,7 +21,9 @@ export function mergeDifference(before: unknown, after: unknown): unknown {
   if (isAbsent(after)) return isAbsent(before) ? undefined : null;
   if (Array.isArray(before) && Array.isArray(after)) {
     const [old, now]: [readonly unknown[], readonly unknown[]] = [before, after];
-    return old.length === now.length && old.every((item, index) => mergeDifference(item, now[index]) === undefined) ? undefined : now;
+    return old.length === now.length && old.every((item, index) => mergeDifference(item, now[index]) === undefined)
+      ? undefined
+      : now;
   }
   return before === after ? undefined : after;
 }

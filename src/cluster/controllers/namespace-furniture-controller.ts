@@ -12,13 +12,23 @@ const rootCaKey = "ca.crt";
 
 /** Gives every namespace its default ServiceAccount and the certificate that its pods trust the API server by. */
 export function namespaceFurnitureController(rootCa: string): Controller {
-  const concerns = <T extends KubeObject>({ before, after }: Change<T>): readonly string[] => [(after ?? before)?.metadata.namespace ?? ""];
+  const concerns = <T extends KubeObject>({ before, after }: Change<T>): readonly string[] => [
+    (after ?? before)?.metadata.namespace ?? "",
+  ];
   return {
     name: "namespace-furniture",
     watches: [
       watching<Namespace>({ resource: kubernetes.Namespace }),
-      watching<ServiceAccount>({ resource: kubernetes.ServiceAccount, selection: { fieldSelector: `metadata.name=${accountName}` }, concerns }),
-      watching<ConfigMap>({ resource: kubernetes.ConfigMap, selection: { fieldSelector: `metadata.name=${rootCaName}` }, concerns }),
+      watching<ServiceAccount>({
+        resource: kubernetes.ServiceAccount,
+        selection: { fieldSelector: `metadata.name=${accountName}` },
+        concerns,
+      }),
+      watching<ConfigMap>({
+        resource: kubernetes.ConfigMap,
+        selection: { fieldSelector: `metadata.name=${rootCaName}` },
+        concerns,
+      }),
     ],
     owns: ["ServiceAccount/default", "ConfigMap/kube-root-ca.crt"],
 
@@ -27,13 +37,32 @@ export function namespaceFurnitureController(rootCa: string): Controller {
       if (there === undefined || there.metadata.deletionTimestamp !== undefined) return settled();
       try {
         if (caches.of(kubernetes.ServiceAccount).get(`${namespace}/${accountName}`) === undefined) {
-          await unlessThere(kube.create(kubernetes.ServiceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: accountName, namespace } }, { signal }));
+          await unlessThere(
+            kube.create(
+              kubernetes.ServiceAccount,
+              { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: accountName, namespace } },
+              { signal },
+            ),
+          );
         }
         if (rootCa === "") return settled();
         const data = { [rootCaKey]: rootCa };
         const published = caches.of(kubernetes.ConfigMap).get(`${namespace}/${rootCaName}`);
-        if (published === undefined) await unlessThere(kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: rootCaName, namespace }, data }, { signal }));
-        else if (published.data?.[rootCaKey] !== rootCa) await kube.patch(kubernetes.ConfigMap, published.metadata, { type: "merge", body: { metadata: { resourceVersion: published.metadata.resourceVersion }, data } }, { signal });
+        if (published === undefined)
+          await unlessThere(
+            kube.create(
+              kubernetes.ConfigMap,
+              { apiVersion: "v1", kind: "ConfigMap", metadata: { name: rootCaName, namespace }, data },
+              { signal },
+            ),
+          );
+        else if (published.data?.[rootCaKey] !== rootCa)
+          await kube.patch(
+            kubernetes.ConfigMap,
+            published.metadata,
+            { type: "merge", body: { metadata: { resourceVersion: published.metadata.resourceVersion }, data } },
+            { signal },
+          );
       } catch (error) {
         if (!isTerminatingNamespace(error) && !isNotFound(error)) throw error;
       }

@@ -16,7 +16,12 @@ const lookAgainSeconds = 0.5;
 export function namespaceLifecycleController(): Controller {
   return {
     name: "namespace-lifecycle",
-    watches: [watching<Namespace>({ resource: kubernetes.Namespace, concerns: ({ key, after }) => (after?.metadata.deletionTimestamp === undefined ? [] : [key]) })],
+    watches: [
+      watching<Namespace>({
+        resource: kubernetes.Namespace,
+        concerns: ({ key, after }) => (after?.metadata.deletionTimestamp === undefined ? [] : [key]),
+      }),
+    ],
     owns: ["Namespace.spec.finalizers", "Namespace.status"],
     workers: 2,
 
@@ -30,7 +35,8 @@ export function namespaceLifecycleController(): Controller {
       if (left.size > 0) {
         const remaining = [...left].toSorted(([a], [b]) => (a < b ? -1 : 1));
         const held = new Map<string, number>();
-        for (const [, { finalizers: holding }] of remaining) for (const [finalizer, count] of holding) held.set(finalizer, (held.get(finalizer) ?? 0) + count);
+        for (const [, { finalizers: holding }] of remaining)
+          for (const [finalizer, count] of holding) held.set(finalizer, (held.get(finalizer) ?? 0) + count);
         const now = clock.now();
         let conditions = setCondition(
           namespace.status?.conditions,
@@ -45,7 +51,12 @@ export function namespaceLifecycleController(): Controller {
         conditions = setCondition(
           conditions,
           held.size === 0
-            ? { type: "NamespaceFinalizersRemaining", status: "False", reason: "ContentHasNoFinalizers", message: "All content-preserving finalizers finished" }
+            ? {
+                type: "NamespaceFinalizersRemaining",
+                status: "False",
+                reason: "ContentHasNoFinalizers",
+                message: "All content-preserving finalizers finished",
+              }
             : {
                 type: "NamespaceFinalizersRemaining",
                 status: "True",
@@ -57,8 +68,21 @@ export function namespaceLifecycleController(): Controller {
         await writeStatus(kube, kubernetes.Namespace, namespace, { ...namespace.status, conditions }, signal);
         return settled(lookAgainSeconds);
       }
-      const body = { ...namespace, apiVersion: "v1", kind: "Namespace", spec: { ...namespace.spec, finalizers: finalizers.filter((finalizer) => finalizer !== contentFinalizer) } };
-      await kube.request({ method: "PUT", target: pathOf(kubernetes.Namespace, { name }, "finalize"), headers: { "content-type": "application/json" }, body: JSON.stringify(body) }, { signal });
+      const body = {
+        ...namespace,
+        apiVersion: "v1",
+        kind: "Namespace",
+        spec: { ...namespace.spec, finalizers: finalizers.filter((finalizer) => finalizer !== contentFinalizer) },
+      };
+      await kube.request(
+        {
+          method: "PUT",
+          target: pathOf(kubernetes.Namespace, { name }, "finalize"),
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(body),
+        },
+        { signal },
+      );
       return settled();
     },
   };
@@ -73,7 +97,9 @@ interface Left {
 /** Asks for the end of everything in a namespace. @returns what is there still, by `plural.group`. */
 async function empty(kube: KubeClient, namespace: string, signal: AbortSignal): Promise<ReadonlyMap<string, Left>> {
   const left = new Map<string, Left>();
-  const kinds = (await servedKinds(kube, signal)).filter(({ resource, verbs }) => resource.namespaced && verbs.includes("list") && verbs.includes("delete"));
+  const kinds = (await servedKinds(kube, signal)).filter(
+    ({ resource, verbs }) => resource.namespaced && verbs.includes("list") && verbs.includes("delete"),
+  );
   await Promise.all(
     kinds.map(async ({ resource, verbs }) => {
       try {
@@ -82,7 +108,15 @@ async function empty(kube: KubeClient, namespace: string, signal: AbortSignal): 
         if (fresh.length > 0) {
           if (verbs.includes("deletecollection")) {
             const body = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Background" };
-            await kube.request({ method: "DELETE", target: pathOf(resource, { namespace }), headers: { "content-type": "application/json" }, body: JSON.stringify(body) }, { signal });
+            await kube.request(
+              {
+                method: "DELETE",
+                target: pathOf(resource, { namespace }),
+                headers: { "content-type": "application/json" },
+                body: JSON.stringify(body),
+              },
+              { signal },
+            );
           } else {
             for (const { metadata } of fresh) await kube.delete(resource, metadata, { signal });
           }
@@ -90,8 +124,13 @@ async function empty(kube: KubeClient, namespace: string, signal: AbortSignal): 
         }
         if (items.length === 0) return;
         const finalizers = new Map<string, number>();
-        for (const { metadata } of items) for (const finalizer of metadata.finalizers ?? []) finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
-        left.set(resource.group === "" ? `${resource.plural}.` : `${resource.plural}.${resource.group}`, { count: items.length, finalizers });
+        for (const { metadata } of items)
+          for (const finalizer of metadata.finalizers ?? [])
+            finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
+        left.set(resource.group === "" ? `${resource.plural}.` : `${resource.plural}.${resource.group}`, {
+          count: items.length,
+          finalizers,
+        });
       } catch (error) {
         // The kind itself has gone, and its objects with it.
         if (!isNotFound(error) && !(error instanceof KubeError && error.httpStatus === 405)) throw error;

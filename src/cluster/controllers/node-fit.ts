@@ -11,13 +11,17 @@ interface Requirement {
 }
 
 /** Whether a toleration covers a taint: k8s.io/api core/v1 toleration.go (master). */
-export function tolerates({ key = "", operator = "Equal", value = "", effect = "" }: Toleration, taint: Taint): boolean {
+export function tolerates(
+  { key = "", operator = "Equal", value = "", effect = "" }: Toleration,
+  taint: Taint,
+): boolean {
   if (effect !== "" && effect !== taint.effect) return false;
   if (key === "") return operator === "Exists";
   return key === taint.key && (operator === "Exists" || value === (taint.value ?? ""));
 }
 
-export const toleratesTaint = (tolerations: readonly Toleration[] | undefined, taint: Taint): boolean => (tolerations ?? []).some((toleration) => tolerates(toleration, taint));
+export const toleratesTaint = (tolerations: readonly Toleration[] | undefined, taint: Taint): boolean =>
+  (tolerations ?? []).some((toleration) => tolerates(toleration, taint));
 
 export const isNodeReady = (node: Node): boolean => conditionOf(node.status?.conditions, "Ready")?.status === "True";
 
@@ -25,7 +29,8 @@ export const isNodeReady = (node: Node): boolean => conditionOf(node.status?.con
 export function effectiveTaints(node: Node): readonly Taint[] {
   const taints: Taint[] = [...(node.spec?.taints ?? [])];
   const add = (key: string) => {
-    if (!taints.some((taint) => taint.key === key && taint.effect === "NoSchedule")) taints.push({ key, effect: "NoSchedule" });
+    if (!taints.some((taint) => taint.key === key && taint.effect === "NoSchedule"))
+      taints.push({ key, effect: "NoSchedule" });
   };
   const ready = conditionOf(node.status?.conditions, "Ready")?.status;
   if (ready === "Unknown") add(nodeTaints.unreachable);
@@ -57,7 +62,10 @@ function satisfies({ key, operator, values = [] }: Requirement, found: string | 
 function termMatches({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, node: Node): boolean {
   if (matchExpressions.length + matchFields.length === 0) return false;
   const field = (key: string) => (key === "metadata.name" ? node.metadata.name : undefined);
-  return matchExpressions.every((one) => satisfies(one, node.metadata.labels?.[one.key])) && matchFields.every((one) => satisfies(one, field(one.key)));
+  return (
+    matchExpressions.every((one) => satisfies(one, node.metadata.labels?.[one.key])) &&
+    matchFields.every((one) => satisfies(one, field(one.key)))
+  );
 }
 
 /** Whether `nodeSelector` and the required node affinity of a pod allow a node. */
@@ -71,7 +79,14 @@ export function nodeSelected(spec: Pod["spec"], node: Node): boolean {
 /** The one node that a pod's affinity pins it to by name, if every term of it does. */
 export function pinnedNode(spec: Pod["spec"]): string | undefined {
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
-  const names = new Set(terms.map(({ matchFields = [] }) => matchFields.find(({ key, operator, values }) => key === "metadata.name" && operator === "In" && values?.length === 1)?.values?.[0]));
+  const names = new Set(
+    terms.map(
+      ({ matchFields = [] }) =>
+        matchFields.find(
+          ({ key, operator, values }) => key === "metadata.name" && operator === "In" && values?.length === 1,
+        )?.values?.[0],
+    ),
+  );
   const [name] = names;
   return names.size === 1 ? name : undefined;
 }

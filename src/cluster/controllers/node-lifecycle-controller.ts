@@ -30,7 +30,14 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
 
   const concernsOfNode = ({ key, before, after }: Change<Node>): readonly string[] => {
     const matters = (node: Node | undefined) =>
-      node === undefined ? undefined : [node.metadata.uid, node.spec?.taints, node.spec?.unschedulable, node.status?.conditions?.map(({ type, status }) => [type, status])];
+      node === undefined
+        ? undefined
+        : [
+            node.metadata.uid,
+            node.spec?.taints,
+            node.spec?.unschedulable,
+            node.status?.conditions?.map(({ type, status }) => [type, status]),
+          ];
     return sameJson(matters(before), matters(after)) ? [] : [key];
   };
   const concernsOfPod = ({ before, after }: Change<Pod>, caches: Caches): readonly string[] => {
@@ -45,7 +52,10 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
 
   /** Milliseconds since the last sign of life. */
   function silentForMs(node: Node, lease: Lease | undefined, monotonic: number): number {
-    const sign = JSON.stringify([lease?.spec?.renewTime, node.status?.conditions?.map(({ type, lastHeartbeatTime }) => [type, lastHeartbeatTime])]);
+    const sign = JSON.stringify([
+      lease?.spec?.renewTime,
+      node.status?.conditions?.map(({ type, lastHeartbeatTime }) => [type, lastHeartbeatTime]),
+    ]);
     const before = heartbeats.get(node.metadata.name);
     if (before === undefined || before.sign !== sign || before.uid !== node.metadata.uid) {
       heartbeats.set(node.metadata.name, { uid: node.metadata.uid, sign, seenAt: monotonic });
@@ -58,7 +68,12 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     name: "node-lifecycle",
     watches: [
       watching<Node>({ resource: kubernetes.Node, concerns: concernsOfNode }),
-      watching<Lease>({ resource: kubernetes.Lease, selection: { namespace: leaseNamespace }, concerns: ({ before, after }) => (before?.spec?.renewTime === after?.spec?.renewTime ? [] : [(after ?? before)?.metadata.name ?? ""]) }),
+      watching<Lease>({
+        resource: kubernetes.Lease,
+        selection: { namespace: leaseNamespace },
+        concerns: ({ before, after }) =>
+          before?.spec?.renewTime === after?.spec?.renewTime ? [] : [(after ?? before)?.metadata.name ?? ""],
+      }),
       watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }),
     ],
     owns: ["Node.spec.taints[node.kubernetes.io]", "Node.status.conditions[Unknown]"],
@@ -77,13 +92,33 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
         const conditions = silentConditions(node, clock.now());
         if (conditions !== node.status?.conditions) {
           const body = { metadata: { resourceVersion: node.metadata.resourceVersion }, status: { conditions } };
-          fresh = await kube.patch(kubernetes.Node, node.metadata, { type: "merge", body }, { subresource: "status", signal });
-          events.event(node, { type: "Normal", reason: "NodeNotReady", message: `Node ${name} status is now: NodeNotReady` });
+          fresh = await kube.patch(
+            kubernetes.Node,
+            node.metadata,
+            { type: "merge", body },
+            { subresource: "status", signal },
+          );
+          events.event(node, {
+            type: "Normal",
+            reason: "NodeNotReady",
+            message: `Node ${name} status is now: NodeNotReady`,
+          });
         }
       }
       const taints = wantedTaints(fresh, clock.now());
       if (taints !== (fresh.spec?.taints ?? taints) || (fresh.spec?.taints === undefined && taints.length > 0)) {
-        fresh = await kube.patch(kubernetes.Node, fresh.metadata, { type: "merge", body: { metadata: { resourceVersion: fresh.metadata.resourceVersion }, spec: { taints: taints.length === 0 ? null : taints } } }, { signal });
+        fresh = await kube.patch(
+          kubernetes.Node,
+          fresh.metadata,
+          {
+            type: "merge",
+            body: {
+              metadata: { resourceVersion: fresh.metadata.resourceVersion },
+              spec: { taints: taints.length === 0 ? null : taints },
+            },
+          },
+          { signal },
+        );
       }
       const pods = caches.of(kubernetes.Pod).byIndex("node", name);
       await doubtPods(fresh, pods, context);
@@ -98,7 +133,12 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     const ready = conditionOf(node.status?.conditions, "Ready");
     if (ready === undefined || ready.status === "True") return;
     const lostAt = millisecondsOf(ready.lastTransitionTime) ?? clock.now();
-    const doubtful = pods.filter((pod) => !isTerminal(pod) && isReady(pod) && (millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0) <= lostAt);
+    const doubtful = pods.filter(
+      (pod) =>
+        !isTerminal(pod) &&
+        isReady(pod) &&
+        (millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0) <= lostAt,
+    );
     if (doubtful.length === 0) return;
     // A machine may be back within the second, and its pods ready again, before our cache knows: nobody would ever take
     // the word back. A machine says that it is ready before its pods do, and what they said since makes the write a conflict.
@@ -106,17 +146,37 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     if (now === undefined || conditionOf(now.status?.conditions, "Ready")?.status === "True") return;
     await Promise.all(
       doubtful.map((pod) => {
-        const conditions = setCondition(pod.status?.conditions, { type: "Ready", status: "False", reason: "NodeNotReady" }, clock.now());
-        return kube.patch(kubernetes.Pod, pod.metadata, { type: "merge", body: { metadata: { uid: pod.metadata.uid, resourceVersion: pod.metadata.resourceVersion }, status: { conditions } } }, { subresource: "status", signal });
+        const conditions = setCondition(
+          pod.status?.conditions,
+          { type: "Ready", status: "False", reason: "NodeNotReady" },
+          clock.now(),
+        );
+        return kube.patch(
+          kubernetes.Pod,
+          pod.metadata,
+          {
+            type: "merge",
+            body: {
+              metadata: { uid: pod.metadata.uid, resourceVersion: pod.metadata.resourceVersion },
+              status: { conditions },
+            },
+          },
+          { subresource: "status", signal },
+        );
       }),
     );
   }
 
   /** Ends pods whose patience with the node's taints is over. @returns milliseconds until the next one's is. */
-  async function evict(node: Node, pods: readonly Pod[], { kube, clock, events, signal }: Context): Promise<number | undefined> {
+  async function evict(
+    node: Node,
+    pods: readonly Pod[],
+    { kube, clock, events, signal }: Context,
+  ): Promise<number | undefined> {
     const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect === "NoExecute");
     const id = ({ key, value }: Taint) => `${node.metadata.uid}/${key}=${value ?? ""}`;
-    for (const known of [...firstSeen.keys()].filter((one) => one.startsWith(`${node.metadata.uid}/`))) if (!taints.some((taint) => id(taint) === known)) firstSeen.delete(known);
+    for (const known of [...firstSeen.keys()].filter((one) => one.startsWith(`${node.metadata.uid}/`)))
+      if (!taints.some((taint) => id(taint) === known)) firstSeen.delete(known);
     if (taints.length === 0) return undefined;
     const now = clock.now();
     const addedAt = (taint: Taint): number => {
@@ -136,7 +196,11 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
         continue;
       }
       await deleteThis(pod, kube, signal, undefined);
-      events.event(pod, { type: "Normal", reason: "TaintManagerEviction", message: `Marking for deletion Pod ${keyOf(pod)}` });
+      events.event(pod, {
+        type: "Normal",
+        reason: "TaintManagerEviction",
+        message: `Marking for deletion Pod ${keyOf(pod)}`,
+      });
     }
     return next;
   }
@@ -162,7 +226,21 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
           pod.metadata,
           (fresh) =>
             fresh.metadata.uid === pod.metadata.uid && !isTerminal(fresh)
-              ? { status: { phase: "Failed", conditions: setCondition(fresh.status?.conditions, { type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC", message: "PodGC: node no longer exists" }, clock.now()) } }
+              ? {
+                  status: {
+                    phase: "Failed",
+                    conditions: setCondition(
+                      fresh.status?.conditions,
+                      {
+                        type: "DisruptionTarget",
+                        status: "True",
+                        reason: "DeletionByPodGC",
+                        message: "PodGC: node no longer exists",
+                      },
+                      clock.now(),
+                    ),
+                  },
+                }
               : undefined,
           { subresource: "status", cached: pod, signal },
         );
@@ -173,10 +251,19 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
   }
 }
 
-async function deleteThis(pod: Pod, kube: Context["kube"], signal: AbortSignal, gracePeriodSeconds: number | undefined): Promise<void> {
+async function deleteThis(
+  pod: Pod,
+  kube: Context["kube"],
+  signal: AbortSignal,
+  gracePeriodSeconds: number | undefined,
+): Promise<void> {
   const { uid } = pod.metadata;
   try {
-    await kube.delete(kubernetes.Pod, pod.metadata, { ...(uid === undefined ? {} : { uid }), ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }), signal });
+    await kube.delete(kubernetes.Pod, pod.metadata, {
+      ...(uid === undefined ? {} : { uid }),
+      ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+      signal,
+    });
   } catch (error) {
     if (!isConflict(error)) throw error; // Another pod of this name: not the one that was meant.
   }

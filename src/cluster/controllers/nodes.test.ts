@@ -2,26 +2,59 @@ import { describe, expect, test } from "vitest";
 import { type Deployment, type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
 import { conditionOf } from "../../api/object.ts";
 import { nodeTaints } from "../../api/names.ts";
-import { type TestCluster, inDefault, namespace, podIsReady, startCluster, template } from "../../../test/controllers/controllers-kit.ts";
+import {
+  type TestCluster,
+  inDefault,
+  namespace,
+  podIsReady,
+  startCluster,
+  template,
+} from "../../../test/controllers/controllers-kit.ts";
 import { evictionTime, wantedTaints } from "./judge-node.ts";
 import { leaseNamespace } from "./node-lifecycle-controller.ts";
 
-const pod = (name: string, spec: Partial<NonNullable<Pod["spec"]>> = {}): Pod => ({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: { ...template("web").spec, ...spec } });
-const taintsOf = (node: Node | undefined) => (node?.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).toSorted();
-const deployment: Deployment = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", namespace }, spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: template("web") } };
+const pod = (name: string, spec: Partial<NonNullable<Pod["spec"]>> = {}): Pod => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace },
+  spec: { ...template("web").spec, ...spec },
+});
+const taintsOf = (node: Node | undefined) =>
+  (node?.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).toSorted();
+const deployment: Deployment = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "web", namespace },
+  spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: template("web") },
+};
 
 async function renew({ kube, clock }: TestCluster, name: string): Promise<void> {
-  const spec = { holderIdentity: name, leaseDurationSeconds: 40, renewTime: `${new Date(clock.now()).toISOString().slice(0, 23)}000Z` };
-  const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name, namespace: leaseNamespace }, spec };
+  const spec = {
+    holderIdentity: name,
+    leaseDurationSeconds: 40,
+    renewTime: `${new Date(clock.now()).toISOString().slice(0, 23)}000Z`,
+  };
+  const lease = {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: { name, namespace: leaseNamespace },
+    spec,
+  };
   if ((await kube.get(kubernetes.Lease, lease.metadata)) === undefined) await kube.create(kubernetes.Lease, lease);
   else await kube.patch(kubernetes.Lease, lease.metadata, { type: "merge", body: { spec } });
 }
 
 describe("the life of nodes", () => {
   test("a cordon is followed by its taint, and takes it along", async () => {
-    const { kube, until } = await startCluster({ nodes: [{ spec: { taints: [{ key: "mine", effect: "NoSchedule" }] } }] });
+    const { kube, until } = await startCluster({
+      nodes: [{ spec: { taints: [{ key: "mine", effect: "NoSchedule" }] } }],
+    });
     await kube.patch(kubernetes.Node, { name: "node-0" }, { type: "merge", body: { spec: { unschedulable: true } } });
-    await until(kubernetes.Node, { name: "node-0" }, (node) => taintsOf(node).join() === `mine:NoSchedule,${nodeTaints.unschedulable}:NoSchedule`);
+    await until(
+      kubernetes.Node,
+      { name: "node-0" },
+      (node) => taintsOf(node).join() === `mine:NoSchedule,${nodeTaints.unschedulable}:NoSchedule`,
+    );
     await kube.patch(kubernetes.Node, { name: "node-0" }, { type: "merge", body: { spec: { unschedulable: null } } });
     await until(kubernetes.Node, { name: "node-0" }, (node) => taintsOf(node).join() === "mine:NoSchedule");
   });
@@ -33,18 +66,41 @@ describe("the life of nodes", () => {
     await kube.create(kubernetes.Deployment, deployment);
     await until(kubernetes.Deployment, deployment.metadata, (object) => object?.status?.availableReplicas === 2);
     const oneSpeaks = () => renew(running, "node-0");
-    const lost = await whileTimeFlies(until(kubernetes.Node, { name: "node-1" }, (node) => taintsOf(node).length === 2), oneSpeaks);
-    expect(conditionOf(lost?.status?.conditions, "Ready")).toMatchObject({ status: "Unknown", reason: "NodeStatusUnknown" });
+    const lost = await whileTimeFlies(
+      until(kubernetes.Node, { name: "node-1" }, (node) => taintsOf(node).length === 2),
+      oneSpeaks,
+    );
+    expect(conditionOf(lost?.status?.conditions, "Ready")).toMatchObject({
+      status: "Unknown",
+      reason: "NodeStatusUnknown",
+    });
     expect(taintsOf(lost)).toEqual([`${nodeTaints.unreachable}:NoExecute`, `${nodeTaints.unreachable}:NoSchedule`]);
     await until(kubernetes.Deployment, deployment.metadata, (object) => object?.status?.readyReplicas === 1);
     expect(taintsOf(await kube.get(kubernetes.Node, { name: "node-0" }))).toEqual([]);
     expect((await kube.list(kubernetes.Pod, inDefault)).items).toHaveLength(2);
 
-    await whileTimeFlies(untilAll(kubernetes.Pod, inDefault, (pods) => pods.filter((one) => podIsReady(one) && one.spec?.nodeName === "node-0").length === 2), oneSpeaks);
+    await whileTimeFlies(
+      untilAll(
+        kubernetes.Pod,
+        inDefault,
+        (pods) => pods.filter((one) => podIsReady(one) && one.spec?.nodeName === "node-0").length === 2,
+      ),
+      oneSpeaks,
+    );
 
     await renew(running, "node-1");
     const at = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
-    await kube.patch(kubernetes.Node, { name: "node-1" }, { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: at, lastHeartbeatTime: at }] } } }, { subresource: "status" });
+    await kube.patch(
+      kubernetes.Node,
+      { name: "node-1" },
+      {
+        type: "merge",
+        body: {
+          status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: at, lastHeartbeatTime: at }] },
+        },
+      },
+      { subresource: "status" },
+    );
     await until(kubernetes.Node, { name: "node-1" }, (node) => taintsOf(node).length === 0);
   });
 
@@ -59,8 +115,13 @@ describe("the life of nodes", () => {
   test("ended pods beyond the bound go, oldest first", async () => {
     const running = await startCluster({ nodes: [{}], controllers: { endedPods: 2 } });
     running.exitOf = () => 0;
-    for (const name of ["a", "b", "c", "d"]) await running.kube.create(kubernetes.Pod, pod(name, { restartPolicy: "Never" }));
-    await running.untilAll(kubernetes.Pod, inDefault, (pods) => pods.length === 2 && pods.every(({ status }) => status?.phase === "Succeeded"));
+    for (const name of ["a", "b", "c", "d"])
+      await running.kube.create(kubernetes.Pod, pod(name, { restartPolicy: "Never" }));
+    await running.untilAll(
+      kubernetes.Pod,
+      inDefault,
+      (pods) => pods.length === 2 && pods.every(({ status }) => status?.phase === "Succeeded"),
+    );
   });
 });
 
@@ -80,24 +141,53 @@ describe("judging nodes", () => {
     { title: "a ready node has no taints of ours", given: node("True"), taints: [] },
     { title: "a node that says it is not ready is tainted so", given: node("False"), taints: notReady },
     { title: "a node that never said anything is not ready", given: node(undefined), taints: notReady },
-    { title: "a node that fell silent is unreachable", given: node("Unknown", [{ key: nodeTaints.notReady, effect: "NoExecute" }]), taints: unreachable },
-    { title: "taints of others stay", given: node("True", [{ key: "UpdateInProgress", effect: "PreferNoSchedule" }, { key: nodeTaints.unreachable, effect: "NoExecute" }]), taints: ["UpdateInProgress:PreferNoSchedule"] },
+    {
+      title: "a node that fell silent is unreachable",
+      given: node("Unknown", [{ key: nodeTaints.notReady, effect: "NoExecute" }]),
+      taints: unreachable,
+    },
+    {
+      title: "taints of others stay",
+      given: node("True", [
+        { key: "UpdateInProgress", effect: "PreferNoSchedule" },
+        { key: nodeTaints.unreachable, effect: "NoExecute" },
+      ]),
+      taints: ["UpdateInProgress:PreferNoSchedule"],
+    },
   ])("$title", ({ given, taints }) => {
     expect(taintsOf({ ...given, spec: { taints: [...wantedTaints(given, now)] } })).toEqual(taints);
   });
 
   test("what is right already is left alone", () => {
-    const given = node("Unknown", [{ key: nodeTaints.unreachable, effect: "NoExecute", timeAdded: "2029-01-01T00:00:00Z" }, { key: nodeTaints.unreachable, effect: "NoSchedule" }]);
+    const given = node("Unknown", [
+      { key: nodeTaints.unreachable, effect: "NoExecute", timeAdded: "2029-01-01T00:00:00Z" },
+      { key: nodeTaints.unreachable, effect: "NoSchedule" },
+    ]);
     expect(wantedTaints(given, now)).toBe(given.spec?.taints);
   });
 
   const taint: Taint = { key: "k", effect: "NoExecute" };
   test.for([
     { title: "who does not bear a taint goes at once", tolerations: [], end: now },
-    { title: "who bears it for a time goes when that is over", tolerations: [{ key: "k", operator: "Exists", tolerationSeconds: 60 }], end: now + 60_000 },
+    {
+      title: "who bears it for a time goes when that is over",
+      tolerations: [{ key: "k", operator: "Exists", tolerationSeconds: 60 }],
+      end: now + 60_000,
+    },
     { title: "who bears it stays", tolerations: [{ operator: "Exists" }], end: undefined },
-    { title: "the shortest patience counts", tolerations: [{ operator: "Exists" }, { key: "k", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5 }], end: now + 5_000 },
-    { title: "another taint's toleration does not help", tolerations: [{ key: "other", operator: "Exists" }], end: now },
+    {
+      title: "the shortest patience counts",
+      tolerations: [
+        { operator: "Exists" },
+        { key: "k", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5 },
+      ],
+      end: now + 5_000,
+    },
+    {
+      title: "another taint's toleration does not help",
+      tolerations: [{ key: "other", operator: "Exists" }],
+      end: now,
+    },
   ])("$title", ({ tolerations, end }) => {
     expect(evictionTime(pod("p", { tolerations }), [taint], () => now)).toBe(end);
   });

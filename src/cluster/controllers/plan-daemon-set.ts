@@ -16,7 +16,9 @@ export function daemonTolerations(spec: Pod["spec"]): Tolerations {
     { key: nodeTaints.memoryPressure, operator: "Exists", effect: "NoSchedule" },
     { key: nodeTaints.pidPressure, operator: "Exists", effect: "NoSchedule" },
     { key: nodeTaints.unschedulable, operator: "Exists", effect: "NoSchedule" },
-    ...(spec?.hostNetwork === true ? [{ key: nodeTaints.networkUnavailable, operator: "Exists", effect: "NoSchedule" }] : []),
+    ...(spec?.hostNetwork === true
+      ? [{ key: nodeTaints.networkUnavailable, operator: "Exists", effect: "NoSchedule" }]
+      : []),
   ];
   const same = (a: Tolerations[number], b: Tolerations[number]) => a.key === b.key && a.effect === b.effect;
   return [...(spec?.tolerations ?? []).filter((one) => !own.some((other) => same(one, other))), ...own];
@@ -27,19 +29,29 @@ export function daemonPodSpec(template: Pod["spec"], node: string): Pod["spec"] 
   const pin = { key: "metadata.name", operator: "In", values: [node] };
   const required = template?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   // Terms are alternatives: every one is pinned, and its field requirements go, as Kubernetes does it.
-  const terms = required === undefined || required.nodeSelectorTerms.length === 0 ? [{ matchFields: [pin] }] : required.nodeSelectorTerms.map((term) => ({ ...term, matchFields: [pin] }));
+  const terms =
+    required === undefined || required.nodeSelectorTerms.length === 0
+      ? [{ matchFields: [pin] }]
+      : required.nodeSelectorTerms.map((term) => ({ ...term, matchFields: [pin] }));
   return {
     ...template,
     containers: template?.containers ?? [],
     tolerations: daemonTolerations(template),
-    affinity: { ...template?.affinity, nodeAffinity: { ...template?.affinity?.nodeAffinity, requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } },
+    affinity: {
+      ...template?.affinity,
+      nodeAffinity: {
+        ...template?.affinity?.nodeAffinity,
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms },
+      },
+    },
   };
 }
 
 /** Whether a daemon belongs on a node, and whether one that is there may stay. */
 export function daemonOn(set: DaemonSet, node: Node): { readonly run: boolean; readonly stay: boolean } {
   const spec = set.spec?.template?.spec;
-  if ((spec?.nodeName ?? node.metadata.name) !== node.metadata.name || !nodeSelected(spec, node)) return { run: false, stay: false };
+  if ((spec?.nodeName ?? node.metadata.name) !== node.metadata.name || !nodeSelected(spec, node))
+    return { run: false, stay: false };
   const tolerations = daemonTolerations(spec);
   const untolerated = effectiveTaints(node).filter((taint) => !toleratesTaint(tolerations, taint));
   const stay = !untolerated.some(({ effect }) => effect === "NoExecute");
@@ -64,13 +76,20 @@ export interface DaemonSetPlan {
 }
 
 /** The node that a daemon pod runs on or is meant for. */
-export const nodeOfDaemon = (pod: Pod): string | undefined => ((pod.spec?.nodeName ?? "") === "" ? pinnedNode(pod.spec) : pod.spec?.nodeName);
+export const nodeOfDaemon = (pod: Pod): string | undefined =>
+  (pod.spec?.nodeName ?? "") === "" ? pinnedNode(pod.spec) : pod.spec?.nodeName;
 
 /**
  * What a DaemonSet does next: one pod on each node that it is for, none elsewhere, and old ones replaced within
  * `maxUnavailable`, or beside new ones within `maxSurge`. Pods that do not serve anyway are replaced at once.
  */
-export function planDaemonSet(set: DaemonSet, hash: string, nodes: readonly Node[], pods: readonly Pod[], now: number): DaemonSetPlan {
+export function planDaemonSet(
+  set: DaemonSet,
+  hash: string,
+  nodes: readonly Node[],
+  pods: readonly Pod[],
+  now: number,
+): DaemonSetPlan {
   const minReadySeconds = set.spec?.minReadySeconds ?? 0;
   const byNode = new Map<string, Pod[]>();
   for (const pod of pods) {
@@ -83,7 +102,15 @@ export function planDaemonSet(set: DaemonSet, hash: string, nodes: readonly Node
   const create: string[] = [];
   const remove: Pod[] = [];
   const failed: Pod[] = [];
-  const figures = { desiredNumberScheduled: 0, currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, updatedNumberScheduled: 0, numberAvailable: 0, numberUnavailable: 0 };
+  const figures = {
+    desiredNumberScheduled: 0,
+    currentNumberScheduled: 0,
+    numberMisscheduled: 0,
+    numberReady: 0,
+    updatedNumberScheduled: 0,
+    numberAvailable: 0,
+    numberUnavailable: 0,
+  };
   /** Nodes that keep an old pod, with what else is there. */
   const outdated: { readonly node: string; readonly old: Pod; readonly fresh: Pod | undefined }[] = [];
   let unavailable = 0;
@@ -101,11 +128,18 @@ export function planDaemonSet(set: DaemonSet, hash: string, nodes: readonly Node
       figures.desiredNumberScheduled += 1;
       const [first] = inOrder(active, available);
       if (here.length > 0) figures.currentNumberScheduled += 1;
-      const ready = active.find((pod) => pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true);
+      const ready = active.find(
+        (pod) => pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true,
+      );
       if (ready !== undefined) figures.numberReady += 1;
       if (active.some(available)) figures.numberAvailable += 1;
       else unavailable += 1;
-      if (first !== undefined && active.some(isNew) && (active.length === 1 || active.some((pod) => isNew(pod) && available(pod)))) figures.updatedNumberScheduled += 1;
+      if (
+        first !== undefined &&
+        active.some(isNew) &&
+        (active.length === 1 || active.some((pod) => isNew(pod) && available(pod)))
+      )
+        figures.updatedNumberScheduled += 1;
     } else if (here.length > 0) figures.numberMisscheduled += 1;
 
     if (!stay) {
@@ -119,7 +153,10 @@ export function planDaemonSet(set: DaemonSet, hash: string, nodes: readonly Node
       continue;
     }
     const fresh = inOrder(active.filter(isNew), available);
-    const old = inOrder(active.filter((pod) => !isNew(pod)), available);
+    const old = inOrder(
+      active.filter((pod) => !isNew(pod)),
+      available,
+    );
     remove.push(...fresh.slice(1), ...old.slice(1));
     const [newest] = fresh;
     const [oldest] = old;
@@ -162,11 +199,17 @@ export function planDaemonSet(set: DaemonSet, hash: string, nodes: readonly Node
     }
   }
   figures.numberUnavailable = figures.desiredNumberScheduled - figures.numberAvailable;
-  return { create, remove: [...new Set(remove)].filter((pod) => pod.metadata.deletionTimestamp === undefined), failed, figures };
+  return {
+    create,
+    remove: [...new Set(remove)].filter((pod) => pod.metadata.deletionTimestamp === undefined),
+    failed,
+    figures,
+  };
 }
 
 /** Those that serve first, then those that have a node, then the oldest. */
 function inOrder(pods: readonly Pod[], available: (pod: Pod) => boolean): readonly Pod[] {
-  const rank = (pod: Pod) => `${available(pod) ? 0 : 1}${(pod.spec?.nodeName ?? "") === "" ? 1 : 0}${pod.metadata.creationTimestamp ?? ""}${pod.metadata.name}`;
+  const rank = (pod: Pod) =>
+    `${available(pod) ? 0 : 1}${(pod.spec?.nodeName ?? "") === "" ? 1 : 0}${pod.metadata.creationTimestamp ?? ""}${pod.metadata.name}`;
   return [...pods].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }

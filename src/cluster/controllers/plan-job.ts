@@ -28,7 +28,8 @@ export interface JobPlan {
 
 const isHeld = (pod: Pod): boolean => pod.metadata.finalizers?.includes(workloads.jobTracking) === true;
 
-export const jobEnd = (job: Job): "Complete" | "Failed" | undefined => (["Complete", "Failed"] as const).find((type) => conditionOf(job.status?.conditions, type)?.status === "True");
+export const jobEnd = (job: Job): "Complete" | "Failed" | undefined =>
+  (["Complete", "Failed"] as const).find((type) => conditionOf(job.status?.conditions, type)?.status === "True");
 
 /**
  * What a Job does next. A pod that has ended is counted in three writes, each safe to repeat: its uid is noted in the
@@ -44,7 +45,10 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
   const byUid = new Map(pods.map((pod) => [pod.metadata.uid ?? "", pod]));
 
   // Noted before: released by now, or to be released.
-  const noted = { succeeded: new Set(before.uncountedTerminatedPods?.succeeded), failed: new Set(before.uncountedTerminatedPods?.failed) };
+  const noted = {
+    succeeded: new Set(before.uncountedTerminatedPods?.succeeded),
+    failed: new Set(before.uncountedTerminatedPods?.failed),
+  };
   const counted = { succeeded: before.succeeded ?? 0, failed: before.failed ?? 0 };
   const release: Pod[] = [];
   for (const outcome of ["succeeded", "failed"] as const) {
@@ -69,41 +73,85 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
   const succeeded = counted.succeeded + noted.succeeded.size;
   const failed = counted.failed + noted.failed.size;
   const active = pods.filter(isActive);
-  const terminating = pods.filter((pod) => pod.metadata.deletionTimestamp !== undefined && pod.status?.phase !== "Succeeded" && pod.status?.phase !== "Failed").length;
+  const terminating = pods.filter(
+    (pod) =>
+      pod.metadata.deletionTimestamp !== undefined &&
+      pod.status?.phase !== "Succeeded" &&
+      pod.status?.phase !== "Failed",
+  ).length;
   const waits: number[] = [];
   const startTime = suspended ? undefined : (before.startTime ?? timestamp(now));
 
   let conditions = before.conditions ?? [];
   let finished = end;
   const finish = (type: "Complete" | "Failed", reason: string, message: string) => {
-    conditions = setCondition(conditions, { type: targets[type], status: "True", reason, message, lastProbeTime: timestamp(now) }, now);
+    conditions = setCondition(
+      conditions,
+      { type: targets[type], status: "True", reason, message, lastProbeTime: timestamp(now) },
+      now,
+    );
   };
-  const target = () => (["Complete", "Failed"] as const).find((type) => conditionOf(conditions, targets[type])?.status === "True");
+  const target = () =>
+    (["Complete", "Failed"] as const).find((type) => conditionOf(conditions, targets[type])?.status === "True");
   if (end === undefined && target() === undefined) {
     const limit = spec?.backoffLimit ?? defaultBackoffLimit;
-    const deadline = spec?.activeDeadlineSeconds === undefined || startTime === undefined ? undefined : (millisecondsOf(startTime) ?? now) + spec.activeDeadlineSeconds * 1000;
-    if (failed > limit || restartsExceed(active, spec?.template.spec?.restartPolicy, limit)) finish("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit");
-    else if (deadline !== undefined && deadline <= now) finish("Failed", "DeadlineExceeded", "Job was active longer than specified deadline");
-    else if (spec?.completions === undefined ? succeeded > 0 && active.length === 0 : succeeded >= spec.completions) finish("Complete", "CompletionsReached", "Reached expected number of succeeded pods");
+    const deadline =
+      spec?.activeDeadlineSeconds === undefined || startTime === undefined
+        ? undefined
+        : (millisecondsOf(startTime) ?? now) + spec.activeDeadlineSeconds * 1000;
+    if (failed > limit || restartsExceed(active, spec?.template.spec?.restartPolicy, limit))
+      finish("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    else if (deadline !== undefined && deadline <= now)
+      finish("Failed", "DeadlineExceeded", "Job was active longer than specified deadline");
+    else if (spec?.completions === undefined ? succeeded > 0 && active.length === 0 : succeeded >= spec.completions)
+      finish("Complete", "CompletionsReached", "Reached expected number of succeeded pods");
     else if (deadline !== undefined) waits.push(deadline - now);
   }
   // What has been decided is said at once, and done when the last pod is gone and counted.
   const ending = target();
-  if (end === undefined && ending !== undefined && active.length + terminating + noted.succeeded.size + noted.failed.size === 0) {
+  if (
+    end === undefined &&
+    ending !== undefined &&
+    active.length + terminating + noted.succeeded.size + noted.failed.size === 0
+  ) {
     const { reason = "", message = "" } = conditionOf(conditions, targets[ending]) ?? {};
     finished = ending;
-    conditions = setCondition(conditions, { type: ending, status: "True", reason, message, lastProbeTime: timestamp(now) }, now);
+    conditions = setCondition(
+      conditions,
+      { type: ending, status: "True", reason, message, lastProbeTime: timestamp(now) },
+      now,
+    );
   }
   if (finished === undefined && ending === undefined) {
     const was = conditionOf(conditions, "Suspended");
-    if (suspended && was?.status !== "True") conditions = setCondition(conditions, { type: "Suspended", status: "True", reason: "JobSuspended", message: "Job suspended" }, now);
-    if (!suspended && was?.status === "True") conditions = setCondition(conditions, { type: "Suspended", status: "False", reason: "JobResumed", message: "Job resumed" }, now);
+    if (suspended && was?.status !== "True")
+      conditions = setCondition(
+        conditions,
+        { type: "Suspended", status: "True", reason: "JobSuspended", message: "Job suspended" },
+        now,
+      );
+    if (!suspended && was?.status === "True")
+      conditions = setCondition(
+        conditions,
+        { type: "Suspended", status: "False", reason: "JobResumed", message: "Job resumed" },
+        now,
+      );
   }
 
   const parallelism = spec?.parallelism ?? 1;
-  const wanted = finished !== undefined || ending !== undefined || suspended ? 0 : spec?.completions === undefined ? (succeeded > 0 ? Math.min(active.length, parallelism) : parallelism) : Math.min(parallelism, Math.max(0, spec.completions - succeeded));
+  const wanted =
+    finished !== undefined || ending !== undefined || suspended
+      ? 0
+      : spec?.completions === undefined
+        ? succeeded > 0
+          ? Math.min(active.length, parallelism)
+          : parallelism
+        : Math.min(parallelism, Math.max(0, spec.completions - succeeded));
   let create = Math.max(0, wanted - active.length);
-  const remove = active.length > wanted ? [...active].sort((a, b) => Number(isReady(a)) - Number(isReady(b))).slice(0, active.length - wanted) : [];
+  const remove =
+    active.length > wanted
+      ? [...active].sort((a, b) => Number(isReady(a)) - Number(isReady(b))).slice(0, active.length - wanted)
+      : [];
   if (create > 0) {
     const wait = backoffMs(pods, now);
     if (wait > 0) {
@@ -136,19 +184,36 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
 function restartsExceed(active: readonly Pod[], policy: string | undefined, limit: number): boolean {
   if (policy !== "OnFailure") return false;
   let restarts = 0;
-  for (const pod of active) for (const { restartCount } of [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]) restarts += restartCount;
+  for (const pod of active)
+    for (const { restartCount } of [
+      ...(pod.status?.initContainerStatuses ?? []),
+      ...(pod.status?.containerStatuses ?? []),
+    ])
+      restarts += restartCount;
   return limit === 0 ? restarts > 0 : restarts >= limit;
 }
 
 function endedAt(pod: Pod): number {
-  const times = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => millisecondsOf(state?.terminated?.finishedAt) ?? []);
-  return times.length > 0 ? Math.max(...times) : (millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime ?? pod.metadata.creationTimestamp) ?? 0);
+  const times = (pod.status?.containerStatuses ?? []).flatMap(
+    ({ state }) => millisecondsOf(state?.terminated?.finishedAt) ?? [],
+  );
+  return times.length > 0
+    ? Math.max(...times)
+    : (millisecondsOf(
+        conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime ?? pod.metadata.creationTimestamp,
+      ) ?? 0);
 }
 
 /** How long to wait before the next pod: after failures in a row, longer each time. */
 function backoffMs(pods: readonly Pod[], now: number): number {
   const lastSuccess = Math.max(0, ...pods.filter(({ status }) => status?.phase === "Succeeded").map(endedAt));
-  const failures = pods.filter(({ status }) => status?.phase === "Failed").map(endedAt).filter((at) => at > lastSuccess);
+  const failures = pods
+    .filter(({ status }) => status?.phase === "Failed")
+    .map(endedAt)
+    .filter((at) => at > lastSuccess);
   if (failures.length === 0) return 0;
-  return Math.max(0, Math.max(...failures) + Math.min(lastBackoffMs, firstBackoffMs * 2 ** (failures.length - 1)) - now);
+  return Math.max(
+    0,
+    Math.max(...failures) + Math.min(lastBackoffMs, firstBackoffMs * 2 ** (failures.length - 1)) - now,
+  );
 }

@@ -6,7 +6,13 @@ export function podOfTemplate(
   template: PodTemplateSpec | undefined,
   owner: KubeObject,
   ownerResource: Resource,
-  options: { readonly name: string; readonly labels?: Readonly<Record<string, string>>; readonly spec?: Pod["spec"]; readonly finalizers?: readonly string[]; readonly annotations?: Readonly<Record<string, string>> },
+  options: {
+    readonly name: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly spec?: Pod["spec"];
+    readonly finalizers?: readonly string[];
+    readonly annotations?: Readonly<Record<string, string>>;
+  },
 ): Pod {
   const { labels, annotations, finalizers } = template?.metadata ?? {};
   const allFinalizers = [...(finalizers ?? []), ...(options.finalizers ?? [])];

@@ -3,7 +3,8 @@ import { type KubeObject, type OwnerReference, conditionOf } from "../../api/obj
 import { millisecondsOf } from "./timestamp.ts";
 
 /** The reference to the one owner that controls an object. */
-export const controllerOf = (object: KubeObject): OwnerReference | undefined => object.metadata.ownerReferences?.find(({ controller }) => controller === true);
+export const controllerOf = (object: KubeObject): OwnerReference | undefined =>
+  object.metadata.ownerReferences?.find(({ controller }) => controller === true);
 
 export const isTerminal = (pod: Pod): boolean => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 
@@ -20,7 +21,8 @@ export function availableInMs(pod: Pod, minReadySeconds: number, now: number): n
   return since === undefined ? undefined : Math.max(0, since + minReadySeconds * 1000 - now);
 }
 
-export const isAvailable = (pod: Pod, minReadySeconds: number, now: number): boolean => availableInMs(pod, minReadySeconds, now) === 0;
+export const isAvailable = (pod: Pod, minReadySeconds: number, now: number): boolean =>
+  availableInMs(pod, minReadySeconds, now) === 0;
 
 /** The indexes by which controllers find what is controlled. */
 export const ownedIndexes = {
@@ -30,7 +32,8 @@ export const ownedIndexes = {
     return uid === undefined ? [] : [uid];
   },
   /** namespace of what nobody controls */
-  orphan: (object: KubeObject): readonly string[] => (controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : []),
+  orphan: (object: KubeObject): readonly string[] =>
+    controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : [],
   namespace: (object: KubeObject): readonly string[] => [object.metadata.namespace ?? ""],
 };
 

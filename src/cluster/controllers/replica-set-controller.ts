@@ -31,7 +31,8 @@ export function replicaSetController(): Controller {
       const owner = controllerOf(pod);
       if (owner?.kind === "ReplicaSet") keys.add(`${namespace}/${owner.name}`);
       if (owner === undefined && pod.metadata.deletionTimestamp === undefined) {
-        for (const set of caches.of(kubernetes.ReplicaSet).byIndex("namespace", namespace)) if (selects(set.spec?.selector, pod.metadata.labels)) keys.add(keyOf(set));
+        for (const set of caches.of(kubernetes.ReplicaSet).byIndex("namespace", namespace))
+          if (selects(set.spec?.selector, pod.metadata.labels)) keys.add(keyOf(set));
       }
     }
     return [...keys];
@@ -39,7 +40,10 @@ export function replicaSetController(): Controller {
 
   return {
     name: "replica-set",
-    watches: [watching<ReplicaSet>({ resource: kubernetes.ReplicaSet, indexes: ownedIndexes }), watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns })],
+    watches: [
+      watching<ReplicaSet>({ resource: kubernetes.ReplicaSet, indexes: ownedIndexes }),
+      watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns }),
+    ],
     owns: ["ReplicaSet.status"],
     workers: 4,
 
@@ -48,10 +52,16 @@ export function replicaSetController(): Controller {
       const set = caches.of(kubernetes.ReplicaSet).get(key);
       if (set === undefined) return settled();
       const uid = set.metadata.uid ?? "";
-      const claimed = await claim({ owner: set, ownerResource: kubernetes.ReplicaSet, resource: kubernetes.Pod, selector: set.spec?.selector }, context);
+      const claimed = await claim(
+        { owner: set, ownerResource: kubernetes.ReplicaSet, resource: kubernetes.Pod, selector: set.spec?.selector },
+        context,
+      );
       const pods = claimed.filter(isActive);
       const pendingMs = expectations.pendingMs(uid, clock.now());
-      const failure = pendingMs === undefined && set.metadata.deletionTimestamp === undefined ? await resize(set, pods, context) : undefined;
+      const failure =
+        pendingMs === undefined && set.metadata.deletionTimestamp === undefined
+          ? await resize(set, pods, context)
+          : undefined;
       const again = await report(set, pods, failure, context);
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
       const waits = [pendingMs, again].filter((wait) => wait !== undefined);
@@ -63,14 +73,29 @@ export function replicaSetController(): Controller {
     const wanted = set.spec?.replicas ?? 1;
     if (pods.length < wanted) {
       const missing = Math.min(wanted - pods.length, burst);
-      const made = Array.from({ length: missing }, () => podOfTemplate(set.spec?.template, set, kubernetes.ReplicaSet, { name: generatedName(`${set.metadata.name}-`, context.random) }));
+      const made = Array.from({ length: missing }, () =>
+        podOfTemplate(set.spec?.template, set, kubernetes.ReplicaSet, {
+          name: generatedName(`${set.metadata.name}-`, context.random),
+        }),
+      );
       return createPods(made, set, expectations, context);
     }
-    if (pods.length > wanted) return deletePods(expendable(pods, context.clock.now()).slice(0, Math.min(pods.length - wanted, burst)), set, expectations, context);
+    if (pods.length > wanted)
+      return deletePods(
+        expendable(pods, context.clock.now()).slice(0, Math.min(pods.length - wanted, burst)),
+        set,
+        expectations,
+        context,
+      );
     return undefined;
   }
 
-  async function report(set: ReplicaSet, pods: readonly Pod[], failure: unknown, { kube, clock, signal }: Context): Promise<number | undefined> {
+  async function report(
+    set: ReplicaSet,
+    pods: readonly Pod[],
+    failure: unknown,
+    { kube, clock, signal }: Context,
+  ): Promise<number | undefined> {
     const now = clock.now();
     const minReadySeconds = set.spec?.minReadySeconds ?? 0;
     const templateLabels = set.spec?.template?.metadata?.labels ?? {};
@@ -80,7 +105,18 @@ export function replicaSetController(): Controller {
     const others = before?.filter(({ type }) => type !== "ReplicaFailure") ?? [];
     const fewer = pods.length > (set.spec?.replicas ?? 1);
     const conditions =
-      failure === undefined ? others : setCondition(before, { type: "ReplicaFailure", status: "True", reason: fewer ? "FailedDelete" : "FailedCreate", message: messageOf(failure) }, now);
+      failure === undefined
+        ? others
+        : setCondition(
+            before,
+            {
+              type: "ReplicaFailure",
+              status: "True",
+              reason: fewer ? "FailedDelete" : "FailedCreate",
+              message: messageOf(failure),
+            },
+            now,
+          );
     const status = {
       ...other,
       replicas: pods.length,
@@ -101,10 +137,12 @@ export function expendable(pods: readonly Pod[], now: number): readonly Pod[] {
   const perNode = new Map<string, number>();
   for (const pod of pods) perNode.set(pod.spec?.nodeName ?? "", (perNode.get(pod.spec?.nodeName ?? "") ?? 0) + 1);
   const phases: Readonly<Record<string, number>> = { Pending: 0, Unknown: 1, Running: 2 };
-  const restarts = (pod: Pod) => Math.max(0, ...(pod.status?.containerStatuses ?? []).map(({ restartCount }) => restartCount));
+  const restarts = (pod: Pod) =>
+    Math.max(0, ...(pod.status?.containerStatuses ?? []).map(({ restartCount }) => restartCount));
   const rank = (pod: Pod): readonly number[] => {
     const ready = isReady(pod);
-    const readySince = millisecondsOf(pod.status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime) ?? now;
+    const readySince =
+      millisecondsOf(pod.status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime) ?? now;
     return [
       pod.spec?.nodeName === undefined || pod.spec.nodeName === "" ? 0 : 1,
       phases[pod.status?.phase ?? "Pending"] ?? 2,

@@ -15,7 +15,10 @@ export interface RollLimits {
 }
 
 /** `maxSurge` rounds up, `maxUnavailable` down; both zero would stand still: k8s.io/kubernetes pkg/controller/deployment/util (master) ResolveFenceposts. */
-export function rollLimits(desired: number, rollingUpdate: { readonly maxSurge?: number | string; readonly maxUnavailable?: number | string } | undefined): RollLimits {
+export function rollLimits(
+  desired: number,
+  rollingUpdate: { readonly maxSurge?: number | string; readonly maxUnavailable?: number | string } | undefined,
+): RollLimits {
   const maxSurge = intOrPercent(rollingUpdate?.maxSurge ?? "25%", desired, "up");
   const maxUnavailable = Math.min(desired, intOrPercent(rollingUpdate?.maxUnavailable ?? "25%", desired, "down"));
   return { desired, maxSurge, maxUnavailable: maxSurge === 0 && maxUnavailable === 0 ? 1 : maxUnavailable };
@@ -27,11 +30,16 @@ export function rollLimits(desired: number, rollingUpdate: { readonly maxSurge?:
  *
  * @param old oldest first
  */
-export function rollSizes(current: SetSize, old: readonly SetSize[], { desired, maxSurge, maxUnavailable }: RollLimits): { readonly current: number; readonly old: readonly number[] } {
+export function rollSizes(
+  current: SetSize,
+  old: readonly SetSize[],
+  { desired, maxSurge, maxUnavailable }: RollLimits,
+): { readonly current: number; readonly old: readonly number[] } {
   const unchanged = old.map(({ wanted }) => wanted);
   const total = current.wanted + sum(unchanged);
   if (current.wanted > desired) return { current: desired, old: unchanged };
-  if (current.wanted < desired && total < desired + maxSurge) return { current: current.wanted + Math.min(desired + maxSurge - total, desired - current.wanted), old: unchanged };
+  if (current.wanted < desired && total < desired + maxSurge)
+    return { current: current.wanted + Math.min(desired + maxSurge - total, desired - current.wanted), old: unchanged };
 
   const minAvailable = desired - maxUnavailable;
   const available = ({ wanted, available: count }: SetSize) => Math.min(wanted, count);

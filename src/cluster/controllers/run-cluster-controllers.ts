@@ -55,7 +55,11 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
     endedPodsController(options.endedPods ?? defaultEndedPods),
     signingController(options.authority),
   ];
-  const partial = new Set(controllers.flatMap(({ watches }) => watches.filter(({ selection }) => selection !== undefined).map(({ resource }) => resource.plural)));
+  const partial = new Set(
+    controllers.flatMap(({ watches }) =>
+      watches.filter(({ selection }) => selection !== undefined).map(({ resource }) => resource.plural),
+    ),
+  );
   let collector: Promise<void> | undefined;
   await runControllers(
     controllers.map(patient),

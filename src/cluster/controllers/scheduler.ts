@@ -13,24 +13,39 @@ import { setCondition } from "./set-condition.ts";
 const schedulerName = "default-scheduler";
 
 const waitsForNode = (pod: Pod): boolean =>
-  (pod.spec?.nodeName ?? "") === "" && pod.metadata.deletionTimestamp === undefined && !isTerminal(pod) && (pod.spec?.schedulerName ?? schedulerName) === schedulerName && (pod.spec?.schedulingGates ?? []).length === 0;
+  (pod.spec?.nodeName ?? "") === "" &&
+  pod.metadata.deletionTimestamp === undefined &&
+  !isTerminal(pod) &&
+  (pod.spec?.schedulerName ?? schedulerName) === schedulerName &&
+  (pod.spec?.schedulingGates ?? []).length === 0;
 
 /** What a node's heartbeat leaves as it is. */
 const whatMatters = (node: Node | undefined) =>
   node === undefined
     ? undefined
-    : { labels: node.metadata.labels, taints: node.spec?.taints, unschedulable: node.spec?.unschedulable, ready: conditionOf(node.status?.conditions, "Ready")?.status, pods: node.status?.allocatable?.["pods"] };
+    : {
+        labels: node.metadata.labels,
+        taints: node.spec?.taints,
+        unschedulable: node.spec?.unschedulable,
+        ready: conditionOf(node.status?.conditions, "Ready")?.status,
+        pods: node.status?.allocatable?.["pods"],
+      };
 
 /** Gives every pod that has none a node. */
 export function scheduler(): Controller {
   /** Pods that were bound and that the cache shows without a node still: they take their place at once. */
   const assumed = new Map<string, { readonly uid: string | undefined; readonly node: string; readonly pod: Pod }>();
 
-  const waitingPods = (caches: Caches): readonly string[] => caches.of(kubernetes.Pod).byIndex("node", "").filter(waitsForNode).map(keyOf);
+  const waitingPods = (caches: Caches): readonly string[] =>
+    caches.of(kubernetes.Pod).byIndex("node", "").filter(waitsForNode).map(keyOf);
 
   function concernsOfPod({ key, before, after }: Change<Pod>, caches: Caches): readonly string[] {
     const place = assumed.get(key);
-    if (place !== undefined && (after === undefined || after.metadata.uid !== place.uid || (after.spec?.nodeName ?? "") !== "")) assumed.delete(key);
+    if (
+      place !== undefined &&
+      (after === undefined || after.metadata.uid !== place.uid || (after.spec?.nodeName ?? "") !== "")
+    )
+      assumed.delete(key);
     if (after !== undefined && waitsForNode(after)) return [key];
     // A place becomes free.
     const held = before !== undefined && (before.spec?.nodeName ?? "") !== "" && !isTerminal(before);
@@ -43,7 +58,10 @@ export function scheduler(): Controller {
 
   return {
     name: "scheduler",
-    watches: [watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }), watching<Node>({ resource: kubernetes.Node, concerns: concernsOfNode })],
+    watches: [
+      watching<Pod>({ resource: kubernetes.Pod, indexes: podIndexes, concerns: concernsOfPod }),
+      watching<Node>({ resource: kubernetes.Node, concerns: concernsOfNode }),
+    ],
     owns: ["Pod.spec.nodeName", "Pod.status.conditions[PodScheduled]"],
 
     async reconcile(key, { caches, kube, events, clock, signal }): Promise<Outcome> {
@@ -68,7 +86,10 @@ export function scheduler(): Controller {
           kube,
           kubernetes.Pod,
           pod.metadata,
-          (fresh) => (fresh.metadata.uid === uid && waitsForNode(fresh) ? { status: { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } } : undefined),
+          (fresh) =>
+            fresh.metadata.uid === uid && waitsForNode(fresh)
+              ? { status: { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } }
+              : undefined,
           { subresource: "status", cached: pod, signal },
         );
         events.event(pod, { type: "Warning", reason: "FailedScheduling", message: choice.message });
@@ -82,7 +103,12 @@ export function scheduler(): Controller {
             method: "POST",
             target: `/api/v1/namespaces/${namespace}/pods/${name}/binding`,
             headers: { "content-type": "application/json" },
-            body: JSON.stringify({ apiVersion: "v1", kind: "Binding", metadata: { name, namespace, ...(uid === undefined ? {} : { uid }) }, target: { apiVersion: "v1", kind: "Node", name: choice.node } }),
+            body: JSON.stringify({
+              apiVersion: "v1",
+              kind: "Binding",
+              metadata: { name, namespace, ...(uid === undefined ? {} : { uid }) },
+              target: { apiVersion: "v1", kind: "Node", name: choice.node },
+            }),
           },
           { signal },
         );
@@ -94,7 +120,11 @@ export function scheduler(): Controller {
       const shown = pods.get(key);
       // The watch may have been faster than the answer; then nobody would take the entry away.
       if (shown === undefined || shown.metadata.uid !== uid || (shown.spec?.nodeName ?? "") !== "") assumed.delete(key);
-      events.event(pod, { type: "Normal", reason: "Scheduled", message: `Successfully assigned ${namespace}/${name} to ${choice.node}` });
+      events.event(pod, {
+        type: "Normal",
+        reason: "Scheduled",
+        message: `Successfully assigned ${namespace}/${name} to ${choice.node}`,
+      });
       return settled();
     },
   };

@@ -12,7 +12,12 @@ interface Discovery {
     readonly metadata?: { readonly name?: string };
     readonly versions: readonly {
       readonly version: string;
-      readonly resources?: readonly { readonly resource: string; readonly responseKind?: { readonly kind: string }; readonly scope: "Namespaced" | "Cluster"; readonly verbs: readonly string[] }[];
+      readonly resources?: readonly {
+        readonly resource: string;
+        readonly responseKind?: { readonly kind: string };
+        readonly scope: "Namespaced" | "Cluster";
+        readonly verbs: readonly string[];
+      }[];
     }[];
   }[];
 }
@@ -21,7 +26,9 @@ const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscovery
 
 /** All kinds that are served now, each once, in the version that its group prefers. */
 export async function servedKinds(kube: KubeClient, signal: AbortSignal): Promise<readonly ServedKind[]> {
-  const answers = await Promise.all(["/api", "/apis"].map((target) => kube.request({ method: "GET", target, headers: { accept } }, { signal })));
+  const answers = await Promise.all(
+    ["/api", "/apis"].map((target) => kube.request({ method: "GET", target, headers: { accept } }, { signal })),
+  );
   const kinds = new Map<string, ServedKind>();
   for (const { items } of answers as readonly Discovery[]) {
     for (const { metadata, versions } of items) {
@@ -30,7 +37,15 @@ export async function servedKinds(kube: KubeClient, signal: AbortSignal): Promis
         for (const { resource: plural, responseKind, scope, verbs } of resources) {
           const id = `${plural}.${group}`;
           if (responseKind === undefined || kinds.has(id)) continue;
-          kinds.set(id, { resource: resource<KubeObject>(group === "" ? version : `${group}/${version}`, responseKind.kind, plural, scope), verbs });
+          kinds.set(id, {
+            resource: resource<KubeObject>(
+              group === "" ? version : `${group}/${version}`,
+              responseKind.kind,
+              plural,
+              scope,
+            ),
+            verbs,
+          });
         }
       }
     }
@@ -38,7 +53,9 @@ export async function servedKinds(kube: KubeClient, signal: AbortSignal): Promis
   return [...kinds.values()];
 }
 
-export const kindId = ({ group, kind }: { readonly group: string; readonly kind: string }): string => `${group}/${kind}`;
+export const kindId = ({ group, kind }: { readonly group: string; readonly kind: string }): string =>
+  `${group}/${kind}`;
 
 /** Group of an `apiVersion`. */
-export const groupOf = (apiVersion: string): string => (apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "");
+export const groupOf = (apiVersion: string): string =>
+  apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";

@@ -33,23 +33,55 @@ export function signingController(authority: Authority | undefined): Controller 
       const now = clock.now();
       const until = keptUntil(request);
       if (until !== undefined && until <= now) {
-        await kube.delete(kubernetes.CertificateSigningRequest, { name }, { ...(request.metadata.uid === undefined ? {} : { uid: request.metadata.uid }), signal });
+        await kube.delete(
+          kubernetes.CertificateSigningRequest,
+          { name },
+          { ...(request.metadata.uid === undefined ? {} : { uid: request.metadata.uid }), signal },
+        );
         return settled();
       }
       if (authority !== undefined && isToBeSigned(request)) {
         const answer = await answerTo(request, authority);
-        const status = "certificate" in answer ? answer : { conditions: [...(request.status?.conditions ?? []), { type: "Failed", status: "True", reason: "SignerValidationFailure", message: answer.problem, lastUpdateTime: timestamp(now) }] };
-        await kube.patch(kubernetes.CertificateSigningRequest, { name }, { type: "merge", body: { metadata: { resourceVersion: request.metadata.resourceVersion }, status } }, { subresource: "status", signal });
-        log.info({ request: name, requester: request.spec.username, ...("problem" in answer ? answer : {}) }, "problem" in answer ? "certificate request failed" : "certificate signed");
+        const status =
+          "certificate" in answer
+            ? answer
+            : {
+                conditions: [
+                  ...(request.status?.conditions ?? []),
+                  {
+                    type: "Failed",
+                    status: "True",
+                    reason: "SignerValidationFailure",
+                    message: answer.problem,
+                    lastUpdateTime: timestamp(now),
+                  },
+                ],
+              };
+        await kube.patch(
+          kubernetes.CertificateSigningRequest,
+          { name },
+          { type: "merge", body: { metadata: { resourceVersion: request.metadata.resourceVersion }, status } },
+          { subresource: "status", signal },
+        );
+        log.info(
+          { request: name, requester: request.spec.username, ...("problem" in answer ? answer : {}) },
+          "problem" in answer ? "certificate request failed" : "certificate signed",
+        );
       }
       return settled(until === undefined ? undefined : (until - now) / 1000);
     },
   };
 }
 
-const is = (request: CertificateSigningRequest, type: string) => conditionOf(request.status?.conditions, type)?.status === "True";
+const is = (request: CertificateSigningRequest, type: string) =>
+  conditionOf(request.status?.conditions, type)?.status === "True";
 
-const isToBeSigned = (request: CertificateSigningRequest): boolean => signed.has(request.spec.signerName) && is(request, "Approved") && !is(request, "Denied") && !is(request, "Failed") && (request.status?.certificate ?? "") === "";
+const isToBeSigned = (request: CertificateSigningRequest): boolean =>
+  signed.has(request.spec.signerName) &&
+  is(request, "Approved") &&
+  !is(request, "Denied") &&
+  !is(request, "Failed") &&
+  (request.status?.certificate ?? "") === "";
 
 type Answer = { readonly certificate: string } | { readonly problem: string };
 
@@ -69,17 +101,27 @@ async function answerTo({ spec }: CertificateSigningRequest, authority: Authorit
     usages,
     lifeSeconds: Math.min(longestSeconds, Math.max(shortestSeconds, spec.expirationSeconds ?? longestSeconds)),
   });
-  return certificate === undefined ? { problem: "the request was not signed with its key" } : { certificate: btoa(certificate) };
+  return certificate === undefined
+    ? { problem: "the request was not signed with its key" }
+    : { certificate: btoa(certificate) };
 }
 
 /** When a request may go, in milliseconds since the epoch; `undefined` while nobody knows. */
-export function keptUntil({ metadata, status }: Pick<CertificateSigningRequest, "metadata" | "status">): number | undefined {
+export function keptUntil({
+  metadata,
+  status,
+}: Pick<CertificateSigningRequest, "metadata" | "status">): number | undefined {
   const conditions = status?.conditions ?? [];
   const certificate = status?.certificate ?? "";
-  const after = (time: string | undefined, ms: number) => [Date.parse(time ?? "") + ms].filter((moment) => !Number.isNaN(moment));
+  const after = (time: string | undefined, ms: number) =>
+    [Date.parse(time ?? "") + ms].filter((moment) => !Number.isNaN(moment));
   const moments = [
     ...(conditions.length === 0 ? after(metadata.creationTimestamp, keptMs.pending) : []),
-    ...conditions.flatMap(({ type, lastUpdateTime }) => (type === "Denied" || type === "Failed" || (type === "Approved" && certificate !== "") ? after(lastUpdateTime, keptMs.decided) : [])),
+    ...conditions.flatMap(({ type, lastUpdateTime }) =>
+      type === "Denied" || type === "Failed" || (type === "Approved" && certificate !== "")
+        ? after(lastUpdateTime, keptMs.decided)
+        : [],
+    ),
     ...(certificate === "" ? [] : certificatesOf(atob(certificate)).flatMap(({ notAfter }) => after(notAfter, 0))),
   ];
   return moments.length === 0 ? undefined : Math.min(...moments);

@@ -7,14 +7,17 @@ function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   const record = value as Readonly<Record<string, unknown>>;
-  const keys = Object.keys(record).filter((key) => record[key] !== undefined && record[key] !== null).sort();
+  const keys = Object.keys(record)
+    .filter((key) => record[key] !== undefined && record[key] !== null)
+    .sort();
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;
 }
 
 /** A label value that stands for a pod template: equal templates, however their fields are ordered, have equal ones. `collisions` makes another of it. */
 export function templateHash(template: unknown, collisions = 0): string {
   let hash = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(`${canonical(template)}${collisions === 0 ? "" : collisions}`)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  for (const byte of new TextEncoder().encode(`${canonical(template)}${collisions === 0 ? "" : collisions}`))
+    hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
   return Array.from(String(hash), (digit) => alphabet[digit.charCodeAt(0) % alphabet.length]).join("");
 }
 

@@ -45,7 +45,11 @@ interface Pending extends RequestedKey {
  *
  * @returns `lost`: what it was given to join with has run out.
  */
-export async function enterCluster(options: EnterOptions, tell: Tell, signal: AbortSignal): Promise<KubeClient | "lost"> {
+export async function enterCluster(
+  options: EnterOptions,
+  tell: Tell,
+  signal: AbortSignal,
+): Promise<KubeClient | "lost"> {
   const { files, connect } = options;
   if ((await files.readText(clientPath)) === undefined) {
     tell("joining", "waits for its certificate");
@@ -62,13 +66,19 @@ export async function enterCluster(options: EnterOptions, tell: Tell, signal: Ab
     await files.remove(pendingPath("client"));
   }
   // A machine that was killed between the two has the certificate alone.
-  if ((await files.readText(hostPaths.kubeletKubeconfig)) === undefined) await files.write(hostPaths.kubeletKubeconfig, kubeletConfig(await readKubeconfig(files, hostPaths.kubeconfig)), { mode: 0o600 });
+  if ((await files.readText(hostPaths.kubeletKubeconfig)) === undefined)
+    await files.write(hostPaths.kubeletKubeconfig, kubeletConfig(await readKubeconfig(files, hostPaths.kubeconfig)), {
+      mode: 0o600,
+    });
   const own = () => readKubeconfig(files, hostPaths.kubeletKubeconfig);
   return connect(await own(), own);
 }
 
 /** The certificate that a kubelet serves logs with: its own name and address, which its Node has to say first. */
-export async function servingCertificate(options: EnterOptions & { readonly kube: KubeClient }, signal: AbortSignal): Promise<TlsFiles> {
+export async function servingCertificate(
+  options: EnterOptions & { readonly kube: KubeClient },
+  signal: AbortSignal,
+): Promise<TlsFiles> {
   const { files, nodeName, address } = options;
   let pem = await files.readText(servingPath);
   if (pem === undefined) {
@@ -87,9 +97,15 @@ const renewLookMs = 6 * 3_600_000;
  * Replaces certificates of the machine whose life is mostly over. The next connection shows the new one; logs are served with
  * theirs from the next start of the host process on.
  */
-export async function renewCertificates(options: EnterOptions & { readonly kube: KubeClient }, signal: AbortSignal): Promise<void> {
+export async function renewCertificates(
+  options: EnterOptions & { readonly kube: KubeClient },
+  signal: AbortSignal,
+): Promise<void> {
   const { files, clock, log, nodeName, address } = options;
-  for (const [purpose, path, hosts] of [["client", clientPath, []], ["serving", servingPath, [nodeName, address]]] as const) {
+  for (const [purpose, path, hosts] of [
+    ["client", clientPath, []],
+    ["serving", servingPath, [nodeName, address]],
+  ] as const) {
     const [current] = certificatesOf((await files.readText(path)) ?? "");
     if (current === undefined) continue;
     const [from, until] = [Date.parse(current.notBefore), Date.parse(current.notAfter)];
@@ -101,7 +117,10 @@ export async function renewCertificates(options: EnterOptions & { readonly kube:
 }
 
 /** Looks for what has to be renewed until `signal` aborts. */
-export async function keepCertificates(options: EnterOptions & { readonly kube: KubeClient }, signal: AbortSignal): Promise<void> {
+export async function keepCertificates(
+  options: EnterOptions & { readonly kube: KubeClient },
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     await renewCertificates(options, signal).catch((error: unknown) => {
       if (!signal.aborted) options.log.warn({ error }, "certificates not renewed, trying again");
@@ -113,13 +132,23 @@ export async function keepCertificates(options: EnterOptions & { readonly kube: 
 const pendingPath = (purpose: "client" | "serving") => `${pki}/kubelet-${purpose}-pending.json`;
 
 /** Asks for a certificate until there is one. @returns PEM: certificate and key. */
-async function certificate(options: EnterOptions & { readonly kube: KubeClient }, purpose: "client" | "serving", hosts: readonly string[], tell: Tell, signal: AbortSignal): Promise<string> {
+async function certificate(
+  options: EnterOptions & { readonly kube: KubeClient },
+  purpose: "client" | "serving",
+  hosts: readonly string[],
+  tell: Tell,
+  signal: AbortSignal,
+): Promise<string> {
   const { files, kube, clock, random, log, nodeName } = options;
   const username = `${nodeIdentity.userPrefix}${nodeName}`;
   for (;;) {
     const pending = await pendingRequest();
-    const request = (await kube.get(kubernetes.CertificateSigningRequest, { name: pending.name }, { signal })) ?? (await file(pending));
-    const refusal = ["Denied", "Failed"].map((type) => conditionOf(request.status?.conditions, type)).find((condition) => condition?.status === "True");
+    const request =
+      (await kube.get(kubernetes.CertificateSigningRequest, { name: pending.name }, { signal })) ??
+      (await file(pending));
+    const refusal = ["Denied", "Failed"]
+      .map((type) => conditionOf(request.status?.conditions, type))
+      .find((condition) => condition?.status === "True");
     if (refusal !== undefined) {
       const { reason = "", message = "" } = refusal;
       tell("refused", `${reason}: ${message}`);
@@ -137,7 +166,11 @@ async function certificate(options: EnterOptions & { readonly kube: KubeClient }
   async function pendingRequest(): Promise<Pending> {
     const kept = await files.readText(pendingPath(purpose));
     if (kept !== undefined) return JSON.parse(kept) as Pending;
-    const asked = await requestCertificate({ commonName: username, organizations: [nodeIdentity.group], ...(hosts.length === 0 ? {} : { hosts }) });
+    const asked = await requestCertificate({
+      commonName: username,
+      organizations: [nodeIdentity.group],
+      ...(hosts.length === 0 ? {} : { hosts }),
+    });
     const made = { ...asked, name: `node-csr-${bytesToHex(sha256(utf8ToBytes(asked.request))).slice(0, 32)}` };
     await files.write(pendingPath(purpose), JSON.stringify(made), { mode: 0o600 });
     return made;
@@ -145,8 +178,17 @@ async function certificate(options: EnterOptions & { readonly kube: KubeClient }
 
   async function file({ name, request }: Pending): Promise<CertificateSigningRequest> {
     log.info({ request: name, purpose }, "asking for a certificate");
-    const spec = { request: btoa(request), signerName: purpose === "client" ? signers.kubeletClient : signers.kubeletServing, usages: ["digital signature", purpose === "client" ? "client auth" : "server auth"] };
-    const made = { apiVersion: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", metadata: { name }, spec } as unknown as CertificateSigningRequest;
+    const spec = {
+      request: btoa(request),
+      signerName: purpose === "client" ? signers.kubeletClient : signers.kubeletServing,
+      usages: ["digital signature", purpose === "client" ? "client auth" : "server auth"],
+    };
+    const made = {
+      apiVersion: "certificates.k8s.io/v1",
+      kind: "CertificateSigningRequest",
+      metadata: { name },
+      spec,
+    } as unknown as CertificateSigningRequest;
     try {
       return await kube.create(kubernetes.CertificateSigningRequest, made, { signal });
     } catch (error) {
@@ -158,14 +200,20 @@ async function certificate(options: EnterOptions & { readonly kube: KubeClient }
 
 /** As a kubelet writes it. */
 function kubeletConfig({ server, ca }: Connection): string {
-  if (ca === undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path: hostPaths.kubeconfig, problem: "it names no authority of the API server" });
+  if (ca === undefined)
+    throw new McoError("MCO_KUBECONFIG_INVALID", {
+      path: hostPaths.kubeconfig,
+      problem: "it names no authority of the API server",
+    });
   const config = {
     apiVersion: "v1",
     kind: "Config",
     "current-context": "default-context",
     clusters: [{ name: "default-cluster", cluster: { server, "certificate-authority-data": btoa(ca) } }],
     users: [{ name: "default-auth", user: { "client-certificate": clientPath, "client-key": clientPath } }],
-    contexts: [{ name: "default-context", context: { cluster: "default-cluster", user: "default-auth", namespace: "default" } }],
+    contexts: [
+      { name: "default-context", context: { cluster: "default-cluster", user: "default-auth", namespace: "default" } },
+    ],
   };
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }

@@ -3,7 +3,16 @@ import type { Deployment } from "../../host/host.ts";
 import { applyIgnition } from "../../host/ignition/apply-config.ts";
 import { fetchConfig } from "../../host/ignition/fetch-config.ts";
 import type { NewRoot } from "../../host/ignition/new-root.ts";
-import { type IgnitionProgram, type KernelArgumentWishes, type RunIgnitionOptions, applyWithIgnition, fetchWithIgnition, hasFetched, kernelArgumentsByIgnition, renderedByIgnition } from "../../host/ignition/run-ignition.ts";
+import {
+  type IgnitionProgram,
+  type KernelArgumentWishes,
+  type RunIgnitionOptions,
+  applyWithIgnition,
+  fetchWithIgnition,
+  hasFetched,
+  kernelArgumentsByIgnition,
+  renderedByIgnition,
+} from "../../host/ignition/run-ignition.ts";
 import { type IgnitionConfig, parseIgnition, sentenceOf } from "../../ignition/index.ts";
 import type { Downloader } from "../../ports/download.ts";
 import type { Files } from "../../ports/files.ts";
@@ -56,7 +65,8 @@ export async function installedBy(files: Pick<Files, "readText">, directory: str
 }
 
 /** Has the machine installed anew by its next start. */
-export const forgetInstallation = (files: Files, directory: string): Promise<void> => files.remove(recordPath(directory));
+export const forgetInstallation = (files: Files, directory: string): Promise<void> =>
+  files.remove(recordPath(directory));
 
 const workFolder = (directory: string) => `${directory}/ignition`;
 const ownCache = (directory: string) => `${workFolder(directory)}/configuration.json`;
@@ -72,8 +82,13 @@ export async function installMachine(options: InstallOptions, tell: Tell, signal
   const { files, directory, machine, log } = options;
   if ((await installedBy(files, directory)) !== undefined) return;
   await files.makeDirectory(workFolder(directory), { mode: 0o700 });
-  const hasFetchedAll = (await files.stat(ownCache(directory))) !== undefined || (await hasFetched({ folder: workFolder(directory), files }));
-  let needsPointer = !hasFetchedAll && ((await files.stat(triedPath(directory))) !== undefined || (await files.stat(pointerPath(directory))) === undefined);
+  const hasFetchedAll =
+    (await files.stat(ownCache(directory))) !== undefined ||
+    (await hasFetched({ folder: workFolder(directory), files }));
+  let needsPointer =
+    !hasFetchedAll &&
+    ((await files.stat(triedPath(directory))) !== undefined ||
+      (await files.stat(pointerPath(directory))) === undefined);
   for (let failures = 1; ; failures += 1) {
     try {
       if (needsPointer) {
@@ -82,7 +97,14 @@ export async function installMachine(options: InstallOptions, tell: Tell, signal
       }
       const by = await install(options, tell, signal);
       await machine.presetNew();
-      await files.write(recordPath(directory), JSON.stringify({ v: 1, installedBy: by, at: new Date(options.clock.now()).toISOString() } satisfies InstallRecord));
+      await files.write(
+        recordPath(directory),
+        JSON.stringify({
+          v: 1,
+          installedBy: by,
+          at: new Date(options.clock.now()).toISOString(),
+        } satisfies InstallRecord),
+      );
       // What is left there is a token that is used up, and secrets that lie on the machine now.
       for (const path of [pointerPath(directory), triedPath(directory)]) await files.remove(path);
       await files.remove(workFolder(directory));
@@ -103,7 +125,12 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
   const { files, directory, machine, os, log } = options;
   const folder = workFolder(directory);
   const onTrouble = (reason: string) => tell("fetching", reason);
-  const program = options.ignition === undefined || (await files.stat(ownCache(directory))) !== undefined || !(await everybodyMayEnter(files, directory)) ? undefined : options.ignition;
+  const program =
+    options.ignition === undefined ||
+    (await files.stat(ownCache(directory))) !== undefined ||
+    !(await everybodyMayEnter(files, directory))
+      ? undefined
+      : options.ignition;
   if (program !== undefined) {
     const run: RunIgnitionOptions = { program, folder, files, processes: options.processes, log, onTrouble };
     if (await fetchedByReal(run)) {
@@ -120,11 +147,15 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
         // It may lack a part of its surroundings that ours does without; what cannot be done at all, ours refuses as well.
         log.warn({ error }, `${by} could not install the machine: trying ours`);
         const rendered = parseIgnition(await renderedByIgnition(run));
-        if (rendered.verdict === "invalid") throw new McoError("MCO_IGNITION_REFUSED", { reason: sentenceOf(rendered.problems) }, { cause: error });
+        if (rendered.verdict === "invalid")
+          throw new McoError("MCO_IGNITION_REFUSED", { reason: sentenceOf(rendered.problems) }, { cause: error });
         return await applyOwn(rendered.config);
       }
     }
-    log.info({ version: program.version }, "the server has no version of the configuration that this Ignition reads: fetching with ours");
+    log.info(
+      { version: program.version },
+      "the server has no version of the configuration that this Ignition reads: fetching with ours",
+    );
   }
   return applyOwn(await fetchOwn());
 
@@ -144,14 +175,19 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
     const kept = await files.readText(ownCache(directory));
     if (kept !== undefined) return JSON.parse(kept) as IgnitionConfig;
     tell("fetching", "");
-    const config = await fetchConfig(JSON.parse(await pointerText()), { ...options, userAgent: `mco/${options.version}`, onTrouble }, signal);
+    const config = await fetchConfig(
+      JSON.parse(await pointerText()),
+      { ...options, userAgent: `mco/${options.version}`, onTrouble },
+      signal,
+    );
     await files.write(ownCache(directory), JSON.stringify(config), { mode: 0o600 });
     return config;
   }
 
   async function pointerText(): Promise<string> {
     const text = await files.readText(pointerPath(directory));
-    if (text === undefined) throw new McoError("MCO_IGNITION_FETCH_FAILED", { reason: "the machine has no pointer to its configuration" });
+    if (text === undefined)
+      throw new McoError("MCO_IGNITION_FETCH_FAILED", { reason: "the machine has no pointer to its configuration" });
     await files.write(triedPath(directory), "");
     return text;
   }
@@ -159,15 +195,25 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
   async function applyOwn(config: IgnitionConfig): Promise<string> {
     tell("installing", "");
     await machine.wipe();
-    await machine.provision(withKernelArguments(os, { shouldExist: config.kernelArguments?.shouldExist ?? [], shouldNotExist: config.kernelArguments?.shouldNotExist ?? [] }));
-    await applyIgnition(config, { root: machine.newRoot(), clock: options.clock, bootId: await machine.bootId() }, signal);
+    await machine.provision(
+      withKernelArguments(os, {
+        shouldExist: config.kernelArguments?.shouldExist ?? [],
+        shouldNotExist: config.kernelArguments?.shouldNotExist ?? [],
+      }),
+    );
+    await applyIgnition(
+      config,
+      { root: machine.newRoot(), clock: options.clock, bootId: await machine.bootId() },
+      signal,
+    );
     return `mco ${options.version}`;
   }
 }
 
 /** An argument of a configuration may be several words. */
 function withKernelArguments(os: Deployment, { shouldExist, shouldNotExist }: KernelArgumentWishes): Deployment {
-  const words = (list: readonly string[]) => list.flatMap((argument) => argument.split(/\s+/)).filter((word) => word !== "");
+  const words = (list: readonly string[]) =>
+    list.flatMap((argument) => argument.split(/\s+/)).filter((word) => word !== "");
   const unwanted = new Set(words(shouldNotExist));
   const kept = os.kernelArguments.filter((word) => !unwanted.has(word));
   return { ...os, kernelArguments: [...kept, ...words(shouldExist).filter((word) => !kept.includes(word))] };
@@ -176,6 +222,7 @@ function withKernelArguments(os: Deployment, { shouldExist, shouldNotExist }: Ke
 /** Ignition writes keys as the users whose keys they are: they must be able to get to the machine's folder. */
 async function everybodyMayEnter(files: Files, directory: string): Promise<boolean> {
   const parts = directory.split("/").filter((part) => part !== "");
-  for (let depth = 1; depth <= parts.length; depth += 1) if ((((await files.stat(`/${parts.slice(0, depth).join("/")}`))?.mode ?? 0) & 0o001) === 0) return false;
+  for (let depth = 1; depth <= parts.length; depth += 1)
+    if ((((await files.stat(`/${parts.slice(0, depth).join("/")}`))?.mode ?? 0) & 0o001) === 0) return false;
   return true;
 }

@@ -17,12 +17,17 @@ const followMs = 200;
  * Answers `GET /containerLogs/<namespace>/<pod>/<container>` as a kubelet does: `tailLines`, `limitBytes`, `follow`
  * (kubernetes/kubernetes pkg/kubelet/server/server.go, main).
  */
-export async function logResponse(request: HttpRequest, options: LogOptions, signal: AbortSignal): Promise<HttpResponse> {
+export async function logResponse(
+  request: HttpRequest,
+  options: LogOptions,
+  signal: AbortSignal,
+): Promise<HttpResponse> {
   const url = new URL(request.target, "https://host");
   const [, root, namespace = "", name = "", container = ""] = url.pathname.split("/").map(decodeURIComponent);
   if (root !== "containerLogs" || request.method !== "GET") return { status: 404, headers: {}, body: "not found\n" };
   const pod = options.podOf(`${namespace}/${name}`);
-  if (pod === undefined || !(pod.spec?.containers ?? []).some((each) => each.name === container)) return { status: 404, headers: {}, body: `container "${container}" of pod "${namespace}/${name}" is not here\n` };
+  if (pod === undefined || !(pod.spec?.containers ?? []).some((each) => each.name === container))
+    return { status: 404, headers: {}, body: `container "${container}" of pod "${namespace}/${name}" is not here\n` };
   const file = options.logFile(pod, container);
   let text = (await options.files.readText(file)) ?? "";
   let position = text.length;

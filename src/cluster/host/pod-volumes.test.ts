@@ -20,7 +20,17 @@ const pod = {
   metadata: { name: "p", namespace: "n", uid: "u" },
   spec: {
     containers: [{ name: "c", volumeMounts: [{ name: "account", mountPath: "/sa" }] }],
-    volumes: [{ name: "account", projected: { sources: [{ serviceAccountToken: { path: "token", expirationSeconds: 3600 } }, { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } }] } }],
+    volumes: [
+      {
+        name: "account",
+        projected: {
+          sources: [
+            { serviceAccountToken: { path: "token", expirationSeconds: 3600 } },
+            { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+          ],
+        },
+      },
+    ],
   },
 } as unknown as Pod;
 
@@ -31,14 +41,24 @@ function start(lifeMs: number) {
   const kube = createKubeClient({
     transport: async ({ method }) =>
       method === "POST"
-        ? { status: 201, headers: {}, body: JSON.stringify({ status: { token: `token-${(server.tokens += 1)}`, expirationTimestamp: new Date(kernel.clock.now() + lifeMs).toISOString() } }) }
+        ? {
+            status: 201,
+            headers: {},
+            body: JSON.stringify({
+              status: {
+                token: `token-${(server.tokens += 1)}`,
+                expirationTimestamp: new Date(kernel.clock.now() + lifeMs).toISOString(),
+              },
+            }),
+          }
         : { status: 200, headers: {}, body: JSON.stringify({ data: { "ca.crt": server.ca } }) },
     clock: kernel.clock,
     random: kernel.random,
     userAgent: "test",
   });
   const tokens = new Map<string, HeldToken>();
-  const write = () => writeVolumes(pod, folder, { kube, files: systemFiles, clock: kernel.clock, tokens, hostRoot: "/" });
+  const write = () =>
+    writeVolumes(pod, folder, { kube, files: systemFiles, clock: kernel.clock, tokens, hostRoot: "/" });
   const read = (name: string) => readFileSync(join(folder, "sa", name), "utf8");
   function pass(ms: number) {
     kernel.schedule(ms, "time passes", () => undefined);

@@ -40,10 +40,13 @@ export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOpt
   const { files } = options;
   let refresh: number | undefined;
   for (const volume of pod.spec?.volumes ?? []) {
-    const mounts = (pod.spec?.containers ?? []).flatMap((container) => (container.volumeMounts ?? []).filter((mount) => mount.name === volume.name));
+    const mounts = (pod.spec?.containers ?? []).flatMap((container) =>
+      (container.volumeMounts ?? []).filter((mount) => mount.name === volume.name),
+    );
     if (mounts.length === 0) continue;
     if (volume.hostPath !== undefined) {
-      if (volume.hostPath.type === "DirectoryOrCreate") await files.makeDirectory(`${options.hostRoot}${volume.hostPath.path}`);
+      if (volume.hostPath.type === "DirectoryOrCreate")
+        await files.makeDirectory(`${options.hostRoot}${volume.hostPath.path}`);
       for (const mount of mounts) {
         const link = `${podRoot}${mount.mountPath}`;
         await files.makeDirectory(link.slice(0, link.lastIndexOf("/")));
@@ -68,13 +71,21 @@ async function writeChanged(files: Files, path: string, data: Uint8Array | strin
   await files.write(path, bytes, { mode: 0o600 });
 }
 
-async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Promise<{ contents: Map<string, Uint8Array | string>; refreshInMs?: number }> {
+async function contentsOf(
+  volume: Volume,
+  pod: Pod,
+  options: VolumeOptions,
+): Promise<{ contents: Map<string, Uint8Array | string>; refreshInMs?: number }> {
   const contents = new Map<string, Uint8Array | string>();
   const namespace = pod.metadata.namespace ?? "";
   let refreshInMs: number | undefined;
   if (volume.emptyDir !== undefined) return { contents };
 
-  async function configMap(name: string, optional: boolean, items: readonly { key: string; path: string }[] | undefined): Promise<void> {
+  async function configMap(
+    name: string,
+    optional: boolean,
+    items: readonly { key: string; path: string }[] | undefined,
+  ): Promise<void> {
     const found: ConfigMap | undefined = await options.kube.get(kubernetes.ConfigMap, { name, namespace });
     if (found === undefined) {
       if (optional) return;
@@ -83,7 +94,11 @@ async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Pro
     for (const [key, value] of Object.entries(found.data ?? {})) add(key, value, items);
     for (const [key, value] of Object.entries(found.binaryData ?? {})) add(key, decodeBase64(value), items);
   }
-  async function secret(name: string, optional: boolean, items: readonly { key: string; path: string }[] | undefined): Promise<void> {
+  async function secret(
+    name: string,
+    optional: boolean,
+    items: readonly { key: string; path: string }[] | undefined,
+  ): Promise<void> {
     const found: Secret | undefined = await options.kube.get(kubernetes.Secret, { name, namespace });
     if (found === undefined) {
       if (optional) return;
@@ -91,11 +106,19 @@ async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Pro
     }
     for (const [key, value] of Object.entries(found.data ?? {})) add(key, decodeBase64(value), items);
   }
-  function add(key: string, value: Uint8Array | string, items: readonly { key: string; path: string }[] | undefined): void {
+  function add(
+    key: string,
+    value: Uint8Array | string,
+    items: readonly { key: string; path: string }[] | undefined,
+  ): void {
     if (items === undefined) contents.set(key, value);
     else for (const item of items) if (item.key === key) contents.set(item.path, value);
   }
-  async function token(path: string, expirationSeconds: number | undefined, audience: string | undefined): Promise<void> {
+  async function token(
+    path: string,
+    expirationSeconds: number | undefined,
+    audience: string | undefined,
+  ): Promise<void> {
     const account = pod.spec?.serviceAccountName ?? "default";
     const seconds = expirationSeconds ?? 3600;
     const id = JSON.stringify([account, audience, seconds]);
@@ -112,23 +135,42 @@ async function contentsOf(volume: Volume, pod: Pod, options: VolumeOptions): Pro
       body: JSON.stringify({
         apiVersion: "authentication.k8s.io/v1",
         kind: "TokenRequest",
-        spec: { expirationSeconds: seconds, ...(audience === undefined ? {} : { audiences: [audience] }), boundObjectRef: { apiVersion: "v1", kind: "Pod", name: pod.metadata.name, uid: pod.metadata.uid } },
+        spec: {
+          expirationSeconds: seconds,
+          ...(audience === undefined ? {} : { audiences: [audience] }),
+          boundObjectRef: { apiVersion: "v1", kind: "Pod", name: pod.metadata.name, uid: pod.metadata.uid },
+        },
       }),
     })) as { status: { token: string; expirationTimestamp: string } };
     const lifeMs = Date.parse(answer.status.expirationTimestamp) - options.clock.now();
-    const fresh = { token: answer.status.token, renewAt: options.clock.monotonic() + Math.max(minTokenRefreshMs, lifeMs * tokenRefreshFraction) };
+    const fresh = {
+      token: answer.status.token,
+      renewAt: options.clock.monotonic() + Math.max(minTokenRefreshMs, lifeMs * tokenRefreshFraction),
+    };
     options.tokens.set(id, fresh);
     keep(fresh);
   }
 
-  if (volume.configMap !== undefined) await configMap(volume.configMap.name ?? "", volume.configMap.optional === true, volume.configMap.items);
-  if (volume.secret !== undefined) await secret(volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
-  if (volume.downwardAPI !== undefined) for (const item of volume.downwardAPI.items ?? []) contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+  if (volume.configMap !== undefined)
+    await configMap(volume.configMap.name ?? "", volume.configMap.optional === true, volume.configMap.items);
+  if (volume.secret !== undefined)
+    await secret(volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
+  if (volume.downwardAPI !== undefined)
+    for (const item of volume.downwardAPI.items ?? [])
+      contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   for (const source of volume.projected?.sources ?? []) {
-    if (source.serviceAccountToken !== undefined) await token(source.serviceAccountToken.path, source.serviceAccountToken.expirationSeconds, source.serviceAccountToken.audience);
-    if (source.configMap !== undefined) await configMap(source.configMap.name ?? "", source.configMap.optional === true, source.configMap.items);
-    if (source.secret !== undefined) await secret(source.secret.name ?? "", source.secret.optional === true, source.secret.items);
-    for (const item of source.downwardAPI?.items ?? []) contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+    if (source.serviceAccountToken !== undefined)
+      await token(
+        source.serviceAccountToken.path,
+        source.serviceAccountToken.expirationSeconds,
+        source.serviceAccountToken.audience,
+      );
+    if (source.configMap !== undefined)
+      await configMap(source.configMap.name ?? "", source.configMap.optional === true, source.configMap.items);
+    if (source.secret !== undefined)
+      await secret(source.secret.name ?? "", source.secret.optional === true, source.secret.items);
+    for (const item of source.downwardAPI?.items ?? [])
+      contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   }
   return refreshInMs === undefined ? { contents } : { contents, refreshInMs };
 }

@@ -46,7 +46,14 @@ const lastWords = { bytes: 4096, logBytes: 2048, logLines: 80, path: "/dev/termi
 type ContainerState =
   | { readonly is: "waiting"; readonly reason: string; readonly message: string }
   | { readonly is: "running"; readonly startedAt: string }
-  | { readonly is: "terminated"; readonly exitCode: number; readonly reason: string; readonly message: string; readonly startedAt: string; readonly finishedAt: string };
+  | {
+      readonly is: "terminated";
+      readonly exitCode: number;
+      readonly reason: string;
+      readonly message: string;
+      readonly startedAt: string;
+      readonly finishedAt: string;
+    };
 
 interface Running {
   state: ContainerState;
@@ -61,7 +68,10 @@ export const pauseImage = (version: string) => `mco.local/pause:${version}`;
 
 /** A sleeper that takes `--stop-after=SECONDS` to end once it is asked to. */
 function pauseCommand(container: Container): readonly string[] {
-  const seconds = /^--stop-after=(\d{1,4})$/.exec(container.args?.find((argument) => argument.startsWith("--stop-after=")) ?? "")?.[1] ?? "0";
+  const seconds =
+    /^--stop-after=(\d{1,4})$/.exec(
+      container.args?.find((argument) => argument.startsWith("--stop-after=")) ?? "",
+    )?.[1] ?? "0";
   return ["/bin/sh", "-c", `trap 'sleep ${seconds}; exit 0' TERM; while :; do sleep 3600 & wait $!; done`, "pause"];
 }
 
@@ -93,11 +103,19 @@ export class PodWorker {
 
   /** The newest version of the pod; only what may change in a running pod is looked at. */
   update(pod: Pod): void {
-    if (JSON.stringify(pod.metadata.annotations) !== JSON.stringify(this.#pod.metadata.annotations)) this.#syncVolumes.abort(new Error("the pod has changed"));
+    if (JSON.stringify(pod.metadata.annotations) !== JSON.stringify(this.#pod.metadata.annotations))
+      this.#syncVolumes.abort(new Error("the pod has changed"));
     this.#pod = pod;
     // Somebody took the pod for lost while this machine was silent: what runs here is said again.
     const ready = (status: Pod["status"]) => status?.conditions?.find(({ type }) => type === "Ready")?.status;
-    if (this.#loops !== undefined && !this.#stop.signal.aborted && pod.metadata.deletionTimestamp === undefined && ready(pod.status) !== undefined && ready(pod.status) !== ready(this.#status(pod, this.#options.hostAddress))) void this.#report();
+    if (
+      this.#loops !== undefined &&
+      !this.#stop.signal.aborted &&
+      pod.metadata.deletionTimestamp === undefined &&
+      ready(pod.status) !== undefined &&
+      ready(pod.status) !== ready(this.#status(pod, this.#options.hostAddress))
+    )
+      void this.#report();
   }
 
   logFile(container: string): string {
@@ -116,7 +134,10 @@ export class PodWorker {
     if (graceMs > 0) {
       for (const child of children) child.kill("SIGTERM");
       const deadline = this.#options.clock.deadline(graceMs);
-      await Promise.race([gone, new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true }))]);
+      await Promise.race([
+        gone,
+        new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true })),
+      ]);
       deadline.cancel();
     }
     for (const child of children) child.kill("SIGKILL");
@@ -130,8 +151,13 @@ export class PodWorker {
   /** Ends the pod as its deletion asks for, and tells the API server that it is gone. */
   async terminate(): Promise<void> {
     const { name, namespace = "", uid, deletionGracePeriodSeconds } = this.#pod.metadata;
-    if (!this.#ended) await this.stop((deletionGracePeriodSeconds ?? this.#pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000);
-    await this.#options.kube.delete(kubernetes.Pod, { name, namespace }, { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }) });
+    if (!this.#ended)
+      await this.stop((deletionGracePeriodSeconds ?? this.#pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000);
+    await this.#options.kube.delete(
+      kubernetes.Pod,
+      { name, namespace },
+      { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }) },
+    );
     await this.#options.files.remove(this.folder);
   }
 
@@ -140,13 +166,35 @@ export class PodWorker {
     const { signal } = this.#stop;
     for (const status of this.#pod.status?.containerStatuses ?? []) {
       // The pod ran before this boot: what it was counts as its last state.
-      this.#containers.set(status.name, { state: { is: "waiting", reason: "ContainerCreating", message: "" }, last: undefined, restarts: status.restartCount + (status.state?.waiting === undefined || status.lastState?.terminated !== undefined ? 1 : 0), child: undefined });
+      this.#containers.set(status.name, {
+        state: { is: "waiting", reason: "ContainerCreating", message: "" },
+        last: undefined,
+        restarts:
+          status.restartCount +
+          (status.state?.waiting === undefined || status.lastState?.terminated !== undefined ? 1 : 0),
+        child: undefined,
+      });
     }
     const before = this.#pod.status?.containerStatuses ?? [];
-    if (this.#pod.spec?.restartPolicy === "Never" && before.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined)) {
+    if (
+      this.#pod.spec?.restartPolicy === "Never" &&
+      before.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined)
+    ) {
       const at = this.#timestamp();
-      for (const { name, state } of before) this.#set(name, { is: "terminated", exitCode: state?.terminated?.exitCode ?? 137, reason: state?.terminated?.reason ?? "Error", message: state?.terminated?.message ?? "", startedAt: state?.terminated?.startedAt ?? state?.running?.startedAt ?? at, finishedAt: state?.terminated?.finishedAt ?? at });
-      for (const { name, restartCount } of before) this.#set(name, this.#containers.get(name)?.state ?? { is: "waiting", reason: "ContainerCreating", message: "" }).restarts = restartCount;
+      for (const { name, state } of before)
+        this.#set(name, {
+          is: "terminated",
+          exitCode: state?.terminated?.exitCode ?? 137,
+          reason: state?.terminated?.reason ?? "Error",
+          message: state?.terminated?.message ?? "",
+          startedAt: state?.terminated?.startedAt ?? state?.running?.startedAt ?? at,
+          finishedAt: state?.terminated?.finishedAt ?? at,
+        });
+      for (const { name, restartCount } of before)
+        this.#set(
+          name,
+          this.#containers.get(name)?.state ?? { is: "waiting", reason: "ContainerCreating", message: "" },
+        ).restarts = restartCount;
       this.#cutOff = true;
       return this.#report();
     }
@@ -155,11 +203,18 @@ export class PodWorker {
       try {
         await files.makeDirectory(this.folder);
         const refresh = await this.#writeVolumes();
-        if ((this.#pod.spec?.volumes ?? []).some(({ configMap, secret, projected }) => configMap !== undefined || secret !== undefined || projected !== undefined)) this.#refresh = this.#keepVolumes(refresh);
+        if (
+          (this.#pod.spec?.volumes ?? []).some(
+            ({ configMap, secret, projected }) =>
+              configMap !== undefined || secret !== undefined || projected !== undefined,
+          )
+        )
+          this.#refresh = this.#keepVolumes(refresh);
         break;
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        for (const container of this.#pod.spec?.containers ?? []) this.#set(container.name, { is: "waiting", reason: "ContainerCreating", message });
+        for (const container of this.#pod.spec?.containers ?? [])
+          this.#set(container.name, { is: "waiting", reason: "ContainerCreating", message });
         log.debug({ pod: this.#pod.metadata.name, error }, "volumes not ready");
         await this.#report();
         await clock.sleep(wait, signal).catch(() => undefined);
@@ -199,18 +254,35 @@ export class PodWorker {
     const policy = this.#pod.spec?.restartPolicy ?? "Always";
     const { image = "" } = container;
     if (image !== suiteImage(version) && image !== pauseImage(version)) {
-      this.#set(container.name, { is: "waiting", reason: "ErrImagePull", message: `this host runs only ${suiteImage(version)} and ${pauseImage(version)}: a manifest must not execute other programs on this machine` });
+      this.#set(container.name, {
+        is: "waiting",
+        reason: "ErrImagePull",
+        message: `this host runs only ${suiteImage(version)} and ${pauseImage(version)}: a manifest must not execute other programs on this machine`,
+      });
       await this.#report();
       return;
     }
-    const command = image === pauseImage(version) ? pauseCommand(container) : [...this.#options.program, ...(container.command ?? []).map((word) => word.split("/").at(-1) ?? word), ...(container.args ?? [])];
+    const command =
+      image === pauseImage(version)
+        ? pauseCommand(container)
+        : [
+            ...this.#options.program,
+            ...(container.command ?? []).map((word) => word.split("/").at(-1) ?? word),
+            ...(container.args ?? []),
+          ];
     let backoff = firstBackoffMs;
     while (!signal.aborted) {
       const [program = "", ...args] = command.map((word) => this.#expand(word, container));
       const startedAt = this.#timestamp();
       const began = clock.monotonic();
       await this.#prepareLastWords(container);
-      const child = processes.spawn(program, args, { env: this.#environment(container), logFile: this.logFile(container.name), lifeline: true, group: true, cwd: this.folder });
+      const child = processes.spawn(program, args, {
+        env: this.#environment(container),
+        logFile: this.logFile(container.name),
+        lifeline: true,
+        group: true,
+        cwd: this.folder,
+      });
       const running = this.#set(container.name, { is: "running", startedAt });
       running.child = child;
       const { starts } = this.#options;
@@ -220,7 +292,14 @@ export class PodWorker {
       const exit = await child.exited;
       running.child = undefined;
       const exitCode = exit.code ?? 137;
-      const ended: ContainerState = { is: "terminated", exitCode, reason: exitCode === 0 ? "Completed" : "Error", message: await this.#lastWordsOf(container, exitCode), startedAt, finishedAt: this.#timestamp() };
+      const ended: ContainerState = {
+        is: "terminated",
+        exitCode,
+        reason: exitCode === 0 ? "Completed" : "Error",
+        message: await this.#lastWordsOf(container, exitCode),
+        startedAt,
+        finishedAt: this.#timestamp(),
+      };
       running.last = ended;
       this.#set(container.name, ended);
       if (signal.aborted) return;
@@ -229,7 +308,11 @@ export class PodWorker {
         return;
       }
       if (clock.monotonic() - began > healthyRunMs) backoff = firstBackoffMs;
-      this.#set(container.name, { is: "waiting", reason: "CrashLoopBackOff", message: `back-off ${Math.round(backoff / 1000)}s restarting failed container=${container.name} pod=${this.#pod.metadata.name}` });
+      this.#set(container.name, {
+        is: "waiting",
+        reason: "CrashLoopBackOff",
+        message: `back-off ${Math.round(backoff / 1000)}s restarting failed container=${container.name} pod=${this.#pod.metadata.name}`,
+      });
       await this.#report();
       await clock.sleep(backoff, signal).catch(() => undefined);
       backoff = Math.min(backoff * 2, lastBackoffMs);
@@ -250,11 +333,15 @@ export class PodWorker {
   /** What a container left to say, or the end of its log where it asked for that. */
   async #lastWordsOf(container: Container, exitCode: number): Promise<string> {
     const { files } = this.#options;
-    const end = (bytes: Uint8Array | undefined, limit: number) => new TextDecoder().decode((bytes ?? new Uint8Array()).slice(-limit));
+    const end = (bytes: Uint8Array | undefined, limit: number) =>
+      new TextDecoder().decode((bytes ?? new Uint8Array()).slice(-limit));
     const said = await files.read(this.#lastWordsFile(container));
     if (said !== undefined && said.length > 0) return new TextDecoder().decode(said.slice(0, lastWords.bytes));
     if (container.terminationMessagePolicy !== "FallbackToLogsOnError" || exitCode === 0) return "";
-    return end(await files.read(this.logFile(container.name)), lastWords.logBytes).split("\n").slice(-lastWords.logLines).join("\n");
+    return end(await files.read(this.logFile(container.name)), lastWords.logBytes)
+      .split("\n")
+      .slice(-lastWords.logLines)
+      .join("\n");
   }
 
   #startsKey(container: string): string {
@@ -267,14 +354,26 @@ export class PodWorker {
   }
 
   #expand(word: string, container: Container): string {
-    return word.replaceAll(/\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g, (whole, name: string) => this.#environment(container)[name] ?? whole);
+    return word.replaceAll(
+      /\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g,
+      (whole, name: string) => this.#environment(container)[name] ?? whole,
+    );
   }
 
   #environment(container: Container): Record<string, string> {
-    const environment: Record<string, string> = { ...this.#options.environment, MCO_POD_ROOT: `${this.folder}/root`, MCO_LIFELINE: "3", HOSTNAME: this.#pod.metadata.name };
+    const environment: Record<string, string> = {
+      ...this.#options.environment,
+      MCO_POD_ROOT: `${this.folder}/root`,
+      MCO_LIFELINE: "3",
+      HOSTNAME: this.#pod.metadata.name,
+    };
     // The status is written once containers run; where they run is known before.
-    const pod: Pod = { ...this.#pod, status: { ...this.#pod.status, hostIP: this.#options.hostAddress, podIP: this.#options.hostAddress } };
-    for (const { name, value, valueFrom } of container.env ?? []) environment[name] = value ?? fieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
+    const pod: Pod = {
+      ...this.#pod,
+      status: { ...this.#pod.status, hostIP: this.#options.hostAddress, podIP: this.#options.hostAddress },
+    };
+    for (const { name, value, valueFrom } of container.env ?? [])
+      environment[name] = value ?? fieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
     return environment;
   }
 
@@ -305,7 +404,10 @@ export class PodWorker {
     let error = first;
     for (let failures = 1; !signal.aborted; failures += 1) {
       const waitMs = Math.max(retryAfterMs(error), backedOff(random, failures, apiRetry));
-      log.warn({ error, pod: this.#pod.metadata.name, waitMs: Math.round(waitMs) }, "pod status not written, trying again");
+      log.warn(
+        { error, pod: this.#pod.metadata.name, waitMs: Math.round(waitMs) },
+        "pod status not written, trying again",
+      );
       await clock.sleep(waitMs, signal).catch(() => undefined);
       if (signal.aborted) return;
       try {
@@ -354,19 +456,38 @@ export class PodWorker {
     const all = (is: (status: ContainerStatus) => boolean) => statuses.every(is);
     const succeeded = all(({ state }) => state?.terminated?.exitCode === 0);
     const failed = !succeeded && all(({ state }) => state?.terminated !== undefined);
-    const phase = succeeded ? "Succeeded" : failed ? "Failed" : statuses.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined || state?.waiting?.reason === "CrashLoopBackOff") ? "Running" : "Pending";
+    const phase = succeeded
+      ? "Succeeded"
+      : failed
+        ? "Failed"
+        : statuses.some(
+              ({ state }) =>
+                state?.running !== undefined ||
+                state?.terminated !== undefined ||
+                state?.waiting?.reason === "CrashLoopBackOff",
+            )
+          ? "Running"
+          : "Pending";
     const ready = all((status) => status.ready);
     const before = new Map((pod.status?.conditions ?? []).map((condition) => [condition.type, condition]));
     const condition = (type: string, is: boolean, reason?: string) => {
       const status = is ? "True" : "False";
       const old = before.get(type);
-      return { type, status, lastProbeTime: null as unknown as string, lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? this.#timestamp()) : this.#timestamp(), ...(reason === undefined ? {} : { reason }) };
+      return {
+        type,
+        status,
+        lastProbeTime: null as unknown as string,
+        lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? this.#timestamp()) : this.#timestamp(),
+        ...(reason === undefined ? {} : { reason }),
+      };
     };
     return {
       ...pod.status,
       phase: this.#cutOff ? "Failed" : phase,
       // As a kubelet says it of pods that a shutdown ends (pkg/kubelet/nodeshutdown, v1.34).
-      ...(this.#cutOff ? { reason: "Terminated", message: "Pod was terminated in response to imminent node shutdown." } : {}),
+      ...(this.#cutOff
+        ? { reason: "Terminated", message: "Pod was terminated in response to imminent node shutdown." }
+        : {}),
       hostIP: hostAddress,
       podIP: hostAddress,
       podIPs: [{ ip: hostAddress }],
@@ -375,7 +496,9 @@ export class PodWorker {
         condition("Initialized", true),
         condition("Ready", ready, ready ? undefined : succeeded ? "PodCompleted" : "ContainersNotReady"),
         condition("ContainersReady", ready, ready ? undefined : succeeded ? "PodCompleted" : "ContainersNotReady"),
-        ...(before.has("PodScheduled") ? [before.get("PodScheduled")].flatMap((old) => old ?? []) : [condition("PodScheduled", true)]),
+        ...(before.has("PodScheduled")
+          ? [before.get("PodScheduled")].flatMap((old) => old ?? [])
+          : [condition("PodScheduled", true)]),
       ],
       containerStatuses: statuses,
     };
@@ -384,6 +507,15 @@ export class PodWorker {
 
 function stateField(state: ContainerState): NonNullable<ContainerStatus["state"]> {
   if (state.is === "running") return { running: { startedAt: state.startedAt } };
-  if (state.is === "waiting") return { waiting: { reason: state.reason, ...(state.message === "" ? {} : { message: state.message }) } };
-  return { terminated: { exitCode: state.exitCode, reason: state.reason, ...(state.message === "" ? {} : { message: state.message }), startedAt: state.startedAt, finishedAt: state.finishedAt } };
+  if (state.is === "waiting")
+    return { waiting: { reason: state.reason, ...(state.message === "" ? {} : { message: state.message }) } };
+  return {
+    terminated: {
+      exitCode: state.exitCode,
+      reason: state.reason,
+      ...(state.message === "" ? {} : { message: state.message }),
+      startedAt: state.startedAt,
+      finishedAt: state.finishedAt,
+    },
+  };
 }

@@ -86,14 +86,29 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   await options.files.remove(podsFolder);
 
   const tell: Tell = (state, reason) => {
-    if (journey?.state !== state || journey.reason !== reason) log.info({ state, reason }, "on the way into the cluster");
+    if (journey?.state !== state || journey.reason !== reason)
+      log.info({ state, reason }, "on the way into the cluster");
     journey = { state, reason };
   };
 
   /** The machine is a member from here on, whatever its power does. */
   function become(kube: KubeClient): Membership {
-    const pods = new WatchCache<Pod>({ kube, resource: kubernetes.Pod, selection: { fieldSelector: `spec.nodeName=${nodeName}` }, clock, random, log });
-    const workerOptions: PodWorkerOptions = { ...options, kube, hostAddress: options.address, hostRoot: `${options.directory}/rootfs`, podsFolder, starts };
+    const pods = new WatchCache<Pod>({
+      kube,
+      resource: kubernetes.Pod,
+      selection: { fieldSelector: `spec.nodeName=${nodeName}` },
+      clock,
+      random,
+      log,
+    });
+    const workerOptions: PodWorkerOptions = {
+      ...options,
+      kube,
+      hostAddress: options.address,
+      hostRoot: `${options.directory}/rootfs`,
+      podsFolder,
+      starts,
+    };
     const made = { kube, pods, workerOptions };
     pods.onChange(({ key }) => syncPod(made, key));
     background.push(pods.run(signal), heartbeat(kube), serveLogs(made));
@@ -222,7 +237,8 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
 
   async function shutdown(): Promise<void> {
     leave("goingDown");
-    if (membership !== undefined) await writeNode(membership.kube, false, "KubeletNotReady", "node is shutting down").catch(() => undefined);
+    if (membership !== undefined)
+      await writeNode(membership.kube, false, "KubeletNotReady", "node is shutting down").catch(() => undefined);
     await stopAll(shutdownGraceMs);
   }
 
@@ -268,7 +284,13 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     for (let failures = 1; ; failures += 1) {
       try {
         await registerNode(kube);
-        await updateObject(kube, kubernetes.Node, { name: nodeName }, (node) => ({ status: statusOf(node, ready, reason, message) }), { subresource: "status", owner: "kubelet", signal });
+        await updateObject(
+          kube,
+          kubernetes.Node,
+          { name: nodeName },
+          (node) => ({ status: statusOf(node, ready, reason, message) }),
+          { subresource: "status", owner: "kubelet", signal },
+        );
         return;
       } catch (error) {
         if (signal.aborted) throw error;
@@ -279,15 +301,35 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   }
 
   async function registerNode(kube: KubeClient): Promise<void> {
-    const labels = { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", "kubernetes.io/arch": options.architecture, "node.openshift.io/os_id": "mco" };
+    const labels = {
+      "kubernetes.io/hostname": nodeName,
+      "kubernetes.io/os": "linux",
+      "kubernetes.io/arch": options.architecture,
+      "node.openshift.io/os_id": "mco",
+    };
     const existing = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
     if (existing !== undefined) {
       const same = Object.entries(labels).every(([label, value]) => existing.metadata.labels?.[label] === value);
-      if (!same) await kube.patch(kubernetes.Node, { name: nodeName }, { type: "merge", body: { metadata: { labels } } }, { owner: "kubelet", signal });
+      if (!same)
+        await kube.patch(
+          kubernetes.Node,
+          { name: nodeName },
+          { type: "merge", body: { metadata: { labels } } },
+          { owner: "kubelet", signal },
+        );
       return;
     }
     try {
-      await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: nodeName, labels }, spec: options.taints.length === 0 ? {} : { taints: [...options.taints] } }, { owner: "kubelet", signal });
+      await kube.create(
+        kubernetes.Node,
+        {
+          apiVersion: "v1",
+          kind: "Node",
+          metadata: { name: nodeName, labels },
+          spec: options.taints.length === 0 ? {} : { taints: [...options.taints] },
+        },
+        { owner: "kubelet", signal },
+      );
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
@@ -298,7 +340,14 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
     const condition = (type: string, is: boolean, why: string, text: string) => {
       const status = is ? "True" : "False";
       const old = node.status?.conditions?.find((other) => other.type === type);
-      return { type, status, reason: why, message: text, lastHeartbeatTime: now, lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? now) : now };
+      return {
+        type,
+        status,
+        reason: why,
+        message: text,
+        lastHeartbeatTime: now,
+        lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? now) : now,
+      };
     };
     return {
       ...node.status,
@@ -344,7 +393,12 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
           const renewTime = `${new Date(clock.now()).toISOString().slice(0, 23)}000Z`;
           const spec = { holderIdentity: nodeName, leaseDurationSeconds: 40, renewTime };
           const renewed = await updateObject(kube, kubernetes.Lease, key, () => ({ spec }), { signal: beat.signal });
-          if (renewed === undefined) await kube.create(kubernetes.Lease, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec }, { signal: beat.signal });
+          if (renewed === undefined)
+            await kube.create(
+              kubernetes.Lease,
+              { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec },
+              { signal: beat.signal },
+            );
           // Somebody may have taken this machine for lost while it was silent: then its status is written at once.
           const node = await kube.get(kubernetes.Node, { name: nodeName }, { signal: beat.signal });
           failures = 0;
@@ -360,7 +414,14 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
           beat.cancel();
         }
       }
-      await clock.sleep(failures === 0 ? jittered(random, heartbeatMs, 0.04) : Math.min(heartbeatMs, backedOff(random, failures, apiRetry)), signal).catch(() => undefined);
+      await clock
+        .sleep(
+          failures === 0
+            ? jittered(random, heartbeatMs, 0.04)
+            : Math.min(heartbeatMs, backedOff(random, failures, apiRetry)),
+          signal,
+        )
+        .catch(() => undefined);
     }
   }
 
@@ -372,8 +433,19 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
           { host: options.address, port: ports.kubelet, tls: await options.serving(kube, signal) },
           async (request, client, requestSignal) => {
             if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
-            if (client.commonName !== kubeletClientName && !client.organizations.includes("system:masters")) return { status: 403, headers: {}, body: "Forbidden\n" };
-            return logResponse(request, { files: options.files, clock, podOf: (key) => pods.get(key), logFile: (pod, container) => `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log` }, requestSignal);
+            if (client.commonName !== kubeletClientName && !client.organizations.includes("system:masters"))
+              return { status: 403, headers: {}, body: "Forbidden\n" };
+            return logResponse(
+              request,
+              {
+                files: options.files,
+                clock,
+                podOf: (key) => pods.get(key),
+                logFile: (pod, container) =>
+                  `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log`,
+              },
+              requestSignal,
+            );
           },
           signal,
         );
@@ -388,7 +460,9 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
 
   await options.serveControl(control, signal);
   then(() => start(endedInOrder));
-  await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true })));
+  await new Promise<void>((resolve) =>
+    signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
   await transition.catch(() => undefined);
   await Promise.all(background);
   power = "off";

@@ -3,15 +3,33 @@ import type { Logger } from "../../ports/logger.ts";
 import type { Processes } from "../../ports/process.ts";
 
 /** As the kernel writes blanks and backslashes in /proc/self/mounts (proc_mounts(5)). */
-const unescaped = (path: string) => path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+const unescaped = (path: string) =>
+  path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 /**
  * Takes away what is mounted below a machine's folder: no mount outlives a boot, and where machines are folders nobody else
  * ends those of a program that was killed. Without root there are none.
  */
-export async function unmountBelow(folder: string, { files, processes, log, environment }: { readonly files: Files; readonly processes: Processes; readonly log: Logger; readonly environment: Readonly<Record<string, string>> }, signal: AbortSignal): Promise<void> {
+export async function unmountBelow(
+  folder: string,
+  {
+    files,
+    processes,
+    log,
+    environment,
+  }: {
+    readonly files: Files;
+    readonly processes: Processes;
+    readonly log: Logger;
+    readonly environment: Readonly<Record<string, string>>;
+  },
+  signal: AbortSignal,
+): Promise<void> {
   const mounts = (await files.readText("/proc/self/mounts")) ?? "";
-  const below = mounts.split("\n").map((line) => unescaped(line.split(" ")[1] ?? "")).filter((path) => path.startsWith(`${folder}/`));
+  const below = mounts
+    .split("\n")
+    .map((line) => unescaped(line.split(" ")[1] ?? ""))
+    .filter((path) => path.startsWith(`${folder}/`));
   // What was mounted last lies on what was mounted before.
   for (const path of below.reverse()) {
     const { code, stderr } = await processes.run("umount", ["--", path], { env: environment, signal });

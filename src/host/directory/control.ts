@@ -21,7 +21,9 @@ export async function serveControl(socketPath: string, handle: ControlHandler, s
           const answer = await handle((incoming.url ?? "/").slice(1), because);
           outgoing.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer ?? {}));
         } catch (error) {
-          outgoing.writeHead(500, { "content-type": "application/json" }).end(JSON.stringify({ message: error instanceof Error ? error.message : String(error) }));
+          outgoing
+            .writeHead(500, { "content-type": "application/json" })
+            .end(JSON.stringify({ message: error instanceof Error ? error.message : String(error) }));
         }
       })();
     });
@@ -47,18 +49,21 @@ export async function serveControl(socketPath: string, handle: ControlHandler, s
 export function askMachine(socketPath: string, verb: string, because: string, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) => reject(new McoError("MCO_HOST_COMMAND_FAILED", { verb, socketPath }, { cause }));
-    const outgoing = request({ socketPath, path: `/${verb}`, method: "POST", signal, headers: { "content-type": "application/json" } }, (incoming) => {
-      let body = "";
-      incoming.on("data", (chunk: Buffer) => {
-        body += chunk.toString("utf8");
-      });
-      incoming.once("error", fail);
-      incoming.once("end", () => {
-        const answer = JSON.parse(body === "" ? "{}" : body) as { message?: string };
-        if (incoming.statusCode === 200) resolve(answer);
-        else fail(new Error(answer.message));
-      });
-    });
+    const outgoing = request(
+      { socketPath, path: `/${verb}`, method: "POST", signal, headers: { "content-type": "application/json" } },
+      (incoming) => {
+        let body = "";
+        incoming.on("data", (chunk: Buffer) => {
+          body += chunk.toString("utf8");
+        });
+        incoming.once("error", fail);
+        incoming.once("end", () => {
+          const answer = JSON.parse(body === "" ? "{}" : body) as { message?: string };
+          if (incoming.statusCode === 200) resolve(answer);
+          else fail(new Error(answer.message));
+        });
+      },
+    );
     outgoing.once("error", fail);
     outgoing.end(JSON.stringify({ because }));
   });

@@ -11,7 +11,19 @@ import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
 import { directoryRoot } from "./directory-root.ts";
 import { type Disk, systemDisk } from "./disk.ts";
-import { absentIsDone, copyTree, eachOf, ensureFolder, linkDurably, readJson, readTextIfThere, removeTree, statIfThere, storeJson, unlinkBoth } from "./durable-writes.ts";
+import {
+  absentIsDone,
+  copyTree,
+  eachOf,
+  ensureFolder,
+  linkDurably,
+  readJson,
+  readTextIfThere,
+  removeTree,
+  statIfThere,
+  storeJson,
+  unlinkBoth,
+} from "./durable-writes.ts";
 import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
 import { pullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
@@ -81,12 +93,24 @@ interface Faults {
 }
 
 /** Folders of state that the system's own tree leads to, by links into /var (ostree, "Adapting existing mainstream distributions"). */
-const stateLinks = { home: "home", root: "roothome", opt: "opt", srv: "srv", mnt: "mnt", "usr/local": "usrlocal" } as const;
+const stateLinks = {
+  home: "home",
+  root: "roothome",
+  opt: "opt",
+  srv: "srv",
+  mnt: "mnt",
+  "usr/local": "usrlocal",
+} as const;
 
 const rootOnly = { mode: 0o600, uid: 0, gid: 0 } as const;
 const plainFolder = { kind: "folder", mode: 0o755, uid: 0, gid: 0 } as const;
 const never = new AbortController().signal;
-const everything: OsAbilities = { images: true, kernelArguments: true, packages: true, kernelTypes: ["default", "realtime", "64k-pages"] };
+const everything: OsAbilities = {
+  images: true,
+  kernelArguments: true,
+  packages: true,
+  kernelTypes: ["default", "realtime", "64k-pages"],
+};
 
 /**
  * A machine in a folder, with ostree's own semantics: deployments side by side, one of them booted, the next one
@@ -108,20 +132,33 @@ export function directoryHost(options: DirectoryHostOptions): Host {
       async status() {
         const state = await loadState();
         const booted = state.deployments[state.booted];
-        if (booted === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { directory: options.directory, problem: "state.json names no booted deployment" });
-        return { bootId: state.bootId, booted, staged: state.staged, rollback: rollbackOf(state)?.[1], fips: state.fips, can: everything };
+        if (booted === undefined)
+          throw new McoError("MCO_HOST_COMMAND_FAILED", {
+            directory: options.directory,
+            problem: "state.json names no booted deployment",
+          });
+        return {
+          bootId: state.bootId,
+          booted,
+          staged: state.staged,
+          rollback: rollbackOf(state)?.[1],
+          fips: state.fips,
+          can: everything,
+        };
       },
       prefetch: async (image, signal) => options.images.fetch(image, await pullSettings(parts.follow), signal),
       labels: async (image) => (await options.images.labelsOf?.(image)) ?? {},
       async stage(deployment, _packagesFrom, signal) {
         await options.images.treeOf(deployment.image, signal);
         const { goesBackTo, ...state } = await loadState();
-        if (goesBackTo !== undefined || JSON.stringify(state.staged) !== JSON.stringify(deployment)) await storeState({ ...state, staged: deployment });
+        if (goesBackTo !== undefined || JSON.stringify(state.staged) !== JSON.stringify(deployment))
+          await storeState({ ...state, staged: deployment });
       },
       async bootPrevious() {
         const { staged: _staged, ...state } = await loadState();
         const [id] = rollbackOf(state) ?? [];
-        if (id === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
+        if (id === undefined)
+          throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
         await storeState({ ...state, goesBackTo: id });
       },
       async installed(packages) {
@@ -142,7 +179,15 @@ export function directoryHost(options: DirectoryHostOptions): Host {
       ledger,
       async store(name, field, shadow, signal) {
         const text = withPasswordField(new TextDecoder().decode(shadow?.contents), name, field);
-        await files.write([{ path: "/etc/shadow", entry: { kind: "file", ...rootOnly, ...shadow, contents: new TextEncoder().encode(text) } }], signal);
+        await files.write(
+          [
+            {
+              path: "/etc/shadow",
+              entry: { kind: "file", ...rootOnly, ...shadow, contents: new TextEncoder().encode(text) },
+            },
+          ],
+          signal,
+        );
       },
     }),
     ledger,
@@ -150,7 +195,8 @@ export function directoryHost(options: DirectoryHostOptions): Host {
   };
 }
 
-const rollbackOf = ({ booted, deployments }: DirectoryState) => Object.entries(deployments).find(([id]) => id !== booted);
+const rollbackOf = ({ booted, deployments }: DirectoryState) =>
+  Object.entries(deployments).find(([id]) => id !== booted);
 
 /**
  * Images that some machine below a folder boots, is about to boot, or can go back to. `unknown`: one of them cannot be asked,
@@ -165,7 +211,11 @@ export async function imagesInUse(machines: string): Promise<ReadonlySet<string>
     } catch {
       return "unknown";
     }
-    for (const { image } of [...Object.values(state?.deployments ?? {}), ...(state?.staged === undefined ? [] : [state.staged])]) images.add(image);
+    for (const { image } of [
+      ...Object.values(state?.deployments ?? {}),
+      ...(state?.staged === undefined ? [] : [state.staged]),
+    ])
+      images.add(image);
   }
   return images;
 }
@@ -190,13 +240,16 @@ export interface DirectoryMachine extends Machine {
 }
 
 /** The same folder seen from outside: provisioning and the power button. */
-export function directoryMachine(options: Pick<DirectoryHostOptions, "directory" | "images" | "disk" | "settle">): DirectoryMachine {
+export function directoryMachine(
+  options: Pick<DirectoryHostOptions, "directory" | "images" | "disk" | "settle">,
+): DirectoryMachine {
   const { directory, images, disk = systemDisk } = options;
   const parts = directoryParts(directory, disk, options.settle);
   const deployFolder = join(directory, "sysroot", "deploy");
   const runFolder = join(directory, "sysroot", "run");
 
-  const newId = (deployment: Deployment) => `${createHash("sha256").update(deployment.image).digest("hex").slice(0, 16)}.${randomUUID().slice(0, 8)}`;
+  const newId = (deployment: Deployment) =>
+    `${createHash("sha256").update(deployment.image).digest("hex").slice(0, 16)}.${randomUUID().slice(0, 8)}`;
 
   async function makeDeployment(id: string, deployment: Deployment): Promise<void> {
     const target = join(deployFolder, id);
@@ -209,7 +262,13 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
     }
     await parts.owners.give(gifts);
     await eachOf(gifts, ({ at }) => disk.sync(at));
-    const links = [["var", "../../var"], ["run", "../../run"], ...Object.entries(stateLinks).map(([link, to]) => [link, `${"../".repeat(link.split("/").length - 1)}var/${to}`] as const)] as const;
+    const links = [
+      ["var", "../../var"],
+      ["run", "../../run"],
+      ...Object.entries(stateLinks).map(
+        ([link, to]) => [link, `${"../".repeat(link.split("/").length - 1)}var/${to}`] as const,
+      ),
+    ] as const;
     for (const [link, to] of links) {
       if ((await statIfThere(join(target, link))) === undefined) await disk.symlink(to, join(target, link));
     }
@@ -230,7 +289,10 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
   async function layDownEtc(folder: string, entries: ReadonlyMap<string, HostEntry>): Promise<void> {
     const tree = new Map<string, HostEntry>();
     for (const [path, entry] of [...entries].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const above = path.split("/").slice(0, -1).map((_, at, parents) => parents.slice(0, at + 1).join("/"));
+      const above = path
+        .split("/")
+        .slice(0, -1)
+        .map((_, at, parents) => parents.slice(0, at + 1).join("/"));
       // Where one side has a file and the other a folder, the file that was put there last counts and nothing is below it.
       if (above.some((parent) => tree.has(parent) && tree.get(parent)?.kind !== "folder")) continue;
       for (const parent of above) if (!tree.has(parent)) tree.set(parent, plainFolder);
@@ -253,21 +315,34 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
     await makeDeployment(id, staged);
     const old = join(deployFolder, state.booted);
     const next = join(deployFolder, id);
-    const merged = mergeEtc<HostEntry>({ oldDefaults: await treeEntries(join(old, "usr/etc")), current: await treeEntries(join(old, "etc")), newDefaults: await treeEntries(join(next, "usr/etc")) }, sameEntry);
+    const merged = mergeEtc<HostEntry>(
+      {
+        oldDefaults: await treeEntries(join(old, "usr/etc")),
+        current: await treeEntries(join(old, "etc")),
+        newDefaults: await treeEntries(join(next, "usr/etc")),
+      },
+      sameEntry,
+    );
     await layDownEtc(join(next, "etc"), merged);
     await disk.sync(next);
     const replaced = state.deployments[state.booted];
     // The new deployment and the one it replaces are kept; older ones go.
-    return { ...state, booted: id, deployments: { ...(replaced === undefined ? {} : { [state.booted]: replaced }), [id]: staged } };
+    return {
+      ...state,
+      booted: id,
+      deployments: { ...(replaced === undefined ? {} : { [state.booted]: replaced }), [id]: staged },
+    };
   }
 
   async function makeStateFolders(): Promise<void> {
-    for (const folder of Object.values(stateLinks)) await ensureFolder(disk, join(directory, "sysroot", "var", folder), 0o755);
+    for (const folder of Object.values(stateLinks))
+      await ensureFolder(disk, join(directory, "sysroot", "var", folder), 0o755);
   }
 
   /** Removes trees that no deployment of the state has: older ones, and those that a killed shutdown left half made. */
   async function removeOtherTrees(state: DirectoryState): Promise<void> {
-    for (const name of (await readdir(deployFolder).catch(absentIsDone)) ?? []) if (state.deployments[name] === undefined) await removeTree(disk, join(deployFolder, name));
+    for (const name of (await readdir(deployFolder).catch(absentIsDone)) ?? [])
+      if (state.deployments[name] === undefined) await removeTree(disk, join(deployFolder, name));
   }
 
   async function linkRoot(id: string): Promise<void> {
@@ -301,10 +376,12 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
       // Without its state it is no machine any more, whatever else is left.
       await unlinkBoth(disk, parts.statePath);
       await disk.sync(directory);
-      for (const name of ["rootfs", "units.json", "made.json", "owners.json"]) await unlinkBoth(disk, join(directory, name));
+      for (const name of ["rootfs", "units.json", "made.json", "owners.json"])
+        await unlinkBoth(disk, join(directory, name));
       await removeTree(disk, join(directory, "sysroot"));
     },
-    newRoot: () => directoryRoot({ root: parts.root, mounts: parts.mounts, disk, files: parts.files, units: parts.model }),
+    newRoot: () =>
+      directoryRoot({ root: parts.root, mounts: parts.mounts, disk, files: parts.files, units: parts.model }),
     async asOneFolder(work) {
       const folder = join(deployFolder, (await parts.loadState()).booted);
       for (const [name, at] of Object.entries(parts.mounts)) {
@@ -323,7 +400,10 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
       const lines = preset?.kind === "file" ? new TextDecoder().decode(preset.contents).split("\n") : [];
       for (const line of lines) {
         const [, unit = "", ...instances] = line.split(" ");
-        for (const name of instances.length === 0 ? [unit] : instances.map((instance) => unit.replace("@.", `@${instance}.`))) if (name !== "") await parts.model.preset(name, never);
+        for (const name of instances.length === 0
+          ? [unit]
+          : instances.map((instance) => unit.replace("@.", `@${instance}.`)))
+          if (name !== "") await parts.model.preset(name, never);
       }
     },
     async failToFinalise(reason) {
@@ -333,11 +413,19 @@ export function directoryMachine(options: Pick<DirectoryHostOptions, "directory"
       await parts.storeFaults({ ...(await parts.loadFaults()), brokenUnits: names });
     },
     async boot({ orderly }) {
-      const { staged, finalising, goesBackTo, finaliseFailure: _old, ...before }: DirectoryState = await parts.loadState();
+      const {
+        staged,
+        finalising,
+        goesBackTo,
+        finaliseFailure: _old,
+        ...before
+      }: DirectoryState = await parts.loadState();
       const { finalise: fault, ...otherFaults } = await parts.loadFaults();
       let state: DirectoryState = before;
-      let failure = finalising === undefined ? undefined : "the machine stopped while it finalised the staged deployment";
-      if (goesBackTo !== undefined && state.deployments[goesBackTo] !== undefined) state = { ...state, booted: goesBackTo };
+      let failure =
+        finalising === undefined ? undefined : "the machine stopped while it finalised the staged deployment";
+      if (goesBackTo !== undefined && state.deployments[goesBackTo] !== undefined)
+        state = { ...state, booted: goesBackTo };
       else if (staged !== undefined && orderly && failure === undefined) {
         const id = newId(staged);
         try {
@@ -373,11 +461,16 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
   const madePath = join(directory, "made.json");
   const mounts = { var: join(directory, "sysroot", "var"), run: join(directory, "sysroot", "run") };
   const locate = (path: string) => resolveInRoot(root, path, mounts);
-  const owners = process.geteuid?.() === 0 ? realOwners(disk) : recordedOwners(disk, directory, join(directory, "owners.json"));
+  const owners =
+    process.geteuid?.() === 0 ? realOwners(disk) : recordedOwners(disk, directory, join(directory, "owners.json"));
 
   async function loadState(): Promise<DirectoryState> {
     const state = await readJson<DirectoryState | undefined>(statePath, undefined);
-    if (state === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { directory, problem: "no machine was provisioned in this folder" });
+    if (state === undefined)
+      throw new McoError("MCO_HOST_COMMAND_FAILED", {
+        directory,
+        problem: "no machine was provisioned in this folder",
+      });
     return state;
   }
 

@@ -8,7 +8,13 @@ import { absentIsDone, removeTree, statIfThere, unlinkBoth } from "./durable-wri
 import { resolveInRoot } from "./root-folder.ts";
 
 /** The root of a machine in a folder, for its first boot. `mounts`: as {@link resolveInRoot} knows them. */
-export function directoryRoot(options: { readonly root: string; readonly mounts: Readonly<Record<string, string>>; readonly disk: Disk; readonly files: HostFiles; readonly units: Pick<HostUnits, "state" | "disable"> }): NewRoot {
+export function directoryRoot(options: {
+  readonly root: string;
+  readonly mounts: Readonly<Record<string, string>>;
+  readonly disk: Disk;
+  readonly files: HostFiles;
+  readonly units: Pick<HostUnits, "state" | "disable">;
+}): NewRoot {
   const { root, mounts, disk, files, units } = options;
   const locate = (path: string) => resolveInRoot(root, path, mounts);
 
@@ -17,8 +23,17 @@ export function directoryRoot(options: { readonly root: string; readonly mounts:
     units,
     async resolve(path) {
       const real = await locate(path);
-      const [mount, folder] = Object.entries(mounts).find(([, at]) => real === at || real.startsWith(`${at}/`)) ?? ["", root];
-      return ["", ...(mount === "" ? [] : [mount]), ...relative(folder, real).split("/").filter((part) => part !== "")].join("/");
+      const [mount, folder] = Object.entries(mounts).find(([, at]) => real === at || real.startsWith(`${at}/`)) ?? [
+        "",
+        root,
+      ];
+      return [
+        "",
+        ...(mount === "" ? [] : [mount]),
+        ...relative(folder, real)
+          .split("/")
+          .filter((part) => part !== ""),
+      ].join("/");
     },
     list: async (path) => (await readdir(await resolveInRoot(root, path, mounts, true)).catch(absentIsDone)) ?? [],
     async removeTree(path) {
@@ -31,11 +46,18 @@ export function directoryRoot(options: { readonly root: string; readonly mounts:
     async hardLink(path, target) {
       const [real, other] = [await locate(path), await locate(target)];
       const [there, wanted] = [await statIfThere(real), await statIfThere(other)];
-      if (wanted === undefined) throw new McoError("MCO_IGNITION_REFUSED", { reason: `the hard link ${path} leads to ${target}, which is not there` });
+      if (wanted === undefined)
+        throw new McoError("MCO_IGNITION_REFUSED", {
+          reason: `the hard link ${path} leads to ${target}, which is not there`,
+        });
       if (there?.ino === wanted.ino && there.dev === wanted.dev) return;
-      if (there !== undefined) throw new McoError("MCO_IGNITION_REFUSED", { reason: `something is where the hard link ${path} is to be, and overwrite is false` });
+      if (there !== undefined)
+        throw new McoError("MCO_IGNITION_REFUSED", {
+          reason: `something is where the hard link ${path} is to be, and overwrite is false`,
+        });
       const above = dirname(path);
-      if ((await files.read(above, new AbortController().signal)) === undefined) await files.makeFolder(above, { mode: 0o755, uid: 0, gid: 0 }, new AbortController().signal);
+      if ((await files.read(above, new AbortController().signal)) === undefined)
+        await files.makeFolder(above, { mode: 0o755, uid: 0, gid: 0 }, new AbortController().signal);
       // Only here: nothing that keeps a machine current makes hard links.
       await link(other, real);
       await disk.sync(dirname(real));

@@ -26,7 +26,8 @@ export async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<
  * The name that something has until it is whole. It tells its target's, so that what a killed process left is found again
  * and written over, and it is short whatever the target is called.
  */
-export const temporaryOf = (path: string): string => join(dirname(path), `.mco-${createHash("sha256").update(basename(path)).digest("hex").slice(0, 16)}`);
+export const temporaryOf = (path: string): string =>
+  join(dirname(path), `.mco-${createHash("sha256").update(basename(path)).digest("hex").slice(0, 16)}`);
 
 /** What a killed process left under a temporary name goes first. */
 async function createAnew(disk: Disk, temporary: string, make: () => Promise<void>): Promise<void> {
@@ -39,8 +40,10 @@ async function createAnew(disk: Disk, temporary: string, make: () => Promise<voi
   }
 }
 
-export const createTemporary = (disk: Disk, temporary: string, contents: Uint8Array): Promise<void> => createAnew(disk, temporary, () => disk.create(temporary, contents));
-export const linkTemporary = (disk: Disk, temporary: string, target: string): Promise<void> => createAnew(disk, temporary, () => disk.symlink(target, temporary));
+export const createTemporary = (disk: Disk, temporary: string, contents: Uint8Array): Promise<void> =>
+  createAnew(disk, temporary, () => disk.create(temporary, contents));
+export const linkTemporary = (disk: Disk, temporary: string, target: string): Promise<void> =>
+  createAnew(disk, temporary, () => disk.symlink(target, temporary));
 
 /** Atomic and durable: temporary file beside it, fsync, rename, fsync of the folder. The folder must exist. For files of a driver's own. */
 export async function writeDurably(disk: Disk, path: string, contents: string, mode: number): Promise<void> {
@@ -105,25 +108,30 @@ export async function ensureFolder(disk: Disk, path: string, mode: number): Prom
 export async function copyTree(disk: Disk, from: string, to: string): Promise<void> {
   await disk.mkdir(to);
   const entries = await fs.readdir(from, { withFileTypes: true });
-  await eachOf(entries.filter((entry) => !entry.isDirectory()), async (entry) => {
-    const source = join(from, entry.name);
-    const target = join(to, entry.name);
-    if (entry.isSymbolicLink()) {
-      await disk.symlink(await fs.readlink(source), target);
-      const { uid, gid } = await fs.lstat(source);
-      if (isGivenAway({ uid, gid })) await disk.chown(target, uid, gid);
-    } else {
-      await disk.create(target, await fs.readFile(source));
-      await copyOwnership(disk, source, target);
-      await disk.sync(target);
-    }
-  });
-  for (const entry of entries) if (entry.isDirectory()) await copyTree(disk, join(from, entry.name), join(to, entry.name));
+  await eachOf(
+    entries.filter((entry) => !entry.isDirectory()),
+    async (entry) => {
+      const source = join(from, entry.name);
+      const target = join(to, entry.name);
+      if (entry.isSymbolicLink()) {
+        await disk.symlink(await fs.readlink(source), target);
+        const { uid, gid } = await fs.lstat(source);
+        if (isGivenAway({ uid, gid })) await disk.chown(target, uid, gid);
+      } else {
+        await disk.create(target, await fs.readFile(source));
+        await copyOwnership(disk, source, target);
+        await disk.sync(target);
+      }
+    },
+  );
+  for (const entry of entries)
+    if (entry.isDirectory()) await copyTree(disk, join(from, entry.name), join(to, entry.name));
   await copyOwnership(disk, from, to);
   await disk.sync(to);
 }
 
-const isGivenAway = ({ uid, gid }: { readonly uid: number; readonly gid: number }) => process.geteuid?.() === 0 && (uid !== 0 || gid !== 0);
+const isGivenAway = ({ uid, gid }: { readonly uid: number; readonly gid: number }) =>
+  process.geteuid?.() === 0 && (uid !== 0 || gid !== 0);
 
 async function copyOwnership(disk: Disk, from: string, to: string): Promise<void> {
   const { mode, uid, gid } = await fs.lstat(from);
@@ -160,4 +168,5 @@ export async function readJson<T>(path: string, fallback: T): Promise<T> {
   return text === undefined ? fallback : (JSON.parse(text) as T);
 }
 
-export const storeJson = (disk: Disk, path: string, value: unknown): Promise<void> => writeDurably(disk, path, JSON.stringify(value), 0o600);
+export const storeJson = (disk: Disk, path: string, value: unknown): Promise<void> =>
+  writeDurably(disk, path, JSON.stringify(value), 0o600);

@@ -42,13 +42,27 @@ test("does nothing where a folder on the way has become a link since its path wa
   await rename(join(root, "a/b"), join(root, "a/c"));
   await symlink(outside, join(root, "a/b"));
   const at = (name: string) => join(root, "a/b", name);
-  const tries = [disk.create(at("file"), contents), disk.mkdir(at("new")), disk.symlink("x", at("link")), disk.unlink(at("theirs")), disk.chmod(at("theirs"), 0o777), disk.rename(join(root, "a/c"), at("moved")), disk.sync(at("theirs"))];
-  for (const outcome of await Promise.allSettled(tries)) expect(outcome).toMatchObject({ status: "rejected", reason: { code: expect.stringMatching(/ELOOP|ENOTDIR/) as unknown } });
+  const tries = [
+    disk.create(at("file"), contents),
+    disk.mkdir(at("new")),
+    disk.symlink("x", at("link")),
+    disk.unlink(at("theirs")),
+    disk.chmod(at("theirs"), 0o777),
+    disk.rename(join(root, "a/c"), at("moved")),
+    disk.sync(at("theirs")),
+  ];
+  for (const outcome of await Promise.allSettled(tries))
+    expect(outcome).toMatchObject({
+      status: "rejected",
+      reason: { code: expect.stringMatching(/ELOOP|ENOTDIR/) as unknown },
+    });
   expect(await readdir(outside)).toEqual(["theirs"]);
   await expect(disk.create(join(outside, "file"), contents)).rejects.toMatchObject({ code: "EXDEV" });
 });
 
 test("changes no mode through a link that was put in place of a file", async () => {
   await symlink(join(outside, "theirs"), join(root, "a/planted"));
-  await expect(heldDisk(root, systemDisk).chmod(join(root, "a/planted"), 0o777)).rejects.toMatchObject({ code: "ELOOP" });
+  await expect(heldDisk(root, systemDisk).chmod(join(root, "a/planted"), 0o777)).rejects.toMatchObject({
+    code: "ELOOP",
+  });
 });

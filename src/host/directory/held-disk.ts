@@ -11,12 +11,17 @@ import type { Disk } from "./disk.ts";
 export function heldDisk(root: string, disk: Disk): Disk {
   async function within<T>(path: string, work: (path: string) => Promise<T>): Promise<T> {
     if (path === root) return work(path);
-    const folders = relative(root, dirname(path)).split(sep).filter((name) => name !== "");
+    const folders = relative(root, dirname(path))
+      .split(sep)
+      .filter((name) => name !== "");
     if (folders[0] === "..") throw Object.assign(new Error(`${path} is not below ${root}`), { code: "EXDEV" });
     let held = await fs.open(root, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       for (const name of folders) {
-        const next = await fs.open(`/proc/self/fd/${held.fd}/${name}`, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+        const next = await fs.open(
+          `/proc/self/fd/${held.fd}/${name}`,
+          constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+        );
         await held.close();
         held = next;
       }

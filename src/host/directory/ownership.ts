@@ -62,7 +62,10 @@ export function recordedOwners(disk: Disk, folder: string, recordPath: string): 
         const { ino } = await lstat(at);
         const before = await lstat(as).catch(() => undefined);
         const name = await nameOf(as);
-        entries[name] = [...(entries[name]?.filter((entry) => entry.ino === before?.ino && entry.ino !== ino) ?? []), { ino, mode: own.mode, uid: own.uid, gid: own.gid }];
+        entries[name] = [
+          ...(entries[name]?.filter((entry) => entry.ino === before?.ino && entry.ino !== ino) ?? []),
+          { ino, mode: own.mode, uid: own.uid, gid: own.gid },
+        ];
       }
       await storeJson(disk, recordPath, { v: 1, entries } satisfies OwnersRecord);
     },

@@ -7,7 +7,11 @@ import type { PullSettings } from "./directory-host.ts";
  * Auth files in the order in which they count (spec of the reference: /run/ostree/auth.json leads to the merged pull
  * secret when that is valid, else to the kubelet's; openshift/machine-config-operator pkg/daemon/update.go (main)).
  */
-export const authFiles = ["/run/ostree/auth.json", "/etc/mco/internal-registry-pull-secret.json", "/var/lib/kubelet/config.json"] as const;
+export const authFiles = [
+  "/run/ostree/auth.json",
+  "/etc/mco/internal-registry-pull-secret.json",
+  "/var/lib/kubelet/config.json",
+] as const;
 
 const isJson = (text: string): boolean => {
   try {
@@ -35,7 +39,12 @@ export async function pullSettings(locate: (path: string) => Promise<string>): P
         if (isAbsent(error)) return [];
         throw error;
       });
-      const texts = await Promise.all(names.filter((name) => name.endsWith(".crt")).sort().map((name) => file(`${folder}/${name}`)));
+      const texts = await Promise.all(
+        names
+          .filter((name) => name.endsWith(".crt"))
+          .sort()
+          .map((name) => file(`${folder}/${name}`)),
+      );
       return texts.filter((text) => text !== undefined);
     },
     file,

@@ -21,7 +21,11 @@ export function rootAccounts({ files, ledger, store }: RootAccountsOptions): Hos
     return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : "";
   };
 
-  async function line(database: "passwd" | "group", name: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
+  async function line(
+    database: "passwd" | "group",
+    name: string,
+    signal: AbortSignal,
+  ): Promise<readonly string[] | undefined> {
     for (const path of places(database)) {
       const found = accountLine(await textAt(path, signal), name);
       if (found !== undefined) return found;
@@ -29,12 +33,15 @@ export function rootAccounts({ files, ledger, store }: RootAccountsOptions): Hos
     return undefined;
   }
 
-  const fieldOf = async (name: string, signal: AbortSignal) => accountLine(await textAt("/etc/shadow", signal), name)?.[1];
+  const fieldOf = async (name: string, signal: AbortSignal) =>
+    accountLine(await textAt("/etc/shadow", signal), name)?.[1];
 
   return {
     async lookup(name, signal) {
       const fields = await line("passwd", name, signal);
-      return fields === undefined ? undefined : { uid: Number(fields[2]), gid: Number(fields[3]), home: fields[5] ?? "/" };
+      return fields === undefined
+        ? undefined
+        : { uid: Number(fields[2]), gid: Number(fields[3]), home: fields[5] ?? "/" };
     },
     async group(name, signal) {
       const fields = await line("group", name, signal);
@@ -48,10 +55,12 @@ export function rootAccounts({ files, ledger, store }: RootAccountsOptions): Hos
         if (hash === undefined) return;
         throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "the machine has no such user" });
       }
-      if (hash !== undefined && (usableHash(hash) === undefined || !isField(hash))) throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "this is no password hash" });
+      if (hash !== undefined && (usableHash(hash) === undefined || !isField(hash)))
+        throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "this is no password hash" });
       const before = JSON.parse((await ledger.read(fieldsBefore, signal)) ?? "{}") as Record<string, string>;
       // Taking a password away leaves the field as it was before us, so that nothing tells any more that we were there.
-      if (hash !== undefined && field !== undefined && field !== "" && usableHash(field) === undefined) await ledger.write(fieldsBefore, JSON.stringify({ ...before, [name]: field }), signal);
+      if (hash !== undefined && field !== undefined && field !== "" && usableHash(field) === undefined)
+        await ledger.write(fieldsBefore, JSON.stringify({ ...before, [name]: field }), signal);
       const shadow = await files.read("/etc/shadow", signal);
       await store(name, hash ?? before[name] ?? lockedPassword, shadow?.kind === "file" ? shadow : undefined, signal);
     },

@@ -42,10 +42,19 @@ export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk)
     for (const name of (await fs.readdir(folder).catch(absentIsDone)) ?? []) {
       const [, boot, number] = namePattern.exec(name) ?? [];
       const stat = boot === undefined ? undefined : await statIfThere(join(folder, name));
-      if (boot !== undefined && stat?.isFile() === true) found.push({ path: join(folder, name), boot, order: number === undefined ? Number.MAX_SAFE_INTEGER : Number(number), modifiedMs: stat.mtimeMs, sizeBytes: stat.size });
+      if (boot !== undefined && stat?.isFile() === true)
+        found.push({
+          path: join(folder, name),
+          boot,
+          order: number === undefined ? Number.MAX_SAFE_INTEGER : Number(number),
+          modifiedMs: stat.mtimeMs,
+          sizeBytes: stat.size,
+        });
     }
     // Names decide where times are the same, so that one disk is always read in one way.
-    return found.sort((a, b) => (a.boot === b.boot ? a.order - b.order : a.modifiedMs - b.modifiedMs || (a.boot < b.boot ? -1 : 1)));
+    return found.sort((a, b) =>
+      a.boot === b.boot ? a.order - b.order : a.modifiedMs - b.modifiedMs || (a.boot < b.boot ? -1 : 1),
+    );
   }
 
   async function makeRoom(current: string): Promise<void> {
@@ -87,7 +96,14 @@ export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk)
       }
     }
     if (open !== undefined && open.sizeBytes > 0 && open.sizeBytes + text.length > fileBytes) {
-      const aside = 1 + Math.max(0, ...(await files()).filter((file) => file.boot === boot && file.order !== Number.MAX_SAFE_INTEGER).map(({ order }) => order));
+      const aside =
+        1 +
+        Math.max(
+          0,
+          ...(await files())
+            .filter((file) => file.boot === boot && file.order !== Number.MAX_SAFE_INTEGER)
+            .map(({ order }) => order),
+        );
       await disk.rename(path, join(folder, `journal-${boot}.${aside}.jsonl`));
       open = undefined;
     }

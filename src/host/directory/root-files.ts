@@ -4,7 +4,18 @@ import { McoError } from "../../api/errors.ts";
 import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages } from "../host.ts";
 import { sameEntry } from "../same-entry.ts";
 import type { Disk } from "./disk.ts";
-import { absentIsDone, createTemporary, eachOf, linkTemporary, readJson, removeTree, statIfThere, storeJson, temporaryOf, unlinkBoth } from "./durable-writes.ts";
+import {
+  absentIsDone,
+  createTemporary,
+  eachOf,
+  linkTemporary,
+  readJson,
+  removeTree,
+  statIfThere,
+  storeJson,
+  temporaryOf,
+  unlinkBoth,
+} from "./durable-writes.ts";
 import type { Gift, Owners } from "./ownership.ts";
 import { watchPaths } from "./watch-paths.ts";
 
@@ -73,9 +84,11 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
       else if (stat !== undefined) await disk.unlink(temporary);
     }
     // What has its name already may not have been flushed: then a power cut would take it back from who finds it in place now.
-    for (const folder of new Set(temporaries.map((temporary) => dirname(temporary)))) await disk.sync(folder).catch(absentIsDone);
+    for (const folder of new Set(temporaries.map((temporary) => dirname(temporary))))
+      await disk.sync(folder).catch(absentIsDone);
     const folders = await withoutEmpty(record.folders, [...record.folders].sort().reverse());
-    if (record.written.length > 0 || folders.length < record.folders.length) await storeJson(disk, at, { v: 1, folders, written: [] } satisfies MadeRecord);
+    if (record.written.length > 0 || folders.length < record.folders.length)
+      await storeJson(disk, at, { v: 1, folders, written: [] } satisfies MadeRecord);
   }
 
   /** Removes those of `candidates` that are empty, deepest first. @returns the folders that are still ours. */
@@ -102,7 +115,12 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
   /** Folders above `path` that are not there, the topmost first. */
   async function missingAbove(path: string): Promise<readonly string[]> {
     const missing: string[] = [];
-    for (let folder = dirname(path); folder.length > 1 && (await statIfThere(await locate(folder))) === undefined; folder = dirname(folder)) missing.unshift(folder);
+    for (
+      let folder = dirname(path);
+      folder.length > 1 && (await statIfThere(await locate(folder))) === undefined;
+      folder = dirname(folder)
+    )
+      missing.unshift(folder);
     return missing;
   }
 
@@ -118,8 +136,15 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
     for (const top of tops) {
       const real = await locate(top);
       const temporary = temporaryOf(real);
-      const chain = [...missing].filter(([folder]) => folder === top || folder.startsWith(`${top}/`)).sort(([a], [b]) => (a < b ? -1 : 1));
-      const gifts: Gift[] = chain.map(([folder, own]) => ({ at: temporary + folder.slice(top.length), as: real + folder.slice(top.length), kind: "folder", own }));
+      const chain = [...missing]
+        .filter(([folder]) => folder === top || folder.startsWith(`${top}/`))
+        .sort(([a], [b]) => (a < b ? -1 : 1));
+      const gifts: Gift[] = chain.map(([folder, own]) => ({
+        at: temporary + folder.slice(top.length),
+        as: real + folder.slice(top.length),
+        kind: "folder",
+        own,
+      }));
       try {
         for (const { at } of gifts) await disk.mkdir(at);
         await owners.give(gifts);
@@ -147,13 +172,25 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
     }
     if (todo.size === 0) return;
     const missing = new Map<string, Ownership>();
-    for (const { path, folder } of todo.values()) for (const each of await missingAbove(path)) if (!missing.has(each)) missing.set(each, folder ?? plainFolder);
-    await remember([...missing.keys()], [...todo.values()].map(({ path }) => path));
+    for (const { path, folder } of todo.values())
+      for (const each of await missingAbove(path)) if (!missing.has(each)) missing.set(each, folder ?? plainFolder);
+    await remember(
+      [...missing.keys()],
+      [...todo.values()].map(({ path }) => path),
+    );
     const touched = new Set(await makeFolders(missing));
     const temporaries = [...todo].map(([real, { entry }]) => ({ real, temporary: temporaryOf(real), entry }));
     try {
-      await eachOf(temporaries, ({ temporary, entry }) => (entry.kind === "link" ? linkTemporary(disk, temporary, entry.target) : createTemporary(disk, temporary, entry.contents)));
-      await owners.give(temporaries.flatMap(({ real, temporary, entry }) => (entry.kind === "link" ? [] : [{ at: temporary, as: real, kind: "file", own: entry } as const])));
+      await eachOf(temporaries, ({ temporary, entry }) =>
+        entry.kind === "link"
+          ? linkTemporary(disk, temporary, entry.target)
+          : createTemporary(disk, temporary, entry.contents),
+      );
+      await owners.give(
+        temporaries.flatMap(({ real, temporary, entry }) =>
+          entry.kind === "link" ? [] : [{ at: temporary, as: real, kind: "file", own: entry } as const],
+        ),
+      );
       await eachOf(temporaries, async ({ temporary, entry }) => {
         if (entry.kind === "file") await disk.sync(temporary);
       });
@@ -175,7 +212,11 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
     const at = await recordPath();
     const record = await readJson(at, nothingMade);
     const tops = folders.filter((folder) => !folders.includes(dirname(folder)));
-    await storeJson(disk, at, { v: 1, folders: [...new Set([...record.folders, ...folders])], written: [...tops, ...paths] } satisfies MadeRecord);
+    await storeJson(disk, at, {
+      v: 1,
+      folders: [...new Set([...record.folders, ...folders])],
+      written: [...tops, ...paths],
+    } satisfies MadeRecord);
   }
 
   return {
@@ -195,12 +236,20 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
         if (before === undefined) {
           const above = await missingAbove(path);
           await remember(above, [path]);
-          const touched = await makeFolders(new Map([...above.map((folder) => [folder, plainFolder] as const), [path, own]]));
+          const touched = await makeFolders(
+            new Map([...above.map((folder) => [folder, plainFolder] as const), [path, own]]),
+          );
           for (const folder of touched) await disk.sync(folder);
           return;
         }
-        if (before.kind !== "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: `a ${before.kind} is where the folder is to be` });
-        await owners.give([{ at: real, as: real, kind: "folder", own: { mode: own.mode, uid: own.uid, gid: own.gid } }]);
+        if (before.kind !== "folder")
+          throw new McoError("MCO_HOST_COMMAND_FAILED", {
+            path,
+            problem: `a ${before.kind} is where the folder is to be`,
+          });
+        await owners.give([
+          { at: real, as: real, kind: "folder", own: { mode: own.mode, uid: own.uid, gid: own.gid } },
+        ]);
         await disk.sync(real);
       }),
     remove: (path, signal) =>
@@ -211,13 +260,15 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
         const at = await recordPath();
         const record = await readJson(at, nothingMade);
         const candidates: string[] = [];
-        for (let folder = dirname(path); record.folders.includes(folder); folder = dirname(folder)) candidates.push(folder);
+        for (let folder = dirname(path); record.folders.includes(folder); folder = dirname(folder))
+          candidates.push(folder);
         const folders = await withoutEmpty(record.folders, candidates);
         // Where its folder went away with it, that was flushed.
         const parent = dirname(real);
         if ((removed || !flushed.has(parent)) && (await statIfThere(parent)) !== undefined) await disk.sync(parent);
         flushed.add(parent);
-        if (folders.length < record.folders.length) await storeJson(disk, at, { ...record, folders } satisfies MadeRecord);
+        if (folders.length < record.folders.length)
+          await storeJson(disk, at, { ...record, folders } satisfies MadeRecord);
       }),
     async freeBytes() {
       const free = await Promise.all(["/etc/.", "/var/."].map(async (folder) => fs.statfs(await locate(folder))));
@@ -227,7 +278,8 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
       if (!path.startsWith("/etc/")) return undefined;
       return read(posix.join("/usr", path)).catch((error: unknown) => Promise.reject(asFailure(path, error)));
     },
-    watch: (paths, onChange) => watchPaths(paths, onChange, locate, async (path) => (await statIfThere(await locate(path))) !== undefined),
+    watch: (paths, onChange) =>
+      watchPaths(paths, onChange, locate, async (path) => (await statIfThere(await locate(path))) !== undefined),
   };
 }
 
@@ -238,11 +290,16 @@ export async function entryAt(real: string, owners: Owners): Promise<HostEntry |
   if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(real) };
   const own = await owners.of(real, { ino: stat.ino, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid });
   if (stat.isDirectory()) return { kind: "folder", ...own };
-  if (!stat.isFile()) throw new McoError("MCO_HOST_COMMAND_FAILED", { path: real, problem: "this is neither a file nor a link nor a folder" });
+  if (!stat.isFile())
+    throw new McoError("MCO_HOST_COMMAND_FAILED", {
+      path: real,
+      problem: "this is neither a file nor a link nor a folder",
+    });
   return { kind: "file", contents: await fs.readFile(real), ...own };
 }
 
 function asFailure(path: string, error: unknown): unknown {
-  if (error instanceof McoError || !(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return error;
+  if (error instanceof McoError || !(error instanceof Error) || !("code" in error) || typeof error.code !== "string")
+    return error;
   return new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: error.code }, { cause: error });
 }

@@ -13,12 +13,20 @@ const maxLinks = 40;
  *
  * @param mounts top-level folders of the machine that lie elsewhere (`var` → its folder), as mounts do on a real one.
  */
-export async function resolveInRoot(root: string, path: string, mounts: Readonly<Record<string, string>> = {}, follow = false): Promise<string> {
+export async function resolveInRoot(
+  root: string,
+  path: string,
+  mounts: Readonly<Record<string, string>> = {},
+  follow = false,
+): Promise<string> {
   const place = (parts: readonly string[]) => {
     const mount = mounts[parts[0] ?? ""];
     return mount === undefined ? join(root, ...parts) : join(mount, ...parts.slice(1));
   };
-  let todo = posix.normalize(path).split("/").filter((part) => part !== "");
+  let todo = posix
+    .normalize(path)
+    .split("/")
+    .filter((part) => part !== "");
   let done: string[] = [];
   let links = 0;
   while (todo.length > 0) {
@@ -53,7 +61,9 @@ async function linkTarget(path: string): Promise<string | undefined> {
 }
 
 /** Paths of all that is below a folder, relative to it, sorted, a folder before what is in it. Empty when there is no such folder. */
-export async function entriesBelow(folder: string): Promise<readonly { readonly path: string; readonly isFolder: boolean }[]> {
+export async function entriesBelow(
+  folder: string,
+): Promise<readonly { readonly path: string; readonly isFolder: boolean }[]> {
   const found: { path: string; isFolder: boolean }[] = [];
   async function walk(relative: string): Promise<void> {
     let entries: Dirent[] = [];
@@ -73,4 +83,5 @@ export async function entriesBelow(folder: string): Promise<readonly { readonly 
 }
 
 /** Paths of all files and links below a folder, relative to it, sorted. Empty when there is no such folder. */
-export const filesBelow = async (folder: string): Promise<readonly string[]> => (await entriesBelow(folder)).filter(({ isFolder }) => !isFolder).map(({ path }) => path);
+export const filesBelow = async (folder: string): Promise<readonly string[]> =>
+  (await entriesBelow(folder)).filter(({ isFolder }) => !isFolder).map(({ path }) => path);

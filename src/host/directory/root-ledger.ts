@@ -15,7 +15,12 @@ export function rootLedger(locate: (path: string) => Promise<string>, disk: Disk
       const path = await locate(`${ledgerFolder}/${name}`);
       await ensureFolder(disk, dirname(path), 0o700);
       // Who made the folders may have been killed before they were flushed.
-      for (let folder = dirname(dirname(path)), level = 0; !folderIsDurable && level < 3; folder = dirname(folder), level += 1) await disk.sync(folder);
+      for (
+        let folder = dirname(dirname(path)), level = 0;
+        !folderIsDurable && level < 3;
+        folder = dirname(folder), level += 1
+      )
+        await disk.sync(folder);
       folderIsDurable = true;
       await writeDurably(disk, path, text, 0o600);
     },

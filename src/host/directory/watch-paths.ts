@@ -7,7 +7,12 @@ import { basename, dirname } from "node:path";
  * @param locate where a path of the machine lies for us.
  * @param exists whether the machine has something at a path.
  */
-export function watchPaths(paths: readonly string[], onChange: (path: string) => void, locate: (path: string) => Promise<string>, exists: (path: string) => Promise<boolean>): () => void {
+export function watchPaths(
+  paths: readonly string[],
+  onChange: (path: string) => void,
+  locate: (path: string) => Promise<string>,
+  exists: (path: string) => Promise<boolean>,
+): () => void {
   const watchers = new Map<string, FSWatcher>();
   let stopped = false;
   const belowOf = (folder: string) => paths.filter((path) => path.startsWith(`${folder}/`));
@@ -46,7 +51,12 @@ export function watchPaths(paths: readonly string[], onChange: (path: string) =>
   }
 
   function onEvent(folder: string, name: string | undefined): void {
-    const touched = name === undefined ? belowOf(folder) : paths.filter((path) => (dirname(path) === folder ? basename(path) === name : path.startsWith(`${folder}/${name}/`)));
+    const touched =
+      name === undefined
+        ? belowOf(folder)
+        : paths.filter((path) =>
+            dirname(path) === folder ? basename(path) === name : path.startsWith(`${folder}/${name}/`),
+          );
     for (const path of touched) onChange(path);
     if (touched.some((path) => dirname(path) !== folder) || name === undefined || name === basename(folder)) {
       // A folder came or went: watches below it are new or dead.

@@ -40,7 +40,8 @@ export async function applyIgnition(config: IgnitionConfig, options: ApplyOption
     signal.throwIfAborted();
     presets.push(...(await perform(step, options, signal)));
   }
-  if (presets.length > 0) await append(hostPaths.ignitionPreset, presets.map((line) => `${line}\n`).join(""), root, signal);
+  if (presets.length > 0)
+    await append(hostPaths.ignitionPreset, presets.map((line) => `${line}\n`).join(""), root, signal);
   await leaveReport(options, signal);
 }
 
@@ -57,7 +58,10 @@ function pathsIn({ storage = {}, systemd = {} }: IgnitionConfig): readonly strin
   const { files = [], directories = [], links = [] } = storage;
   return [
     ...[...files, ...directories, ...links].map(({ path }) => path),
-    ...(systemd.units ?? []).flatMap(({ name, dropins = [] }) => [`/etc/systemd/system/${name}`, ...dropins.map((dropin) => `/etc/systemd/system/${name}.d/${dropin.name}`)]),
+    ...(systemd.units ?? []).flatMap(({ name, dropins = [] }) => [
+      `/etc/systemd/system/${name}`,
+      ...dropins.map((dropin) => `/etc/systemd/system/${name}.d/${dropin.name}`),
+    ]),
   ];
 }
 
@@ -71,8 +75,13 @@ async function perform(step: IgnitionStep, options: ApplyOptions, signal: AbortS
     case "folder": {
       if (step.node.overwrite === true) await root.removeTree(step.path);
       const there = await root.files.read(step.path, signal);
-      if (there !== undefined && there.kind !== "folder") throw refusal(`a ${there.kind} is where the folder ${step.path} is to be, and overwrite is false`);
-      await root.files.makeFolder(step.path, { mode: step.node.mode ?? there?.mode ?? plainFolder.mode, ...(await ownerOf(step.node, there, root, signal)) }, signal);
+      if (there !== undefined && there.kind !== "folder")
+        throw refusal(`a ${there.kind} is where the folder ${step.path} is to be, and overwrite is false`);
+      await root.files.makeFolder(
+        step.path,
+        { mode: step.node.mode ?? there?.mode ?? plainFolder.mode, ...(await ownerOf(step.node, there, root, signal)) },
+        signal,
+      );
       return [];
     }
     case "file":
@@ -82,7 +91,15 @@ async function perform(step: IgnitionStep, options: ApplyOptions, signal: AbortS
       await makeLink(step, root, signal);
       return [];
     case "unitFile":
-      await root.files.write([{ path: step.path, entry: { kind: "file", contents: new TextEncoder().encode(step.contents), mode: fileMode, ...rootOwned } }], signal);
+      await root.files.write(
+        [
+          {
+            path: step.path,
+            entry: { kind: "file", contents: new TextEncoder().encode(step.contents), mode: fileMode, ...rootOwned },
+          },
+        ],
+        signal,
+      );
       return [];
     case "mask":
       await root.removeTree(step.path);
@@ -104,25 +121,45 @@ async function perform(step: IgnitionStep, options: ApplyOptions, signal: AbortS
   }
 }
 
-async function makeFile({ path, node }: IgnitionStep & { readonly do: "file" }, { root }: ApplyOptions, signal: AbortSignal): Promise<void> {
+async function makeFile(
+  { path, node }: IgnitionStep & { readonly do: "file" },
+  { root }: ApplyOptions,
+  signal: AbortSignal,
+): Promise<void> {
   if (node.overwrite === true) await root.removeTree(path);
   const there = await root.files.read(path, signal);
   const hasContents = node.contents?.source !== undefined;
-  if (there !== undefined && there.kind !== "file") throw refusal(`a ${there.kind} is where the file ${path} is to be, and overwrite is false`);
+  if (there !== undefined && there.kind !== "file")
+    throw refusal(`a ${there.kind} is where the file ${path} is to be, and overwrite is false`);
   if (there !== undefined && hasContents) throw refusal(`the file ${path} is there already, and overwrite is false`);
-  const parts = [there?.contents ?? new Uint8Array(), ...(hasContents && node.contents !== undefined ? [bytesOf(node.contents)] : []), ...(node.append ?? []).map(bytesOf)];
-  const entry: PlainFile = { kind: "file", contents: joined(parts), mode: node.mode ?? there?.mode ?? fileMode, ...(await ownerOf(node, there, root, signal)) };
+  const parts = [
+    there?.contents ?? new Uint8Array(),
+    ...(hasContents && node.contents !== undefined ? [bytesOf(node.contents)] : []),
+    ...(node.append ?? []).map(bytesOf),
+  ];
+  const entry: PlainFile = {
+    kind: "file",
+    contents: joined(parts),
+    mode: node.mode ?? there?.mode ?? fileMode,
+    ...(await ownerOf(node, there, root, signal)),
+  };
   await root.files.write([{ path, entry }], signal);
 }
 
-async function makeLink({ path, node }: IgnitionStep & { readonly do: "link" }, root: NewRoot, signal: AbortSignal): Promise<void> {
+async function makeLink(
+  { path, node }: IgnitionStep & { readonly do: "link" },
+  root: NewRoot,
+  signal: AbortSignal,
+): Promise<void> {
   const target = node.target ?? "";
   if (node.overwrite === true) await root.removeTree(path);
   if (node.hard === true) return root.hardLink(path, target);
   const there = await root.files.read(path, signal);
   if (there === undefined) return root.files.write([{ path, entry: { kind: "link", target } }], signal);
-  if (there.kind !== "link") throw refusal(`a ${there.kind} is where the link ${path} is to be, and overwrite is false`);
-  if (there.target !== target) throw refusal(`the link ${path} leads to ${there.target} already, and overwrite is false`);
+  if (there.kind !== "link")
+    throw refusal(`a ${there.kind} is where the link ${path} is to be, and overwrite is false`);
+  if (there.target !== target)
+    throw refusal(`the link ${path} leads to ${there.target} already, and overwrite is false`);
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {
@@ -136,11 +173,21 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Whose a node is to be: what it says, else who has what is there, else root. */
-async function ownerOf(node: Node, there: Partial<Ownership> | undefined, root: NewRoot, signal: AbortSignal): Promise<{ readonly uid: number; readonly gid: number }> {
+async function ownerOf(
+  node: Node,
+  there: Partial<Ownership> | undefined,
+  root: NewRoot,
+  signal: AbortSignal,
+): Promise<{ readonly uid: number; readonly gid: number }> {
   const named = ownersNamed(node);
   const byName = async (database: "passwd" | "group", name: string): Promise<number> => {
-    const fields = accountLine(await textAt(`/etc/${database}`, root, signal), name) ?? accountLine(await textAt(`/usr/lib/${database}`, root, signal), name);
-    if (fields?.[2] === undefined) throw refusal(`${node.path} belongs to the ${database === "passwd" ? "user" : "group"} ${name}, which the machine does not have`);
+    const fields =
+      accountLine(await textAt(`/etc/${database}`, root, signal), name) ??
+      accountLine(await textAt(`/usr/lib/${database}`, root, signal), name);
+    if (fields?.[2] === undefined)
+      throw refusal(
+        `${node.path} belongs to the ${database === "passwd" ? "user" : "group"} ${name}, which the machine does not have`,
+      );
     return Number(fields[2]);
   };
   return {
@@ -157,13 +204,37 @@ async function textAt(path: string, root: NewRoot, signal: AbortSignal): Promise
 async function append(path: string, text: string, root: NewRoot, signal: AbortSignal): Promise<void> {
   const there = await root.files.read(path, signal);
   const before = there?.kind === "file" ? there : undefined;
-  await root.files.write([{ path, entry: { kind: "file", mode: fileMode, ...rootOwned, ...before, contents: new TextEncoder().encode(new TextDecoder().decode(before?.contents) + text) } }], signal);
+  await root.files.write(
+    [
+      {
+        path,
+        entry: {
+          kind: "file",
+          mode: fileMode,
+          ...rootOwned,
+          ...before,
+          contents: new TextEncoder().encode(new TextDecoder().decode(before?.contents) + text),
+        },
+      },
+    ],
+    signal,
+  );
 }
 
-async function makeAccounts(passwd: NonNullable<IgnitionConfig["passwd"]>, { root, clock }: ApplyOptions, signal: AbortSignal): Promise<void> {
+async function makeAccounts(
+  passwd: NonNullable<IgnitionConfig["passwd"]>,
+  { root, clock }: ApplyOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const names = ["passwd", "shadow", "group", "gshadow"] as const;
-  const texts = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await textAt(`/etc/${name}`, root, signal)]))) as Record<(typeof names)[number], string>;
-  const applied = applyAccounts({ ...texts, loginDefs: await textAt("/etc/login.defs", root, signal) }, passwd, Math.floor(clock.now() / dayMs));
+  const texts = Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await textAt(`/etc/${name}`, root, signal)])),
+  ) as Record<(typeof names)[number], string>;
+  const applied = applyAccounts(
+    { ...texts, loginDefs: await textAt("/etc/login.defs", root, signal) },
+    passwd,
+    Math.floor(clock.now() / dayMs),
+  );
   if (applied.verdict === "refused") throw refusal(applied.reason);
   for (const name of names) {
     const path = `/etc/${name}`;
@@ -171,7 +242,21 @@ async function makeAccounts(passwd: NonNullable<IgnitionConfig["passwd"]>, { roo
     const secret = name === "shadow" || name === "gshadow";
     // A system without a group shadow goes on without one.
     if (applied.files[name] === texts[name] || (name === "gshadow" && there === undefined)) continue;
-    await root.files.write([{ path, entry: { kind: "file", mode: secret ? 0o600 : fileMode, ...rootOwned, ...(there?.kind === "file" ? there : {}), contents: new TextEncoder().encode(applied.files[name]) } }], signal);
+    await root.files.write(
+      [
+        {
+          path,
+          entry: {
+            kind: "file",
+            mode: secret ? 0o600 : fileMode,
+            ...rootOwned,
+            ...(there?.kind === "file" ? there : {}),
+            contents: new TextEncoder().encode(applied.files[name]),
+          },
+        },
+      ],
+      signal,
+    );
   }
   for (const { home, uid, gid, makeMode, keys } of applied.homes) {
     if (makeMode !== undefined && (await root.files.read(home, signal)) === undefined) {
@@ -181,27 +266,74 @@ async function makeAccounts(passwd: NonNullable<IgnitionConfig["passwd"]>, { roo
     if (keys.length === 0) continue;
     const own = { uid, gid };
     await ensureKeyFolders(home, own, root, signal);
-    await root.files.write([{ path: `${home}/.ssh/authorized_keys.d/ignition`, entry: { kind: "file", contents: new TextEncoder().encode(keys.join("\n").replace(/\n?$/, "\n")), mode: 0o600, ...own } }], signal);
+    await root.files.write(
+      [
+        {
+          path: `${home}/.ssh/authorized_keys.d/ignition`,
+          entry: {
+            kind: "file",
+            contents: new TextEncoder().encode(keys.join("\n").replace(/\n?$/, "\n")),
+            mode: 0o600,
+            ...own,
+          },
+        },
+      ],
+      signal,
+    );
   }
 }
 
-async function ensureKeyFolders(home: string, own: { readonly uid: number; readonly gid: number }, root: NewRoot, signal: AbortSignal): Promise<void> {
-  for (const folder of [`${home}/.ssh`, `${home}/.ssh/authorized_keys.d`]) if ((await root.files.read(folder, signal)) === undefined) await root.files.makeFolder(folder, { mode: 0o700, ...own }, signal);
+async function ensureKeyFolders(
+  home: string,
+  own: { readonly uid: number; readonly gid: number },
+  root: NewRoot,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const folder of [`${home}/.ssh`, `${home}/.ssh/authorized_keys.d`])
+    if ((await root.files.read(folder, signal)) === undefined)
+      await root.files.makeFolder(folder, { mode: 0o700, ...own }, signal);
 }
 
 /** What a new home begins with: useradd(8), SKEL. */
-async function copySkeleton(from: string, to: string, own: { readonly uid: number; readonly gid: number }, root: NewRoot, signal: AbortSignal): Promise<void> {
+async function copySkeleton(
+  from: string,
+  to: string,
+  own: { readonly uid: number; readonly gid: number },
+  root: NewRoot,
+  signal: AbortSignal,
+): Promise<void> {
   for (const name of await root.list(from)) {
     const entry = await root.files.read(`${from}/${name}`, signal);
     if (entry === undefined) continue;
     if (entry.kind === "folder") {
       await root.files.makeFolder(`${to}/${name}`, { mode: entry.mode, ...own }, signal);
       await copySkeleton(`${from}/${name}`, `${to}/${name}`, own, root, signal);
-    } else await root.files.write([{ path: `${to}/${name}`, entry: entry.kind === "file" ? { ...entry, ...own } : entry }], signal);
+    } else
+      await root.files.write(
+        [{ path: `${to}/${name}`, entry: entry.kind === "file" ? { ...entry, ...own } : entry }],
+        signal,
+      );
   }
 }
 
 async function leaveReport({ root, clock, bootId }: ApplyOptions, signal: AbortSignal): Promise<void> {
-  const report = { provisioningBootID: bootId, provisioningDate: `${new Date(clock.now()).toISOString().slice(0, 19)}Z`, userConfigProvided: true };
-  await root.files.write([{ path: resultPath, entry: { kind: "file", contents: new TextEncoder().encode(`${JSON.stringify(report, undefined, 2)}\n`), mode: 0o600, ...rootOwned } }], signal);
+  const report = {
+    provisioningBootID: bootId,
+    provisioningDate: `${new Date(clock.now()).toISOString().slice(0, 19)}Z`,
+    userConfigProvided: true,
+  };
+  await root.files.write(
+    [
+      {
+        path: resultPath,
+        entry: {
+          kind: "file",
+          contents: new TextEncoder().encode(`${JSON.stringify(report, undefined, 2)}\n`),
+          mode: 0o600,
+          ...rootOwned,
+        },
+      },
+    ],
+    signal,
+  );
 }

@@ -1,7 +1,17 @@
 import { sha256, sha512 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
-import { type File, type IgnitionConfig, type Resource, decodeContents, encodeDataUrl, ignitionVersion, mergeTwo, parseIgnition, sentenceOf } from "../../ignition/index.ts";
+import {
+  type File,
+  type IgnitionConfig,
+  type Resource,
+  decodeContents,
+  encodeDataUrl,
+  ignitionVersion,
+  mergeTwo,
+  parseIgnition,
+  sentenceOf,
+} from "../../ignition/index.ts";
 import { type Clock, DeadlineExceeded } from "../../ports/clock.ts";
 import type { Download, Downloaded, Downloader } from "../../ports/download.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -24,7 +34,8 @@ const headersTimeoutSeconds = 10;
 const deepest = 10;
 const maxBytes = 32 * 1024 * 1024;
 
-const failed = (url: string, reason: string, facts: object = {}) => new McoError("MCO_IGNITION_FETCH_FAILED", { url, reason, ...facts });
+const failed = (url: string, reason: string, facts: object = {}) =>
+  new McoError("MCO_IGNITION_FETCH_FAILED", { url, reason, ...facts });
 const refused = (reason: string) => new McoError("MCO_IGNITION_REFUSED", { reason });
 
 /** How documents are fetched, as the configuration that names them says. */
@@ -51,7 +62,13 @@ export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: A
   for (const { contents, append, ...file } of storage.files) {
     const added: Resource[] = [];
     for (const each of append ?? []) added.push(await inlined(each, manners));
-    files.push({ ...file, ...(contents === undefined ? {} : { contents: contents.source === undefined ? contents : await inlined(contents, manners) }), ...(append === undefined ? {} : { append: added }) });
+    files.push({
+      ...file,
+      ...(contents === undefined
+        ? {}
+        : { contents: contents.source === undefined ? contents : await inlined(contents, manners) }),
+      ...(append === undefined ? {} : { append: added }),
+    });
   }
   return selfContained({ ...config, storage: { ...storage, files } });
 
@@ -83,25 +100,50 @@ export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: A
   }
 
   async function mannersOf({ ignition }: IgnitionConfig): Promise<Manners> {
-    const without: Manners = { authorities: [], headersTimeoutMs: (ignition.timeouts?.httpResponseHeaders ?? headersTimeoutSeconds) * 1000, totalMs: (ignition.timeouts?.httpTotal ?? 0) * 1000 };
+    const without: Manners = {
+      authorities: [],
+      headersTimeoutMs: (ignition.timeouts?.httpResponseHeaders ?? headersTimeoutSeconds) * 1000,
+      totalMs: (ignition.timeouts?.httpTotal ?? 0) * 1000,
+    };
     const authorities: string[] = [];
-    for (const resource of ignition.security?.tls?.certificateAuthorities ?? []) authorities.push(new TextDecoder().decode(await contentsOf(resource, without)));
+    for (const resource of ignition.security?.tls?.certificateAuthorities ?? [])
+      authorities.push(new TextDecoder().decode(await contentsOf(resource, without)));
     return { ...without, authorities };
   }
 
-  async function contentsOf(resource: Resource, manners: Manners, headers: Readonly<Record<string, string>> = {}): Promise<Uint8Array> {
+  async function contentsOf(
+    resource: Resource,
+    manners: Manners,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Uint8Array> {
     const { source = "", compression, verification } = resource;
     const isRemote = /^https?:/.test(source);
-    const inline: Resource = isRemote ? { source: encodeDataUrl((await answered(resource, manners, headers)).body), ...(compression === undefined ? {} : { compression }) } : resource;
+    const inline: Resource = isRemote
+      ? {
+          source: encodeDataUrl((await answered(resource, manners, headers)).body),
+          ...(compression === undefined ? {} : { compression }),
+        }
+      : resource;
     const contents = decodeContents(source === "" ? undefined : inline, { maxBytes });
     if (contents.verdict === "refused") throw isRemote ? failed(source, contents.reason) : refused(contents.reason);
-    if (verification?.hash !== undefined && !hasHash(contents.bytes, verification.hash)) throw failed(named(resource), `the contents have not the hash ${verification.hash}`);
+    if (verification?.hash !== undefined && !hasHash(contents.bytes, verification.hash))
+      throw failed(named(resource), `the contents have not the hash ${verification.hash}`);
     return contents.bytes;
   }
 
-  async function answered({ source: url = "", httpHeaders = [] }: Resource, manners: Manners, headers: Readonly<Record<string, string>>): Promise<Downloaded> {
+  async function answered(
+    { source: url = "", httpHeaders = [] }: Resource,
+    manners: Manners,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Downloaded> {
     const own = Object.fromEntries(httpHeaders.map(({ name, value = "" }) => [name.toLowerCase(), value]));
-    const what: Download = { url, headers: { "user-agent": parts.userAgent, "accept-encoding": "identity", ...headers, ...own }, authorities: manners.authorities, headersTimeoutMs: manners.headersTimeoutMs, maxBytes };
+    const what: Download = {
+      url,
+      headers: { "user-agent": parts.userAgent, "accept-encoding": "identity", ...headers, ...own },
+      authorities: manners.authorities,
+      headersTimeoutMs: manners.headersTimeoutMs,
+      maxBytes,
+    };
     const limit = manners.totalMs === 0 ? undefined : parts.clock.deadline(manners.totalMs, signal);
     const until = limit?.signal ?? signal;
     try {
@@ -113,7 +155,8 @@ export async function fetchConfig(pointer: unknown, parts: FetchParts, signal: A
         await parts.clock.sleep(backedOff(parts.random, failures, retry), until);
       }
     } catch (error) {
-      if (error instanceof DeadlineExceeded || (until.aborted && !signal.aborted)) throw failed(url, "it was not to be had in the time that its configuration allows");
+      if (error instanceof DeadlineExceeded || (until.aborted && !signal.aborted))
+        throw failed(url, "it was not to be had in the time that its configuration allows");
       throw error;
     } finally {
       limit?.cancel();
@@ -142,7 +185,10 @@ function parsed(value: unknown, where: string): IgnitionConfig {
 }
 
 /** Without what only fetching needs. */
-const selfContained = ({ ignition: { version }, ...config }: IgnitionConfig): IgnitionConfig => ({ ...config, ignition: { version } });
+const selfContained = ({ ignition: { version }, ...config }: IgnitionConfig): IgnitionConfig => ({
+  ...config,
+  ignition: { version },
+});
 
 /** Data URLs are their contents. */
 const named = ({ source = "" }: Resource): string => (source.startsWith("data:") ? "a data URL" : source);
@@ -150,7 +196,10 @@ const named = ({ source = "" }: Resource): string => (source.startsWith("data:")
 /** `sha512-…` or `sha256-…`, of the decompressed contents: coreos/ignition docs/configuration-v3_5.md (main). */
 function hasHash(bytes: Uint8Array, wanted: string): boolean {
   const [kind, sum] = wanted.split("-", 2);
-  return bytesToHex(kind === "sha256" ? sha256(bytes) : sha512(bytes)) === sum?.toLowerCase() && (kind === "sha256" || kind === "sha512");
+  return (
+    bytesToHex(kind === "sha256" ? sha256(bytes) : sha512(bytes)) === sum?.toLowerCase() &&
+    (kind === "sha256" || kind === "sha512")
+  );
 }
 
 /** What a server says of why, where it is short. */

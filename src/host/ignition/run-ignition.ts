@@ -39,7 +39,11 @@ const helpers: Readonly<Record<string, string>> = {
 };
 
 /** The version of an installed Ignition; `undefined` where there is none. */
-export async function findIgnition(candidates: readonly string[], { files, processes }: Pick<RunIgnitionOptions, "files" | "processes">, signal: AbortSignal): Promise<IgnitionProgram | undefined> {
+export async function findIgnition(
+  candidates: readonly string[],
+  { files, processes }: Pick<RunIgnitionOptions, "files" | "processes">,
+  signal: AbortSignal,
+): Promise<IgnitionProgram | undefined> {
   for (const path of candidates) {
     if ((await files.stat(path)) === undefined) continue;
     const { code, stdout } = await processes.run(path, ["--version"], { env: { PATH: systemPath }, signal });
@@ -50,14 +54,19 @@ export async function findIgnition(candidates: readonly string[], { files, proce
 }
 
 /** Whether a first boot is fetched already: what comes of it needs no server any more. */
-export const hasFetched = async ({ folder, files }: Pick<RunIgnitionOptions, "folder" | "files">): Promise<boolean> => (await files.stat(`${folder}/fetched`)) !== undefined;
+export const hasFetched = async ({ folder, files }: Pick<RunIgnitionOptions, "folder" | "files">): Promise<boolean> =>
+  (await files.stat(`${folder}/fetched`)) !== undefined;
 
 /**
  * Fetches the configuration that a pointer leads to, with the real Ignition, and keeps it in the folder.
  *
  * @throws McoError `MCO_IGNITION_FETCH_FAILED`; `facts.unreadable`: the server has it in no version that this program reads.
  */
-export async function fetchWithIgnition(pointer: string, options: RunIgnitionOptions, signal: AbortSignal): Promise<void> {
+export async function fetchWithIgnition(
+  pointer: string,
+  options: RunIgnitionOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const { files, folder } = options;
   await files.makeDirectory(`${folder}/bin`, { mode: 0o700 });
   for (const [name, text] of Object.entries(helpers)) await files.write(`${folder}/bin/${name}`, text, { mode: 0o755 });
@@ -67,7 +76,10 @@ export async function fetchWithIgnition(pointer: string, options: RunIgnitionOpt
 }
 
 /** What the configuration says of kernel arguments. */
-export async function kernelArgumentsByIgnition(options: RunIgnitionOptions, signal: AbortSignal): Promise<KernelArgumentWishes> {
+export async function kernelArgumentsByIgnition(
+  options: RunIgnitionOptions,
+  signal: AbortSignal,
+): Promise<KernelArgumentWishes> {
   const { files, folder } = options;
   await files.remove(`${folder}/kernel-arguments`);
   await run("kargs", folder, options, signal);
@@ -90,7 +102,10 @@ export async function applyWithIgnition(root: string, options: RunIgnitionOption
 /**
  * What was fetched, for another applier where this one could not make a root of it; `undefined` where that is not to be read.
  */
-export async function renderedByIgnition({ files, folder }: Pick<RunIgnitionOptions, "files" | "folder">): Promise<unknown> {
+export async function renderedByIgnition({
+  files,
+  folder,
+}: Pick<RunIgnitionOptions, "files" | "folder">): Promise<unknown> {
   const text = await files.readText(`${folder}/ignition.json`);
   if (text === undefined) return undefined;
   const { ignition, ...config } = JSON.parse(text) as { readonly ignition?: object };
@@ -98,9 +113,26 @@ export async function renderedByIgnition({ files, folder }: Pick<RunIgnitionOpti
   return { ...config, ignition: { ...ignition, version: ignitionVersion, config: {} } };
 }
 
-async function run(stage: string, root: string, { program, folder, files, processes, log, onTrouble }: RunIgnitionOptions, signal: AbortSignal): Promise<void> {
-  const words = ["--platform=file", `--root=${root}`, `--config-cache=${folder}/ignition.json`, `--state-file=${folder}/state`, `--neednet=${folder}/neednet`, "--log-to-stdout", `--stage=${stage}`];
-  const env = { PATH: `${folder}/bin:${systemPath}`, IGNITION_CONFIG_FILE: `${folder}/pointer.ign`, MCO_KERNEL_ARGUMENTS: `${folder}/kernel-arguments` };
+async function run(
+  stage: string,
+  root: string,
+  { program, folder, files, processes, log, onTrouble }: RunIgnitionOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const words = [
+    "--platform=file",
+    `--root=${root}`,
+    `--config-cache=${folder}/ignition.json`,
+    `--state-file=${folder}/state`,
+    `--neednet=${folder}/neednet`,
+    "--log-to-stdout",
+    `--stage=${stage}`,
+  ];
+  const env = {
+    PATH: `${folder}/bin:${systemPath}`,
+    IGNITION_CONFIG_FILE: `${folder}/pointer.ign`,
+    MCO_KERNEL_ARGUMENTS: `${folder}/kernel-arguments`,
+  };
   let rest = "";
   let last = "";
   let trouble = "";
@@ -132,6 +164,11 @@ async function run(stage: string, root: string, { program, folder, files, proces
   log.info({ stage, version: program.version, code }, "Ignition stage");
   if (code === 0) return;
   const facts = { stage, version: program.version, log: `${folder}/ignition.log` };
-  if (stage.startsWith("fetch")) throw new McoError("MCO_IGNITION_FETCH_FAILED", { ...facts, reason: trouble === "" ? last : trouble, unreadable: trouble === "Bad Request" });
+  if (stage.startsWith("fetch"))
+    throw new McoError("MCO_IGNITION_FETCH_FAILED", {
+      ...facts,
+      reason: trouble === "" ? last : trouble,
+      unreadable: trouble === "Bad Request",
+    });
   throw new McoError("MCO_IGNITION_REFUSED", { ...facts, reason: last });
 }

@@ -4,7 +4,18 @@ import { McoError } from "../../api/errors.ts";
 import type { Random } from "../../ports/random.ts";
 import { mergeEtc } from "../etc-merge.ts";
 import { isField, usableHash } from "../accounts.ts";
-import { type Deployment, type Host, type HostEntry, type HostUser, type Link, type Machine, type OsAbilities, type Ownership, type PlainFile, isImages } from "../host.ts";
+import {
+  type Deployment,
+  type Host,
+  type HostEntry,
+  type HostUser,
+  type Link,
+  type Machine,
+  type OsAbilities,
+  type Ownership,
+  type PlainFile,
+  isImages,
+} from "../host.ts";
 import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
 
@@ -50,7 +61,12 @@ interface MemoryDeployment extends Deployment {
   readonly etc: Tree;
 }
 
-const everything: OsAbilities = { images: true, kernelArguments: true, packages: true, kernelTypes: ["default", "realtime", "64k-pages"] };
+const everything: OsAbilities = {
+  images: true,
+  kernelArguments: true,
+  packages: true,
+  kernelTypes: ["default", "realtime", "64k-pages"],
+};
 const root = { uid: 0, gid: 0 } as const;
 const plainFolder: Ownership = { mode: 0o755, ...root };
 /** Story lines of one boot, and boots, that are kept. */
@@ -59,7 +75,12 @@ const mostBooks = 32;
 /** Those that every machine has. */
 const topFolders = new Set(["/etc", "/var", "/run", "/usr", "/usr/local", "/home", "/root", "/opt", "/srv", "/mnt"]);
 const above = (path: string) => path.slice(0, path.lastIndexOf("/"));
-const plain = (contents: string, mode = 0o644): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(contents), mode, ...root });
+const plain = (contents: string, mode = 0o644): PlainFile => ({
+  kind: "file",
+  contents: new TextEncoder().encode(contents),
+  mode,
+  ...root,
+});
 const shipped = (file: string | PlainFile | Link): PlainFile | Link => (typeof file === "string" ? plain(file) : file);
 const digest = (contents: Uint8Array) => bytesToHex(sha256(contents));
 
@@ -70,10 +91,20 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     if (image === undefined) throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image: name });
     return image;
   };
-  const etcOf = (name: string): Tree => new Map(Object.entries(imageOf(name).etc).map(([path, file]) => [path, shipped(file)]));
-  const users = options.users ?? { root: { uid: 0, gid: 0, home: "/root" }, core: { uid: 1000, gid: 1000, home: "/home/core" } };
+  const etcOf = (name: string): Tree =>
+    new Map(Object.entries(imageOf(name).etc).map(([path, file]) => [path, shipped(file)]));
+  const users = options.users ?? {
+    root: { uid: 0, gid: 0, home: "/root" },
+    core: { uid: 1000, gid: 1000, home: "/home/core" },
+  };
 
-  let booted: MemoryDeployment = { image: options.image, kernelArguments: options.kernelArguments ?? [], packages: [], kernelType: "default", etc: etcOf(options.image) };
+  let booted: MemoryDeployment = {
+    image: options.image,
+    kernelArguments: options.kernelArguments ?? [],
+    packages: [],
+    kernelType: "default",
+    etc: etcOf(options.image),
+  };
   /** What the machine booted before this, with its own /etc. */
   let rollback: MemoryDeployment | undefined;
   let goesBack = false;
@@ -126,7 +157,12 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
 
   function makeFoldersAbove(path: string, own: Ownership): void {
     const missing: string[] = [];
-    for (let folder = above(path); folder.length > 1 && !topFolders.has(folder) && entryAt(folder) === undefined; folder = above(folder)) missing.unshift(folder);
+    for (
+      let folder = above(path);
+      folder.length > 1 && !topFolders.has(folder) && entryAt(folder) === undefined;
+      folder = above(folder)
+    )
+      missing.unshift(folder);
     for (const folder of missing) {
       treeOf(folder).set(folder, { kind: "folder", mode: own.mode, uid: own.uid, gid: own.gid });
       made.add(folder);
@@ -149,7 +185,11 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     async makeFolder(path, own) {
       beWritable(path);
       const before = entryAt(path);
-      if (before !== undefined && before.kind !== "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: `a ${before.kind} is where the folder is to be` });
+      if (before !== undefined && before.kind !== "folder")
+        throw new McoError("MCO_HOST_COMMAND_FAILED", {
+          path,
+          problem: `a ${before.kind} is where the folder is to be`,
+        });
       makeFoldersAbove(path, plainFolder);
       treeOf(path).set(path, { kind: "folder", mode: own.mode, uid: own.uid, gid: own.gid });
       changed(path);
@@ -181,7 +221,10 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   const withoutEtc = ({ etc: _etc, ...deployment }: MemoryDeployment): Deployment => deployment;
   const model = unitModel({
     files,
-    listTree: async (folder) => paths().filter((path) => path.startsWith(`${folder}/`)).sort(),
+    listTree: async (folder) =>
+      paths()
+        .filter((path) => path.startsWith(`${folder}/`))
+        .sort(),
     digest,
     load: async () => structuredClone(units),
     store: async (next) => {
@@ -197,7 +240,14 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     units: model,
     os: {
       async status() {
-        return { bootId, booted: withoutEtc(booted), staged, rollback: rollback === undefined ? undefined : withoutEtc(rollback), fips: options.fips, can: options.can ?? everything };
+        return {
+          bootId,
+          booted: withoutEtc(booted),
+          staged,
+          rollback: rollback === undefined ? undefined : withoutEtc(rollback),
+          fips: options.fips,
+          can: options.can ?? everything,
+        };
       },
       async prefetch(image) {
         imageOf(image);
@@ -209,7 +259,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
         goesBack = false;
       },
       async bootPrevious() {
-        if (rollback === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
+        if (rollback === undefined)
+          throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
         staged = undefined;
         goesBack = true;
       },
@@ -229,8 +280,10 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       passwordHash: async (name) => passwords.get(name),
       async setPasswordHash(name, hash) {
         if (hash === undefined) passwords.delete(name);
-        else if (users[name] === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "the machine has no such user" });
-        else if (usableHash(hash) === undefined || !isField(hash)) throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "this is no password hash" });
+        else if (users[name] === undefined)
+          throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "the machine has no such user" });
+        else if (usableHash(hash) === undefined || !isField(hash))
+          throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "this is no password hash" });
         else passwords.set(name, hash);
       },
     },
@@ -272,14 +325,21 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       if (failure !== undefined) nextFailure = undefined;
       if (staged !== undefined && orderly && failure === undefined) {
         rollback = booted;
-        const etc = mergeEtc({ oldDefaults: etcOf(booted.image), current: booted.etc, newDefaults: etcOf(staged.image) }, sameEntry);
+        const etc = mergeEtc(
+          { oldDefaults: etcOf(booted.image), current: booted.etc, newDefaults: etcOf(staged.image) },
+          sameEntry,
+        );
         booted = { ...staged, etc: new Map(etc) };
       }
       if (goesBack && rollback !== undefined) [booted, rollback] = [rollback, booted];
       goesBack = false;
       staged = undefined;
       // Of what was not flushed a power cut leaves the beginning.
-      for (const book of orderly ? [] : books.values()) book.lines = [...book.lines.slice(0, book.durable), ...book.lines.slice(book.durable, book.durable + 1).map((line) => line.slice(0, line.length >> 1))];
+      for (const book of orderly ? [] : books.values())
+        book.lines = [
+          ...book.lines.slice(0, book.durable),
+          ...book.lines.slice(book.durable, book.durable + 1).map((line) => line.slice(0, line.length >> 1)),
+        ];
       bootId = options.random.uuid();
       run = new Map();
       for (const folder of made) if (folder.startsWith("/run/")) made.delete(folder);
@@ -288,12 +348,23 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     },
     snapshot() {
       const result = new Map<string, string>();
-      for (const tree of [booted.etc, state]) for (const [path, entry] of tree) if (entry.kind !== "folder") result.set(path, entry.kind === "link" ? `→ ${entry.target}` : `${entry.mode.toString(8)} ${entry.uid}:${entry.gid} ${new TextDecoder().decode(entry.contents)}`);
+      for (const tree of [booted.etc, state])
+        for (const [path, entry] of tree)
+          if (entry.kind !== "folder")
+            result.set(
+              path,
+              entry.kind === "link"
+                ? `→ ${entry.target}`
+                : `${entry.mode.toString(8)} ${entry.uid}:${entry.gid} ${new TextDecoder().decode(entry.contents)}`,
+            );
       for (const [name, hash] of passwords) result.set(`shadow:${name}`, hash);
       return result;
     },
     seenBy: (service) => units.services[service]?.read ?? {},
-    counts: (service) => ({ restarts: units.services[service]?.restarts ?? 0, reloads: units.services[service]?.reloads ?? 0 }),
+    counts: (service) => ({
+      restarts: units.services[service]?.restarts ?? 0,
+      reloads: units.services[service]?.reloads ?? 0,
+    }),
     get reboots() {
       return reboots;
     },

@@ -54,7 +54,16 @@ export interface FakeDeployment {
 
 export interface FakeSystemOptions {
   readonly root: string;
-  readonly images: Readonly<Record<string, { readonly etc: Readonly<Record<string, string | PlainFile | Link>>; readonly usr: Readonly<Record<string, string | PlainFile | Link>>; readonly labels?: Readonly<Record<string, string>> }>>;
+  readonly images: Readonly<
+    Record<
+      string,
+      {
+        readonly etc: Readonly<Record<string, string | PlainFile | Link>>;
+        readonly usr: Readonly<Record<string, string | PlainFile | Link>>;
+        readonly labels?: Readonly<Record<string, string>>;
+      }
+    >
+  >;
   readonly image: string;
   /** Packages in the repository of an extensions image. */
   readonly extensions: readonly string[];
@@ -84,7 +93,14 @@ interface Parsed {
   readonly rest: readonly string[];
 }
 
-export async function fakeSystem({ root, images, image, extensions, like, settle }: FakeSystemOptions): Promise<FakeSystem> {
+export async function fakeSystem({
+  root,
+  images,
+  image,
+  extensions,
+  like,
+  settle,
+}: FakeSystemOptions): Promise<FakeSystem> {
   const at = (path: string) => join(root, path);
   const locate = (path: string) => resolveInRoot(root, path);
   const write = async (path: string, text: string, mode = 0o644) => {
@@ -105,24 +121,44 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
   let nextFinaliseFailure: string | undefined;
   let previousJournal: readonly string[] | undefined;
   let isBusy = false;
-  const os: FakeSystem["os"] = { booted: like?.booted ?? { reference: `ostree-unverified-registry:${image}`, kernelArguments: ["ostree=/ostree/boot.1/fake/0"], packages: [], removals: [] }, staged: undefined, rollback: like?.rollback };
+  const os: FakeSystem["os"] = {
+    booted: like?.booted ?? {
+      reference: `ostree-unverified-registry:${image}`,
+      kernelArguments: ["ostree=/ostree/boot.1/fake/0"],
+      packages: [],
+      removals: [],
+    },
+    staged: undefined,
+    rollback: like?.rollback,
+  };
   /** The next boot is of what was booted before. */
   let goesBack = false;
   const rollbackEtc = "ostree/rollback-etc";
   /** In the order in which they are shown, and numbered. */
-  const deployments = (): readonly { readonly deployment: FakeDeployment; readonly is: { booted: boolean; staged: boolean } }[] => {
+  const deployments = (): readonly {
+    readonly deployment: FakeDeployment;
+    readonly is: { booted: boolean; staged: boolean };
+  }[] => {
     const booted = { deployment: os.booted, is: { booted: true, staged: false } };
-    const rollback = os.rollback === undefined ? [] : [{ deployment: os.rollback, is: { booted: false, staged: false } }];
-    return [...(os.staged === undefined ? [] : [{ deployment: os.staged, is: { booted: false, staged: true } }]), ...(goesBack ? [...rollback, booted] : [booted, ...rollback])];
+    const rollback =
+      os.rollback === undefined ? [] : [{ deployment: os.rollback, is: { booted: false, staged: false } }];
+    return [
+      ...(os.staged === undefined ? [] : [{ deployment: os.staged, is: { booted: false, staged: true } }]),
+      ...(goesBack ? [...rollback, booted] : [booted, ...rollback]),
+    ];
   };
-  const pullspec = (reference: string) => reference.replace(/^ostree-image-signed:docker:\/\/|^ostree-unverified-registry:/, "");
+  const pullspec = (reference: string) =>
+    reference.replace(/^ostree-image-signed:docker:\/\/|^ostree-unverified-registry:/, "");
 
   async function layDownUsr(name: string): Promise<void> {
     const { etc, usr } = images[name] ?? fail(`no image ${name}`);
     await fs.rm(at("usr"), { recursive: true, force: true });
     await fs.mkdir(at("usr"), { recursive: true });
     await fs.symlink("../var/usrlocal", at("usr/local"));
-    for (const [path, file] of [...Object.entries(etc).map(([path, each]) => [`/usr${path}`, each] as const), ...Object.entries(usr)]) {
+    for (const [path, file] of [
+      ...Object.entries(etc).map(([path, each]) => [`/usr${path}`, each] as const),
+      ...Object.entries(usr),
+    ]) {
       if (typeof file === "string") await write(path, file, path.endsWith("/shadow") ? 0o600 : 0o644);
       else if (file.kind === "link") {
         await fs.mkdir(dirname(at(path)), { recursive: true });
@@ -140,7 +176,19 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
     await fs.cp(at("usr/etc"), at("etc"), { recursive: true });
     await write("/ostree/deploy/stateroot", "");
     await write("/var/lib/kubelet/config.json", '{"auths":{}}', 0o600);
-    for (const folder of ["run/ostree", "proc/sys/kernel/random", "proc/sys/crypto", "etc/yum.repos.d", "var/home/core", "var/roothome", "var/opt", "var/srv", "var/mnt", "var/usrlocal"]) await fs.mkdir(at(folder), { recursive: true });
+    for (const folder of [
+      "run/ostree",
+      "proc/sys/kernel/random",
+      "proc/sys/crypto",
+      "etc/yum.repos.d",
+      "var/home/core",
+      "var/roothome",
+      "var/opt",
+      "var/srv",
+      "var/mnt",
+      "var/usrlocal",
+    ])
+      await fs.mkdir(at(folder), { recursive: true });
     await fs.chown(at("var/home/core"), 1000, 1000);
     // ostree(1), "adapting existing systems": homes are state, not system.
     await fs.symlink("var/home", at("home"));
@@ -159,7 +207,12 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
     containers.clear();
   }
 
-  const files = rootFiles({ locate, disk: systemDisk, owners: realOwners(systemDisk), recordPath: async () => join(root, "..", "fake-made.json") });
+  const files = rootFiles({
+    locate,
+    disk: systemDisk,
+    owners: realOwners(systemDisk),
+    recordPath: async () => join(root, "..", "fake-made.json"),
+  });
   const model = unitModel({
     files,
     listTree: async (folder) => (await filesBelow(await locate(folder))).map((path) => `${folder}/${path}`),
@@ -174,7 +227,12 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
   const signal = new AbortController().signal;
 
   /** Takes a command line apart; an option that is in neither list is one that the program does not have. */
-  function parse(command: string, words: readonly string[], flags: readonly string[], values: readonly string[]): Parsed {
+  function parse(
+    command: string,
+    words: readonly string[],
+    flags: readonly string[],
+    values: readonly string[],
+  ): Parsed {
     const seen = new Set<string>();
     const given = new Map<string, string[]>();
     const rest: string[] = [];
@@ -191,8 +249,10 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
       const equals = word.indexOf("=");
       const name = equals < 0 ? word : word.slice(0, equals);
       if (equals < 0 && flags.includes(name)) seen.add(name);
-      else if (equals >= 0 && values.includes(name)) given.set(name, [...(given.get(name) ?? []), word.slice(equals + 1)]);
-      else if (equals < 0 && values.includes(name) && !name.startsWith("--")) given.set(name, [...(given.get(name) ?? []), words[(index += 1)] ?? ""]);
+      else if (equals >= 0 && values.includes(name))
+        given.set(name, [...(given.get(name) ?? []), word.slice(equals + 1)]);
+      else if (equals < 0 && values.includes(name) && !name.startsWith("--"))
+        given.set(name, [...(given.get(name) ?? []), words[(index += 1)] ?? ""]);
       else {
         violations.push(`${command} has no option ${word}`);
         fail(`error: Unknown option ${word}`);
@@ -230,19 +290,30 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
   }
 
   function added(packages: readonly string[], names: readonly string[], isIdempotent: boolean): readonly string[] {
-    for (const name of names) if (packages.includes(name) && !isIdempotent) fail(`error: Package/capability '${name}' is already requested`);
+    for (const name of names)
+      if (packages.includes(name) && !isIdempotent) fail(`error: Package/capability '${name}' is already requested`);
     return [...new Set([...packages, ...names])].sort();
   }
   function without(packages: readonly string[], names: readonly string[]): readonly string[] {
-    for (const name of names) if (!packages.includes(name)) fail(`error: Package/capability '${name}' is not currently requested`);
+    for (const name of names)
+      if (!packages.includes(name)) fail(`error: Package/capability '${name}' is not currently requested`);
     return packages.filter((name) => !names.includes(name));
   }
 
   async function fetchable(reference: string): Promise<string> {
-    const scheme = /^(ostree-image-signed:docker:\/\/|ostree-unverified-registry:)(.+)$/.exec(reference) ?? fail(`error: Invalid refspec ${reference}`);
-    const policy = JSON.parse((await readTextIfThere(at("etc/containers/policy.json"))) ?? fail("error: open /etc/containers/policy.json: no such file or directory")) as { readonly default: readonly { readonly type: string }[] };
+    const scheme =
+      /^(ostree-image-signed:docker:\/\/|ostree-unverified-registry:)(.+)$/.exec(reference) ??
+      fail(`error: Invalid refspec ${reference}`);
+    const policy = JSON.parse(
+      (await readTextIfThere(at("etc/containers/policy.json"))) ??
+        fail("error: open /etc/containers/policy.json: no such file or directory"),
+    ) as { readonly default: readonly { readonly type: string }[] };
     // docs.rs ostree-ext SignatureSource: a default that accepts anything is rejected by the signed scheme.
-    if (scheme[1]?.startsWith("ostree-image-signed") === true && policy.default.some(({ type }) => type === "insecureAcceptAnything")) fail("error: containers-policy.json specifies a default of `insecureAcceptAnything`; refusing usage");
+    if (
+      scheme[1]?.startsWith("ostree-image-signed") === true &&
+      policy.default.some(({ type }) => type === "insecureAcceptAnything")
+    )
+      fail("error: containers-policy.json specifies a default of `insecureAcceptAnything`; refusing usage");
     if (images[scheme[2] ?? ""] === undefined) fail(`error: reading manifest in ${scheme[2]}: manifest unknown`);
     return scheme[2] ?? "";
   }
@@ -252,19 +323,40 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
     const packageOptions = ["--install", "--uninstall"];
     switch (verb) {
       case "status": {
-        if (!parse("rpm-ostree status", args, ["--json", "--booted", "--verbose"], ["--jsonpath"]).flags.has("--json")) return "State: idle\n";
-        const shown = (deployment: FakeDeployment, is: { booted: boolean; staged: boolean }) => ({ ...is, "container-image-reference": deployment.reference, "container-image-reference-digest": /@(sha256:\w+)$/.exec(deployment.reference)?.[1], "requested-packages": deployment.packages, "requested-base-removals": deployment.removals });
-        return JSON.stringify({ deployments: deployments().map(({ deployment, is }) => shown(deployment, is)), transaction: null });
+        if (!parse("rpm-ostree status", args, ["--json", "--booted", "--verbose"], ["--jsonpath"]).flags.has("--json"))
+          return "State: idle\n";
+        const shown = (deployment: FakeDeployment, is: { booted: boolean; staged: boolean }) => ({
+          ...is,
+          "container-image-reference": deployment.reference,
+          "container-image-reference-digest": /@(sha256:\w+)$/.exec(deployment.reference)?.[1],
+          "requested-packages": deployment.packages,
+          "requested-base-removals": deployment.removals,
+        });
+        return JSON.stringify({
+          deployments: deployments().map(({ deployment, is }) => shown(deployment, is)),
+          transaction: null,
+        });
       }
       case "kargs": {
-        const { values, flags } = parse("rpm-ostree kargs", args, ["--editor", "--import-proc-cmdline", "--unchanged-exit-77", "--reboot"], ["--os", "--deploy-index", "--append", "--append-if-missing", "--delete", "--delete-if-present", "--replace"]);
-        const changes = ["--append", "--append-if-missing", "--delete", "--delete-if-present", "--replace"].some((name) => values(name).length > 0);
+        const { values, flags } = parse(
+          "rpm-ostree kargs",
+          args,
+          ["--editor", "--import-proc-cmdline", "--unchanged-exit-77", "--reboot"],
+          ["--os", "--deploy-index", "--append", "--append-if-missing", "--delete", "--delete-if-present", "--replace"],
+        );
+        const changes = ["--append", "--append-if-missing", "--delete", "--delete-if-present", "--replace"].some(
+          (name) => values(name).length > 0,
+        );
         // coreos/rpm-ostree src/app/rpmostree-builtin-kargs.cxx (main): the checks, and what is shown without a change.
-        if (values("--delete").length > 0 && values("--replace").length > 0) fail("error: Cannot specify both --delete and --replace");
-        if (flags.has("--import-proc-cmdline") && values("--deploy-index").length > 0) fail("error: Cannot specify both --import-from-proc-cmdline and --deploy-index");
+        if (values("--delete").length > 0 && values("--replace").length > 0)
+          fail("error: Cannot specify both --delete and --replace");
+        if (flags.has("--import-proc-cmdline") && values("--deploy-index").length > 0)
+          fail("error: Cannot specify both --import-from-proc-cmdline and --deploy-index");
         const list = deployments().map(({ deployment }) => deployment);
         const index = values("--deploy-index")[0];
-        const base = (index === undefined ? list[0] : list[Number(index)]) ?? fail(`error: Out of range deployment index ${index}, expected < ${list.length}`);
+        const base =
+          (index === undefined ? list[0] : list[Number(index)]) ??
+          fail(`error: Out of range deployment index ${index}, expected < ${list.length}`);
         if (!changes) return `${base.kernelArguments.join(" ")}\n`;
         return transact(async () => {
           let next = [...base.kernelArguments];
@@ -280,7 +372,20 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
         });
       }
       case "rebase": {
-        const { rest, values } = parse("rpm-ostree rebase", args, ["--experimental", "--cache-only", "--download-only", "--disallow-downgrade", "--bypass-driver", "--skip-purge", "--reboot"], ["--os", "--branch", "--remote", "--custom-origin-url", "--custom-origin-description", ...packageOptions]);
+        const { rest, values } = parse(
+          "rpm-ostree rebase",
+          args,
+          [
+            "--experimental",
+            "--cache-only",
+            "--download-only",
+            "--disallow-downgrade",
+            "--bypass-driver",
+            "--skip-purge",
+            "--reboot",
+          ],
+          ["--os", "--branch", "--remote", "--custom-origin-url", "--custom-origin-description", ...packageOptions],
+        );
         if (rest.length !== 1) fail("error: Must specify refspec, or -b branch or -r remote");
         return transact(async () => {
           const base = origin();
@@ -293,7 +398,20 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
         });
       }
       case "install": {
-        const { rest, flags } = parse("rpm-ostree install", args, ["--idempotent", "--allow-inactive", "--cache-only", "--download-only", "--dry-run", "--apply-live", "--reboot"], ["--uninstall"]);
+        const { rest, flags } = parse(
+          "rpm-ostree install",
+          args,
+          [
+            "--idempotent",
+            "--allow-inactive",
+            "--cache-only",
+            "--download-only",
+            "--dry-run",
+            "--apply-live",
+            "--reboot",
+          ],
+          ["--uninstall"],
+        );
         if (rest.length === 0) fail("error: At least one PACKAGE must be specified");
         return transact(async () => {
           const packages = added(origin().packages, rest, flags.has("--idempotent"));
@@ -313,19 +431,34 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
       }
       case "override": {
         const [subcommand = "", ...more] = args;
-        const { rest, values } = parse(`rpm-ostree override ${subcommand}`, more, ["--cache-only", "--reboot", ...(subcommand === "reset" ? ["--all"] : [])], packageOptions);
+        const { rest, values } = parse(
+          `rpm-ostree override ${subcommand}`,
+          more,
+          ["--cache-only", "--reboot", ...(subcommand === "reset" ? ["--all"] : [])],
+          packageOptions,
+        );
         if (subcommand !== "remove" && subcommand !== "reset") unknown(["rpm-ostree", ...words]);
         if (rest.length === 0) fail("error: At least one PACKAGE must be specified");
         return transact(async () => {
           const base = origin();
           const packages = added(without(base.packages, values("--uninstall")), values("--install"), false);
           for (const name of rest) {
-            if (subcommand === "remove" && !(defaultKernel as readonly string[]).includes(name)) fail(`error: Package "${name}" not found`);
-            if (subcommand === "remove" && base.removals.includes(name)) fail(`error: Override already exists for package '${name}'`);
-            if (subcommand === "reset" && !base.removals.includes(name)) fail(`error: No overrides for package '${name}'`);
+            if (subcommand === "remove" && !(defaultKernel as readonly string[]).includes(name))
+              fail(`error: Package "${name}" not found`);
+            if (subcommand === "remove" && base.removals.includes(name))
+              fail(`error: Override already exists for package '${name}'`);
+            if (subcommand === "reset" && !base.removals.includes(name))
+              fail(`error: No overrides for package '${name}'`);
           }
           await resolvePackages(packages);
-          await stage({ ...base, packages, removals: subcommand === "remove" ? [...base.removals, ...rest] : base.removals.filter((name) => !rest.includes(name)) });
+          await stage({
+            ...base,
+            packages,
+            removals:
+              subcommand === "remove"
+                ? [...base.removals, ...rest]
+                : base.removals.filter((name) => !rest.includes(name)),
+          });
         });
       }
       case "rollback":
@@ -337,7 +470,12 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
           await touchDeployments();
         });
       case "cleanup": {
-        const { flags } = parse("rpm-ostree cleanup", args, ["--pending", "-p", "--rollback", "-r", "--base", "-b", "--repomd", "-m"], ["--os"]);
+        const { flags } = parse(
+          "rpm-ostree cleanup",
+          args,
+          ["--pending", "-p", "--rollback", "-r", "--base", "-b", "--repomd", "-m"],
+          ["--os"],
+        );
         if (flags.size === 0) fail("error: At least one cleanup option must be specified");
         return transact(async () => {
           if (!flags.has("--pending") && !flags.has("-p")) return;
@@ -353,7 +491,8 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
 
   /** One at a time (coreos/rpm-ostree docs/architecture-daemon.md): a second one is refused, not queued. */
   async function transact(work: () => Promise<void>): Promise<string> {
-    if (isBusy) fail("error: Transaction in progress: (null)\n You can cancel the current transaction with `rpm-ostree cancel`");
+    if (isBusy)
+      fail("error: Transaction in progress: (null)\n You can cancel the current transaction with `rpm-ostree cancel`");
     isBusy = true;
     try {
       await new Promise((resolve) => setImmediate(resolve));
@@ -367,7 +506,8 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
   async function needsAuthFile(path: string | undefined): Promise<void> {
     const text = path === undefined ? undefined : await readTextIfThere(await resolveInRoot(root, path, {}, true));
     // containers-auth.json(5): a file that is named must be there.
-    if (text === undefined) fail(`Error: credential file is not accessible: faccessat ${path}: no such file or directory`, 125);
+    if (text === undefined)
+      fail(`Error: credential file is not accessible: faccessat ${path}: no such file or directory`, 125);
     JSON.parse(text ?? "");
   }
 
@@ -377,28 +517,43 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
     const [verb = "", ...args] = words;
     switch (verb) {
       case "pull": {
-        const { rest, values } = parse("podman pull", args, ["--quiet", "--all-tags"], ["--authfile", "--cert-dir", "--platform"]);
+        const { rest, values } = parse(
+          "podman pull",
+          args,
+          ["--quiet", "--all-tags"],
+          ["--authfile", "--cert-dir", "--platform"],
+        );
         await needsAuthFile(values("--authfile")[0]);
-        if (images[rest[0] ?? ""] === undefined) fail(`Error: initializing source docker://${rest[0]}: reading manifest: manifest unknown`, 125);
+        if (images[rest[0] ?? ""] === undefined)
+          fail(`Error: initializing source docker://${rest[0]}: reading manifest: manifest unknown`, 125);
         return "id\n";
       }
       case "create": {
-        const { rest, values } = parse("podman create", args, ["--rm"], ["--net", "--network", "--name", "--authfile", "--annotation"]);
+        const { rest, values } = parse(
+          "podman create",
+          args,
+          ["--rm"],
+          ["--net", "--network", "--name", "--authfile", "--annotation"],
+        );
         await needsAuthFile(values("--authfile")[0]);
         const [source = ""] = rest;
         const name = values("--name")[0] ?? randomUUID();
         if (images[source] === undefined) fail(`Error: reading manifest: manifest unknown`, 125);
-        if (containers.has(name)) fail(`Error: creating container storage: the container name "${name}" is already in use`, 125);
+        if (containers.has(name))
+          fail(`Error: creating container storage: the container name "${name}" is already in use`, 125);
         containers.set(name, source);
         return "id\n";
       }
       case "cp": {
         const { rest } = parse("podman cp", args, ["--archive", "-a"], []);
         const [container = "", path = ""] = (rest[0] ?? "").split(":");
-        if (!containers.has(container)) fail(`Error: "${container}" is not a running container: no such container`, 125);
-        if (path !== "/usr/share/rpm-ostree/extensions/.") fail(`Error: "${path}" could not be found on container ${container}: no such file or directory`, 125);
+        if (!containers.has(container))
+          fail(`Error: "${container}" is not a running container: no such container`, 125);
+        if (path !== "/usr/share/rpm-ostree/extensions/.")
+          fail(`Error: "${path}" could not be found on container ${container}: no such file or directory`, 125);
         // podman-cp(1): the destination of a folder's contents must be there.
-        if ((await statIfThere(at(rest[1] ?? "")))?.isDirectory() !== true) fail(`Error: "${rest[1]}" could not be found on the host`, 125);
+        if ((await statIfThere(at(rest[1] ?? "")))?.isDirectory() !== true)
+          fail(`Error: "${rest[1]}" could not be found on the host`, 125);
         for (const name of extensions) await write(`${rest[1]}/${name}.rpm`, "");
         return "";
       }
@@ -412,7 +567,12 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
 
   async function systemctl(words: readonly string[]): Promise<string> {
     const [verb = "", ...args] = words;
-    const { rest, values } = parse(`systemctl ${verb}`, args, verb === "show" ? ["--all", "--value"] : ["--now", "--no-block", "--quiet"], verb === "show" ? ["--property"] : []);
+    const { rest, values } = parse(
+      `systemctl ${verb}`,
+      args,
+      verb === "show" ? ["--all", "--value"] : ["--now", "--no-block", "--quiet"],
+      verb === "show" ? ["--property"] : [],
+    );
     const [name = ""] = rest;
     const is = async (unit: string) => (await model.state([unit], signal)).get(unit) ?? fail(`no state of ${unit}`);
     switch (verb) {
@@ -427,9 +587,15 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
               ActiveState: activity === "failed" && units.services[unit]?.active === true ? "active" : activity,
               UnitFileState: enablement === "absent" ? "" : enablement,
               Result: activity === "failed" && units.services[unit]?.active !== true ? "exit-code" : "success",
-              ReloadResult: quietlyFailed.has(unit) || (activity === "failed" && units.services[unit]?.active === true) ? "exit-code" : "success",
+              ReloadResult:
+                quietlyFailed.has(unit) || (activity === "failed" && units.services[unit]?.active === true)
+                  ? "exit-code"
+                  : "success",
             };
-            return (values("--property")[0] ?? "").split(",").map((property) => `${property}=${all[property] ?? ""}`).join("\n");
+            return (values("--property")[0] ?? "")
+              .split(",")
+              .map((property) => `${property}=${all[property] ?? ""}`)
+              .join("\n");
           }),
         );
         return `${blocks.join("\n\n")}\n`;
@@ -449,7 +615,8 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
         const { enablement } = await is(name);
         // systemctl(1), exit status; src/shared/install.c (systemd/systemd, main): neither a unit that has no file nor a masked one.
         if (enablement === "absent") fail(`Failed to ${verb} unit: Unit file ${name} does not exist.`);
-        if (enablement === "masked" && verb !== "disable") fail(`Failed to ${verb} unit: Unit file /etc/systemd/system/${name} is masked.`);
+        if (enablement === "masked" && verb !== "disable")
+          fail(`Failed to ${verb} unit: Unit file /etc/systemd/system/${name} is masked.`);
         await model[verb](name, signal);
         return "";
       }
@@ -459,7 +626,9 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
         if (enablement === "absent") fail(`Failed to ${verb} ${name}: Unit ${name} not found.`, 5);
         if (enablement === "masked") fail(`Failed to ${verb} ${name}: Unit ${name} is masked.`);
         if (verb === "reload" && activity === "inactive") fail(`${name} is not active, cannot reload.`);
-        await model[verb](name, signal).catch(() => fail(`Job for ${name} failed because the control process exited with error code.`));
+        await model[verb](name, signal).catch(() =>
+          fail(`Job for ${name} failed because the control process exited with error code.`),
+        );
         if (verb === "restart") quietlyFailed.delete(name);
         if (verb === "reload" && quietlyBroken.has(name)) quietlyFailed.add(name);
         return "";
@@ -481,18 +650,33 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
       case "ostree": {
         // bootc-dev/bootc ostree-ext/src/cli.rs (main): the repository and the reference, by place.
         if (args.slice(0, 3).join(" ") !== "container image pull") unknown(words);
-        const { rest } = parse("ostree container image pull", args.slice(3), ["--quiet", "--auth-anonymous", "--insecure-skip-tls-verification"], ["--authfile", "--cert-dir", "--check"]);
-        if (rest.length !== 2 || rest[0] !== "/ostree/repo") fail("error: the following required arguments were not provided: <REPO> <IMGREF>", 2);
+        const { rest } = parse(
+          "ostree container image pull",
+          args.slice(3),
+          ["--quiet", "--auth-anonymous", "--insecure-skip-tls-verification"],
+          ["--authfile", "--cert-dir", "--check"],
+        );
+        if (rest.length !== 2 || rest[0] !== "/ostree/repo")
+          fail("error: the following required arguments were not provided: <REPO> <IMGREF>", 2);
         if (isExtensions(await fetchable(rest[1] ?? ""))) fail("error: Missing ostree.final-diffid label");
         return "";
       }
       case "skopeo": {
-        const { rest, values, flags } = parse("skopeo inspect", args.slice(1), ["--config", "--raw", "--no-tags"], ["--authfile", "--format", "--cert-dir"]);
+        const { rest, values, flags } = parse(
+          "skopeo inspect",
+          args.slice(1),
+          ["--config", "--raw", "--no-tags"],
+          ["--authfile", "--format", "--cert-dir"],
+        );
         if (args[0] !== "inspect" || rest.length !== 1 || !flags.has("--config")) unknown(words);
         await needsAuthFile(values("--authfile")[0]);
         const source = rest[0]?.replace(/^docker:\/\//, "") ?? "";
-        if (images[source] === undefined) fail(`time="now" level=fatal msg="Error parsing image name: reading manifest: manifest unknown"`);
-        return JSON.stringify({ architecture: "amd64", config: { Labels: isExtensions(source) ? {} : { "ostree.bootable": "true", ...images[source]?.labels } } });
+        if (images[source] === undefined)
+          fail(`time="now" level=fatal msg="Error parsing image name: reading manifest: manifest unknown"`);
+        return JSON.stringify({
+          architecture: "amd64",
+          config: { Labels: isExtensions(source) ? {} : { "ostree.bootable": "true", ...images[source]?.labels } },
+        });
       }
       case "rpm": {
         const { rest, flags } = parse("rpm", args, ["-q", "-a"], ["--queryformat", "--qf"]);
@@ -500,7 +684,9 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
         // rpm(8): the exit status is the number of packages that are not there.
         const has = [...os.booted.packages, ...defaultKernel.filter((each) => !os.booted.removals.includes(each))];
         const missing = rest.filter((each) => !has.includes(each));
-        const text = rest.map((each) => (missing.includes(each) ? `package ${each} is not installed` : each)).join("\n");
+        const text = rest
+          .map((each) => (missing.includes(each) ? `package ${each} is not installed` : each))
+          .join("\n");
         if (missing.length > 0) throw Object.assign(new Ended(missing.length, ""), { stdout: `${text}\n` });
         return `${text}\n`;
       }
@@ -510,9 +696,17 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
       }
       case "systemd-run": {
         const separator = args.findIndex((word) => !word.startsWith("-"));
-        const { values } = parse("systemd-run", args.slice(0, separator), ["--no-block", "--quiet"], ["--unit", "--description", "--property"]);
+        const { values } = parse(
+          "systemd-run",
+          args.slice(0, separator),
+          ["--no-block", "--quiet"],
+          ["--unit", "--description", "--property"],
+        );
         const unit = values("--unit")[0] ?? "";
-        if (transientUnits.has(unit)) fail(`Failed to start transient service unit: Unit ${unit}.service was already loaded or has a fragment file.`);
+        if (transientUnits.has(unit))
+          fail(
+            `Failed to start transient service unit: Unit ${unit}.service was already loaded or has a fragment file.`,
+          );
         transientUnits.add(unit);
         if (args.slice(separator).join(" ") !== "systemctl reboot") unknown(words);
         if (/[\n\r]/.test(values("--description")[0] ?? "")) fail("Failed to set unit properties: Invalid argument");
@@ -526,9 +720,13 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
         for (const line of input.split("\n").filter((each) => each !== "")) {
           const user = line.slice(0, line.indexOf(":"));
           const field = line.slice(line.indexOf(":") + 1);
-          if (accountLine((await readTextIfThere(at("etc/passwd"))) ?? "", user) === undefined) fail(`chpasswd: (line 1, user ${user}) password not changed`);
+          if (accountLine((await readTextIfThere(at("etc/passwd"))) ?? "", user) === undefined)
+            fail(`chpasswd: (line 1, user ${user}) password not changed`);
           const shadow = withPasswordField((await readTextIfThere(at("etc/shadow"))) ?? "", user, field);
-          await fs.writeFile(at("etc/shadow"), shadow.replace(new RegExp(`^(${user}:[^:]*):[^:]*`, "m"), (_, kept: string) => `${kept}:${passwordDay}`));
+          await fs.writeFile(
+            at("etc/shadow"),
+            shadow.replace(new RegExp(`^(${user}:[^:]*):[^:]*`, "m"), (_, kept: string) => `${kept}:${passwordDay}`),
+          );
         }
         return "";
       }
@@ -544,12 +742,18 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
     ran.push(words);
     const line = words.join(" ");
     const fault = faults.findIndex(({ beginning }) => line.startsWith(beginning));
-    if (fault >= 0) return { signal: undefined, stdout: "", ...(faults.splice(fault, 1)[0]?.result ?? { code: 1, stderr: "" }) };
+    if (fault >= 0)
+      return { signal: undefined, stdout: "", ...(faults.splice(fault, 1)[0]?.result ?? { code: 1, stderr: "" }) };
     try {
       return { code: 0, signal: undefined, stdout: await program(words, input), stderr: "" };
     } catch (error) {
       if (!(error instanceof Ended)) throw error;
-      return { code: error.code, signal: undefined, stdout: "stdout" in error ? String(error.stdout) : "", stderr: error.message };
+      return {
+        code: error.code,
+        signal: undefined,
+        stdout: "stdout" in error ? String(error.stdout) : "",
+        stderr: error.message,
+      };
     }
   }
 
@@ -612,7 +816,10 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
     state: () => structuredClone({ booted: os.booted, rollback: os.rollback, units }),
     failNext: (beginning, result) => faults.push({ beginning, result }),
     seenBy: (service) => units.services[service]?.read ?? {},
-    countsOf: (service) => ({ restarts: units.services[service]?.restarts ?? 0, reloads: units.services[service]?.reloads ?? 0 }),
+    countsOf: (service) => ({
+      restarts: units.services[service]?.restarts ?? 0,
+      reloads: units.services[service]?.reloads ?? 0,
+    }),
     async failToFinalise(reason) {
       nextFinaliseFailure = reason;
     },
@@ -625,7 +832,11 @@ export async function fakeSystem({ root, images, image, extensions, like, settle
       previousJournal = ["Starting OSTree Finalize Staged Deployment..."];
       if (goesBack) await goBack();
       else if (staged !== undefined && orderly) {
-        if (nextFinaliseFailure === undefined) await finalise({ ...staged, kernelArguments: ["ostree=/ostree/boot.0/fake/0", ...kernelWords(staged.kernelArguments.join(" "))] });
+        if (nextFinaliseFailure === undefined)
+          await finalise({
+            ...staged,
+            kernelArguments: ["ostree=/ostree/boot.0/fake/0", ...kernelWords(staged.kernelArguments.join(" "))],
+          });
         else previousJournal = [...previousJournal, nextFinaliseFailure];
         nextFinaliseFailure = undefined;
       }

@@ -32,7 +32,15 @@ interface ImageConfig {
 const mostConfigs = 8;
 
 /** @param architecture of the machine, as Node.js says it. */
-export function imagePulls({ commands, files, architecture }: { readonly commands: HostCommands; readonly files: HostFiles; readonly architecture: string }): ImagePulls {
+export function imagePulls({
+  commands,
+  files,
+  architecture,
+}: {
+  readonly commands: HostCommands;
+  readonly files: HostFiles;
+  readonly architecture: string;
+}): ImagePulls {
   /** By digest, so that what was true stays true. */
   const configs = new Map<string, ImageConfig>();
   const textAt = async (path: string, signal: AbortSignal) => {
@@ -42,13 +50,17 @@ export function imagePulls({ commands, files, architecture }: { readonly command
 
   async function imageReference(image: string, signal: AbortSignal): Promise<string> {
     const reading = parseImageReference(image);
-    if (reading.verdict === "refused") throw new McoError("MCO_IMAGE_INVALID", { image, problem: reading.problem, retryable: false });
+    if (reading.verdict === "refused")
+      throw new McoError("MCO_IMAGE_INVALID", { image, problem: reading.problem, retryable: false });
     const text = await textAt(policyFile, signal);
-    if (text === undefined) throw new McoError("MCO_IMAGE_REFUSED", { image, problem: `the machine has no ${policyFile}`, retryable: false });
+    if (text === undefined)
+      throw new McoError("MCO_IMAGE_REFUSED", { image, problem: `the machine has no ${policyFile}`, retryable: false });
     const policy = parseSignaturePolicy(text);
-    if (policy.verdict === "refused") throw new McoError("MCO_IMAGE_REFUSED", { image, problem: `${policyFile}: ${policy.problem}`, retryable: false });
+    if (policy.verdict === "refused")
+      throw new McoError("MCO_IMAGE_REFUSED", { image, problem: `${policyFile}: ${policy.problem}`, retryable: false });
     const { scope, requirements } = requirementsFor(policy.policy, reading.reference);
-    if (requirements.length === 0 || requirements.some(({ type }) => type === "reject")) throw new McoError("MCO_IMAGE_REFUSED", { image, scope, requirement: "reject", retryable: false });
+    if (requirements.length === 0 || requirements.some(({ type }) => type === "reject"))
+      throw new McoError("MCO_IMAGE_REFUSED", { image, scope, requirement: "reject", retryable: false });
     // Both hold the image against policy.json; the first also wants that its default accepts nothing unsigned, and fails where
     // it does (docs.rs ostree-ext `SignatureSource`; rpm-ostree(1), rebase).
     const strict = policy.policy.otherwise.every(({ type }) => type !== "insecureAcceptAnything");
@@ -63,11 +75,21 @@ export function imagePulls({ commands, files, architecture }: { readonly command
 
   /** Variables of the cluster's proxy, which may hold a password: never on a command line. */
   async function proxy(signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
-    const lines = ((await textAt(proxyFile, signal)) ?? "").split("\n").map((line) => /^(HTTPS?_PROXY|NO_PROXY)=(.*)$/.exec(line.trim()));
-    return Object.fromEntries(lines.flatMap((match) => (match?.[1] === undefined ? [] : [[match[1], (match[2] ?? "").replace(/^"(.*)"$/, "$1")]])));
+    const lines = ((await textAt(proxyFile, signal)) ?? "")
+      .split("\n")
+      .map((line) => /^(HTTPS?_PROXY|NO_PROXY)=(.*)$/.exec(line.trim()));
+    return Object.fromEntries(
+      lines.flatMap((match) =>
+        match?.[1] === undefined ? [] : [[match[1], (match[2] ?? "").replace(/^"(.*)"$/, "$1")]],
+      ),
+    );
   }
 
-  async function configOf(image: string, environment: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ImageConfig> {
+  async function configOf(
+    image: string,
+    environment: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<ImageConfig> {
     const known = configs.get(image);
     if (known !== undefined) return known;
     const words = ["skopeo", "inspect", "--config", `--authfile=${authFile}`, `docker://${image}`];
@@ -80,7 +102,8 @@ export function imagePulls({ commands, files, architecture }: { readonly command
   }
 
   /** An operating system says so in its configuration (bootc-dev/bootc ostree-ext/src/container/mod.rs (main)). */
-  const isOperatingSystem = ({ config }: ImageConfig) => Object.keys(config?.Labels ?? {}).some((label) => label.startsWith("ostree.") || label === "containers.bootc");
+  const isOperatingSystem = ({ config }: ImageConfig) =>
+    Object.keys(config?.Labels ?? {}).some((label) => label.startsWith("ostree.") || label === "containers.bootc");
 
   return {
     imageReference,
@@ -96,8 +119,15 @@ export function imagePulls({ commands, files, architecture }: { readonly command
       const environment = await proxy(signal);
       const config = await configOf(image, environment, signal);
       const own = architecture === "x64" ? "amd64" : architecture;
-      if (config.architecture !== undefined && config.architecture !== own) throw new McoError("MCO_IMAGE_INVALID", { image, problem: `it is for ${config.architecture}, and this machine is ${own}`, retryable: false });
-      const words = isOperatingSystem(config) ? ["ostree", "container", "image", "pull", "/ostree/repo", reference] : ["podman", "pull", "--quiet", `--authfile=${authFile}`, image];
+      if (config.architecture !== undefined && config.architecture !== own)
+        throw new McoError("MCO_IMAGE_INVALID", {
+          image,
+          problem: `it is for ${config.architecture}, and this machine is ${own}`,
+          retryable: false,
+        });
+      const words = isOperatingSystem(config)
+        ? ["ostree", "container", "image", "pull", "/ostree/repo", reference]
+        : ["podman", "pull", "--quiet", `--authfile=${authFile}`, image];
       const result = await commands.run(words, { kind: "pull", environment, signal });
       if (result.code !== 0) throw imageFailure(image, words, result);
     },

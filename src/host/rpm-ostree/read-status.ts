@@ -27,14 +27,28 @@ export interface KnownDeployment {
 }
 
 /** Packages that are taken out of the image for another kernel, and put in. Source: openshift/machine-config-operator pkg/daemon/update.go (main). */
-export const defaultKernel = ["kernel", "kernel-core", "kernel-modules", "kernel-modules-core", "kernel-modules-extra"] as const;
+export const defaultKernel = [
+  "kernel",
+  "kernel-core",
+  "kernel-modules",
+  "kernel-modules-core",
+  "kernel-modules-extra",
+] as const;
 export const otherKernels: Readonly<Record<Exclude<KernelType, "default">, readonly string[]>> = {
   realtime: ["kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra"],
   "64k-pages": ["kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra"],
 };
 
 /** Ways in which ostree names where an image comes from; the rest is its pullspec (coreos/rpm-ostree docs/container.md (main)). */
-const transports = [/^ostree-image-signed:/, /^ostree-unverified-image:/, /^ostree-unverified-registry:/, /^ostree-remote-(?:image|registry):[^:]+:/, /^registry:/, /^docker:\/\//, /^containers-storage:/];
+const transports = [
+  /^ostree-image-signed:/,
+  /^ostree-unverified-image:/,
+  /^ostree-unverified-registry:/,
+  /^ostree-remote-(?:image|registry):[^:]+:/,
+  /^registry:/,
+  /^docker:\/\//,
+  /^containers-storage:/,
+];
 
 export function pullspecOf(reference: string): string {
   let rest = reference;
@@ -44,14 +58,18 @@ export function pullspecOf(reference: string): string {
 
 function imageOf(deployment: StatusDeployment): string {
   const reference = deployment["container-image-reference"];
-  if (reference === undefined || reference === "") return deployment["custom-origin"]?.[0]?.replace(/^pivot:\/\//, "") ?? "";
+  if (reference === undefined || reference === "")
+    return deployment["custom-origin"]?.[0]?.replace(/^pivot:\/\//, "") ?? "";
   const image = pullspecOf(reference);
   const digest = deployment["container-image-reference-digest"];
   // Which image a tag was then is known; which it is now is of no interest.
-  return image.includes("@") || digest === undefined || digest === "" ? image : `${image.replace(/:[^:/]+$/, "")}@${digest}`;
+  return image.includes("@") || digest === undefined || digest === ""
+    ? image
+    : `${image.replace(/:[^:/]+$/, "")}@${digest}`;
 }
 
-const kernelOf = (name: string): KernelType => (name.startsWith("kernel-rt-") ? "realtime" : name.startsWith("kernel-64k-") ? "64k-pages" : "default");
+const kernelOf = (name: string): KernelType =>
+  name.startsWith("kernel-rt-") ? "realtime" : name.startsWith("kernel-64k-") ? "64k-pages" : "default";
 
 function known(deployment: StatusDeployment, index: number): KnownDeployment {
   const requested = deployment["requested-packages"] ?? [];
@@ -81,7 +99,11 @@ export function readStatus(json: string): KnownStatus {
   try {
     deployments = (JSON.parse(json) as { readonly deployments?: readonly StatusDeployment[] }).deployments ?? [];
   } catch (error) {
-    throw new McoError("MCO_HOST_COMMAND_FAILED", { command: "rpm-ostree status --json", problem: "its answer is not JSON" }, { cause: error });
+    throw new McoError(
+      "MCO_HOST_COMMAND_FAILED",
+      { command: "rpm-ostree status --json", problem: "its answer is not JSON" },
+      { cause: error },
+    );
   }
   const booted = deployments.findIndex((deployment) => deployment.booted === true);
   const staged = deployments.findIndex((deployment) => deployment.staged === true);
@@ -91,11 +113,19 @@ export function readStatus(json: string): KnownStatus {
     return deployment === undefined ? undefined : known(deployment, index);
   };
   const bootedDeployment = at(booted);
-  if (bootedDeployment === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { command: "rpm-ostree status --json", problem: "no deployment is booted" });
+  if (bootedDeployment === undefined)
+    throw new McoError("MCO_HOST_COMMAND_FAILED", {
+      command: "rpm-ostree status --json",
+      problem: "no deployment is booted",
+    });
   return { booted: bootedDeployment, staged: at(staged), rollback: at(rollback) };
 }
 
 /** Words of a kernel command line, split where the kernel does: at white space outside of double quotes. What ostree adds by itself is left out. */
-export const kernelWords = (line: string): readonly string[] => (line.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []).filter((word) => !word.startsWith("ostree="));
+export const kernelWords = (line: string): readonly string[] =>
+  (line.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []).filter((word) => !word.startsWith("ostree="));
 
-export const deploymentOf = ({ image, packages, kernelType }: KnownDeployment, kernelArguments: readonly string[]): Deployment => ({ image, kernelArguments, packages, kernelType });
+export const deploymentOf = (
+  { image, packages, kernelType }: KnownDeployment,
+  kernelArguments: readonly string[],
+): Deployment => ({ image, kernelArguments, packages, kernelType });

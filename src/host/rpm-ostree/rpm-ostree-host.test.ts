@@ -20,9 +20,16 @@ const oldImage = imageOf("stock", "0");
 const newImage = imageOf("stock", "1");
 const extensionsImage = imageOf("extensions", "2");
 const unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
-const accounts = { "/etc/passwd": "root:x:0:0::/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/sh\n", "/etc/group": "core:x:1000:\n", "/etc/shadow": "root:*:1:0:99999:7:::\ncore:!!:1:0:99999:7:::\n" };
+const accounts = {
+  "/etc/passwd": "root:x:0:0::/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/sh\n",
+  "/etc/group": "core:x:1000:\n",
+  "/etc/shadow": "root:*:1:0:99999:7:::\ncore:!!:1:0:99999:7:::\n",
+};
 const acceptAll = '{"default":[{"type":"insecureAcceptAnything"}]}';
-const tree = { etc: { ...accounts, "/etc/containers/policy.json": acceptAll }, usr: { "/usr/lib/os-release": 'NAME="x"\nID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit } };
+const tree = {
+  etc: { ...accounts, "/etc/containers/policy.json": acceptAll },
+  usr: { "/usr/lib/os-release": 'NAME="x"\nID="rhcos"\n', "/usr/lib/systemd/system/chronyd.service": unit },
+};
 const images = { [oldImage]: tree, [newImage]: tree, [extensionsImage]: { etc: {}, usr: {} } };
 
 const systems: FakeSystem[] = [];
@@ -45,10 +52,23 @@ async function machine(edit: (root: string) => Promise<void> = async () => undef
   const folder = await mkdtemp(join(tmpdir(), "mco-rpm-ostree-"));
   cleanups.push(() => rm(folder, { recursive: true, force: true }));
   const root = join(folder, "root");
-  const system = await fakeSystem({ root, images, image: oldImage, extensions: ["usbguard", "sysstat", ...otherKernels.realtime] });
+  const system = await fakeSystem({
+    root,
+    images,
+    image: oldImage,
+    extensions: ["usbguard", "sysstat", ...otherKernels.realtime],
+  });
   systems.push(system);
   await edit(root);
-  const again = () => rpmOstreeHost({ root, processes: system.processes, clock: systemClock, random: systemRandom, architecture: "x64", disk: forgetfulDisk });
+  const again = () =>
+    rpmOstreeHost({
+      root,
+      processes: system.processes,
+      clock: systemClock,
+      random: systemRandom,
+      architecture: "x64",
+      disk: forgetfulDisk,
+    });
   let seen = 0;
   return {
     host: await again(),
@@ -63,15 +83,30 @@ async function machine(edit: (root: string) => Promise<void> = async () => undef
   };
 }
 
-const file = (text: string, mode = 0o644): PlainFile => ({ kind: "file", contents: new TextEncoder().encode(text), mode, uid: 0, gid: 0 });
+const file = (text: string, mode = 0o644): PlainFile => ({
+  kind: "file",
+  contents: new TextEncoder().encode(text),
+  mode,
+  uid: 0,
+  gid: 0,
+});
 const put = (host: Host, path: string, text: string) => host.files.write([{ path, entry: file(text) }], signal);
-const wanted = (more: Partial<Deployment> = {}): Deployment => ({ image: oldImage, kernelArguments: [], packages: [], kernelType: "default", ...more });
+const wanted = (more: Partial<Deployment> = {}): Deployment => ({
+  image: oldImage,
+  kernelArguments: [],
+  packages: [],
+  kernelType: "default",
+  ...more,
+});
 
 // The fake gives files away, as root does on a real machine.
 describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
   test("that nothing changes costs no process to look at, and 200 of its files neither process nor write", async () => {
     const { host, ran } = await machine();
-    const writes = Array.from({ length: 200 }, (_, index) => ({ path: `/etc/many/${index}`, entry: file(String(index)) }));
+    const writes = Array.from({ length: 200 }, (_, index) => ({
+      path: `/etc/many/${index}`,
+      entry: file(String(index)),
+    }));
     await host.files.write(writes, signal);
     const first = await host.os.status(signal);
     expect(ran()).toEqual(["rpm-ostree status --json", "rpm-ostree kargs --deploy-index=0"]);
@@ -94,7 +129,12 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
 
   test("gets image, packages, kernel and arguments as one staged deployment, and leaves no repository behind", async () => {
     const { host, system, ran } = await machine();
-    const target = wanted({ image: newImage, packages: ["sysstat", "usbguard"], kernelType: "realtime", kernelArguments: ["console=tty0", "console=tty0", 'a="x y"'] });
+    const target = wanted({
+      image: newImage,
+      packages: ["sysstat", "usbguard"],
+      kernelType: "realtime",
+      kernelArguments: ["console=tty0", "console=tty0", 'a="x y"'],
+    });
     await host.os.stage(target, extensionsImage, signal);
     expect((await host.os.status(signal)).staged).toEqual(target);
     const transactions = ran().filter((line) => /^rpm-ostree (?!status|kargs( --deploy-index=\d)?$)/.test(line));
@@ -109,19 +149,41 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(ran()).toEqual([]);
     await system.boot({ orderly: true });
     expect((await host.os.status(signal)).booted).toEqual(target);
-    expect(await host.os.installed(["usbguard", "kernel-core", "sysstat", "none"], signal)).toEqual(["usbguard", "sysstat"]);
+    expect(await host.os.installed(["usbguard", "kernel-core", "sysstat", "none"], signal)).toEqual([
+      "usbguard",
+      "sysstat",
+    ]);
     expect(ran().filter((line) => line.startsWith("rpm -q")).length).toBe(1);
   });
 
   test.for([
     { title: "back to the image's own kernel", target: wanted({ image: newImage, packages: ["usbguard"] }) },
-    { title: "to another image with the same kernel", target: wanted({ kernelType: "realtime", packages: ["usbguard"] }) },
-    { title: "to other arguments alone", target: wanted({ image: newImage, packages: ["usbguard"], kernelType: "realtime", kernelArguments: ["b"] }) },
-    { title: "to other packages alone", target: wanted({ image: newImage, packages: ["sysstat"], kernelType: "realtime", kernelArguments: ["a=1", "quiet"] }) },
+    {
+      title: "to another image with the same kernel",
+      target: wanted({ kernelType: "realtime", packages: ["usbguard"] }),
+    },
+    {
+      title: "to other arguments alone",
+      target: wanted({ image: newImage, packages: ["usbguard"], kernelType: "realtime", kernelArguments: ["b"] }),
+    },
+    {
+      title: "to other packages alone",
+      target: wanted({
+        image: newImage,
+        packages: ["sysstat"],
+        kernelType: "realtime",
+        kernelArguments: ["a=1", "quiet"],
+      }),
+    },
     { title: "back to what it was born with", target: wanted() },
   ])("goes from a realtime kernel with packages $title", async ({ target }) => {
     const { host, system } = await machine();
-    const from = wanted({ image: newImage, packages: ["usbguard"], kernelType: "realtime", kernelArguments: ["a=1", "quiet"] });
+    const from = wanted({
+      image: newImage,
+      packages: ["usbguard"],
+      kernelType: "realtime",
+      kernelArguments: ["a=1", "quiet"],
+    });
     await host.os.stage(from, extensionsImage, signal);
     await system.boot({ orderly: true });
     await host.os.stage(target, extensionsImage, signal);
@@ -130,11 +192,19 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect((await host.os.status(signal)).booted).toEqual(target);
   });
 
-  test.for(["rpm-ostree rebase", "rpm-ostree override remove", "rpm-ostree kargs --append", "podman create", "podman cp"])("throws away what is half staged when `%s` fails, and does it the next time", async (command) => {
+  test.for([
+    "rpm-ostree rebase",
+    "rpm-ostree override remove",
+    "rpm-ostree kargs --append",
+    "podman create",
+    "podman cp",
+  ])("throws away what is half staged when `%s` fails, and does it the next time", async (command) => {
     const { host, system } = await machine();
     const target = wanted({ image: newImage, packages: ["usbguard"], kernelType: "realtime", kernelArguments: ["a"] });
     system.failNext(command, { code: 1, stderr: "error: Connection reset by peer" });
-    await expect(host.os.stage(target, extensionsImage, signal)).rejects.toMatchObject({ facts: { exitCode: 1, stderrTail: "error: Connection reset by peer" } });
+    await expect(host.os.stage(target, extensionsImage, signal)).rejects.toMatchObject({
+      facts: { exitCode: 1, stderrTail: "error: Connection reset by peer" },
+    });
     expect((await host.os.status(signal)).staged).toBeUndefined();
     expect(await host.files.read("/etc/yum.repos.d/coreos-extensions.repo", signal)).toBeUndefined();
     await host.os.stage(target, extensionsImage, signal);
@@ -153,20 +223,34 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
   test("says of a transaction that another one is in its way, and that trying again helps", async () => {
     const { host, system } = await machine();
     system.failNext("rpm-ostree kargs --append", { code: 1, stderr: "error: Transaction in progress: upgrade" });
-    await expect(host.os.stage(wanted({ kernelArguments: ["a"] }), undefined, signal)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED", facts: { retryable: true } });
+    await expect(host.os.stage(wanted({ kernelArguments: ["a"] }), undefined, signal)).rejects.toMatchObject({
+      code: "MCO_HOST_COMMAND_FAILED",
+      facts: { retryable: true },
+    });
   });
 
   test("does not believe that something was staged before it has looked", async () => {
     const { host, system } = await machine();
     system.failNext("rpm-ostree kargs --append", { code: 0, stderr: "" });
-    await expect(host.os.stage(wanted({ kernelArguments: ["a"] }), undefined, signal)).rejects.toMatchObject({ facts: { problem: "rpm-ostree staged something else than it was asked for" } });
+    await expect(host.os.stage(wanted({ kernelArguments: ["a"] }), undefined, signal)).rejects.toMatchObject({
+      facts: { problem: "rpm-ostree staged something else than it was asked for" },
+    });
   });
 
   test("without extensions, as on Fedora CoreOS, refuses packages and kernels before it touches anything", async () => {
-    const { host, ran } = await machine((root) => writeFile(join(root, "usr/lib/os-release"), "ID=fedora\nVARIANT_ID=coreos\n"));
-    expect((await host.os.status(signal)).can).toEqual({ images: true, kernelArguments: true, packages: false, kernelTypes: ["default"] });
+    const { host, ran } = await machine((root) =>
+      writeFile(join(root, "usr/lib/os-release"), "ID=fedora\nVARIANT_ID=coreos\n"),
+    );
+    expect((await host.os.status(signal)).can).toEqual({
+      images: true,
+      kernelArguments: true,
+      packages: false,
+      kernelTypes: ["default"],
+    });
     ran();
-    await expect(host.os.stage(wanted({ packages: ["usbguard"] }), extensionsImage, signal)).rejects.toMatchObject({ facts: { retryable: false } });
+    await expect(host.os.stage(wanted({ packages: ["usbguard"] }), extensionsImage, signal)).rejects.toMatchObject({
+      facts: { retryable: false },
+    });
     expect(ran()).toEqual([]);
   });
 
@@ -174,20 +258,34 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     const { host, ran } = await machine();
     await host.os.prefetch(newImage, signal);
     await host.os.prefetch(extensionsImage, signal);
-    expect(ran().filter((line) => !line.startsWith("skopeo"))).toEqual([`ostree container image pull /ostree/repo ostree-unverified-registry:${newImage}`, `podman pull --quiet --authfile=/run/ostree/auth.json ${extensionsImage}`]);
+    expect(ran().filter((line) => !line.startsWith("skopeo"))).toEqual([
+      `ostree container image pull /ostree/repo ostree-unverified-registry:${newImage}`,
+      `podman pull --quiet --authfile=/run/ostree/auth.json ${extensionsImage}`,
+    ]);
   });
 
   test.for([
     { policy: acceptAll, reference: `ostree-unverified-registry:${newImage}` },
-    { policy: '{"default":[{"type":"reject"}],"transports":{"docker":{"os.example.com":[{"type":"insecureAcceptAnything"}]}}}', reference: `ostree-image-signed:docker://${newImage}` },
+    {
+      policy:
+        '{"default":[{"type":"reject"}],"transports":{"docker":{"os.example.com":[{"type":"insecureAcceptAnything"}]}}}',
+      reference: `ostree-image-signed:docker://${newImage}`,
+    },
     { policy: '{"default":[{"type":"reject"}]}', reference: undefined },
-    { policy: '{"default":[{"type":"insecureAcceptAnything"}],"transports":{"docker":{"os.example.com/stock":[{"type":"reject"}]}}}', reference: undefined },
+    {
+      policy:
+        '{"default":[{"type":"insecureAcceptAnything"}],"transports":{"docker":{"os.example.com/stock":[{"type":"reject"}]}}}',
+      reference: undefined,
+    },
     { policy: "{}", reference: undefined },
   ])("asks ostree for $reference under the policy $policy", async ({ policy, reference }) => {
     const { host, ran } = await machine();
     await put(host, "/etc/containers/policy.json", policy);
     if (reference === undefined) {
-      await expect(host.os.prefetch(newImage, signal)).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED", facts: { retryable: false } });
+      await expect(host.os.prefetch(newImage, signal)).rejects.toMatchObject({
+        code: "MCO_IMAGE_REFUSED",
+        facts: { retryable: false },
+      });
       expect(ran()).toEqual([]);
     } else {
       await host.os.prefetch(newImage, signal);
@@ -196,21 +294,45 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
   });
 
   test.for([
-    { stderr: "unauthorized: access to the requested resource is not authorized", code: "MCO_IMAGE_UNAUTHORIZED", retryable: false },
+    {
+      stderr: "unauthorized: access to the requested resource is not authorized",
+      code: "MCO_IMAGE_UNAUTHORIZED",
+      retryable: false,
+    },
     { stderr: "reading manifest in x: manifest unknown", code: "MCO_IMAGE_ABSENT", retryable: false },
-    { stderr: "Source image rejected: A signature was required, but no signature exists", code: "MCO_IMAGE_REFUSED", retryable: false },
+    {
+      stderr: "Source image rejected: A signature was required, but no signature exists",
+      code: "MCO_IMAGE_REFUSED",
+      retryable: false,
+    },
     { stderr: "pinging container registry: dial tcp: i/o timeout", code: "MCO_IMAGE_UNREACHABLE", retryable: true },
   ])("tells $code when a pull ends with: $stderr", async ({ stderr, code, retryable }) => {
     const { host, system } = await machine();
     system.failNext("ostree container image pull", { code: 1, stderr });
-    await expect(host.os.prefetch(newImage, signal)).rejects.toMatchObject({ code, facts: { image: newImage, retryable } });
+    await expect(host.os.prefetch(newImage, signal)).rejects.toMatchObject({
+      code,
+      facts: { image: newImage, retryable },
+    });
   });
 
   test("lets pulls use the merged pull secret when that is one, else the kubelet's, and the proxy without showing its password", async () => {
     const { system, root } = await machine();
     const environments: Readonly<Record<string, string>>[] = [];
-    const processes: Processes = { ...system.processes, run: (command, args, options) => (environments.push(options.env ?? {}), system.processes.run(command, args, options)) };
-    const host = await rpmOstreeHost({ root, processes, clock: systemClock, random: systemRandom, architecture: "x64", disk: forgetfulDisk });
+    const processes: Processes = {
+      ...system.processes,
+      run: (command, args, options) => (
+        environments.push(options.env ?? {}),
+        system.processes.run(command, args, options)
+      ),
+    };
+    const host = await rpmOstreeHost({
+      root,
+      processes,
+      clock: systemClock,
+      random: systemRandom,
+      architecture: "x64",
+      disk: forgetfulDisk,
+    });
     const target = async () => {
       await host.os.prefetch(newImage, signal);
       const link = await host.files.read("/run/ostree/auth.json", signal);
@@ -234,7 +356,9 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(await host.users.passwordHash("core", signal)).toBe("$6$canary$hash");
     await host.users.setPasswordHash("core", undefined, signal);
     const shadow = await host.files.read("/etc/shadow", signal);
-    expect(shadow?.kind === "file" ? new TextDecoder().decode(shadow.contents) : "").toBe(accounts["/etc/shadow"].replace("core:!!:1:", `core:!!:${passwordDay}:`));
+    expect(shadow?.kind === "file" ? new TextDecoder().decode(shadow.contents) : "").toBe(
+      accounts["/etc/shadow"].replace("core:!!:1:", `core:!!:${passwordDay}:`),
+    );
     system.failNext("chpasswd", { code: 1, stderr: "cannot set $6$canary$hash for https://u:canary@host" });
     const failure = await host.users.setPasswordHash("core", "$6$canary$hash", signal).catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: "MCO_HOST_COMMAND_FAILED" });
@@ -253,7 +377,9 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(await host.units.state([], signal)).toEqual(new Map());
     expect(ran()).toEqual([]);
     system.quietlyBroken.add("x.service");
-    await expect(host.units.reload("x.service", signal)).rejects.toMatchObject({ facts: { reloadResult: "exit-code" } });
+    await expect(host.units.reload("x.service", signal)).rejects.toMatchObject({
+      facts: { reloadResult: "exit-code" },
+    });
     expect((await host.units.state(["x.service"], signal)).get("x.service")?.activity).toBe("failed");
     await host.units.restart("x.service", signal);
     expect((await host.units.state(["x.service"], signal)).get("x.service")?.activity).toBe("active");
@@ -273,19 +399,31 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     await host.os.reboot("two\nlines", signal);
     await host.os.reboot("two\nlines", signal);
     expect(system.reboots).toEqual(["machine-config-daemon: two lines", "machine-config-daemon: two lines"]);
-    expect(ran().every((line) => line.includes("--property=Requires=ostree-finalize-staged.service --property=After=ostree-finalize-staged.service"))).toBe(true);
+    expect(
+      ran().every((line) =>
+        line.includes(
+          "--property=Requires=ostree-finalize-staged.service --property=After=ostree-finalize-staged.service",
+        ),
+      ),
+    ).toBe(true);
   });
 
   test("that ostree did not boot has files, units and accounts, and an operating system that is somebody else's", async () => {
     const { system, again, ran } = await machine((folder) => rm(join(folder, "run/ostree-booted")));
     const host = await again();
-    expect(await host.os.status(signal)).toMatchObject({ booted: wanted({ image: "" }), staged: undefined, can: { images: false, kernelArguments: false, packages: false } });
+    expect(await host.os.status(signal)).toMatchObject({
+      booted: wanted({ image: "" }),
+      staged: undefined,
+      can: { images: false, kernelArguments: false, packages: false },
+    });
     expect(ran()).toEqual([]);
     await expect(host.os.stage(wanted(), undefined, signal)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED" });
     await put(host, "/etc/x", "x");
     await host.units.state(["chronyd.service"], signal);
     await host.os.reboot("because", signal);
-    expect(ran().at(-1)).toMatch(/^systemd-run --unit=\S+ --description=machine-config-daemon: because systemctl reboot$/);
+    expect(ran().at(-1)).toMatch(
+      /^systemd-run --unit=\S+ --description=machine-config-daemon: because systemctl reboot$/,
+    );
     expect(system.reboots.length).toBe(1);
   });
 });
@@ -297,12 +435,24 @@ describe("commands of a machine", () => {
       ...systemClock,
       deadline(milliseconds, parent) {
         patience = milliseconds;
-        return { signal: AbortSignal.any([AbortSignal.abort(new Error("too late")), ...(parent === undefined ? [] : [parent])]), cancel: () => undefined };
+        return {
+          signal: AbortSignal.any([
+            AbortSignal.abort(new Error("too late")),
+            ...(parent === undefined ? [] : [parent]),
+          ]),
+          cancel: () => undefined,
+        };
       },
     };
-    const endless: Processes = { spawn: () => Promise.reject(new Error("not this")) as never, run: (_command, _args, options) => Promise.reject(options.signal.reason as Error) };
+    const endless: Processes = {
+      spawn: () => Promise.reject(new Error("not this")) as never,
+      run: (_command, _args, options) => Promise.reject(options.signal.reason as Error),
+    };
     const commands = hostCommands({ processes: endless, clock: impatient, root: "/" });
-    await expect(commands.must(["rpm-ostree", "status"], { kind: "query", signal })).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED", facts: { command: "rpm-ostree status", retryable: true } });
+    await expect(commands.must(["rpm-ostree", "status"], { kind: "query", signal })).rejects.toMatchObject({
+      code: "MCO_HOST_COMMAND_FAILED",
+      facts: { command: "rpm-ostree status", retryable: true },
+    });
     expect(patience).toBe(deadlinesMs.query);
   });
 
@@ -319,15 +469,28 @@ describe("commands of a machine", () => {
 });
 
 describe("what rpm-ostree says", () => {
-  const status = (deployment: Record<string, unknown>) => readStatus(JSON.stringify({ deployments: [{ booted: true, ...deployment }] })).booted;
+  const status = (deployment: Record<string, unknown>) =>
+    readStatus(JSON.stringify({ deployments: [{ booted: true, ...deployment }] })).booted;
 
   test.for([
     [{ "container-image-reference": `ostree-unverified-registry:${oldImage}` }, oldImage],
     [{ "container-image-reference": `ostree-image-signed:docker://${oldImage}` }, oldImage],
     [{ "container-image-reference": `ostree-unverified-image:docker://${oldImage}` }, oldImage],
     [{ "container-image-reference": `ostree-remote-image:fedora:registry:${oldImage}` }, oldImage],
-    [{ "container-image-reference": "ostree-unverified-registry:quay.io:5000/os:tag", "container-image-reference-digest": "sha256:1" }, "quay.io:5000/os@sha256:1"],
-    [{ "container-image-reference": "ostree-unverified-registry:quay.io:5000/os", "container-image-reference-digest": "sha256:1" }, "quay.io:5000/os@sha256:1"],
+    [
+      {
+        "container-image-reference": "ostree-unverified-registry:quay.io:5000/os:tag",
+        "container-image-reference-digest": "sha256:1",
+      },
+      "quay.io:5000/os@sha256:1",
+    ],
+    [
+      {
+        "container-image-reference": "ostree-unverified-registry:quay.io:5000/os",
+        "container-image-reference-digest": "sha256:1",
+      },
+      "quay.io:5000/os@sha256:1",
+    ],
     [{ "custom-origin": [`pivot://${oldImage}`, "Managed"] }, oldImage],
     [{ origin: "fedora:fedora/x86_64/coreos/stable" }, ""],
   ] as const)("of an image: %j", ([deployment, image]) => {
@@ -335,9 +498,17 @@ describe("what rpm-ostree says", () => {
   });
 
   test("of packages: a kernel that is layered without room made for it is no other kernel", () => {
-    expect(status({ "requested-packages": ["usbguard", "kernel-rt-core", "a"], "requested-base-removals": ["kernel", "kernel-core"] })).toMatchObject({ packages: ["a", "usbguard"], kernelType: "realtime" });
+    expect(
+      status({
+        "requested-packages": ["usbguard", "kernel-rt-core", "a"],
+        "requested-base-removals": ["kernel", "kernel-core"],
+      }),
+    ).toMatchObject({ packages: ["a", "usbguard"], kernelType: "realtime" });
     expect(status({ "requested-packages": ["kernel-rt-core"] })).toMatchObject({ packages: [], kernelType: "default" });
-    expect(status({ "requested-base-removals": ["kernel-core", "moby"] })).toMatchObject({ kernelType: "default", removedPackages: ["kernel-core"] });
+    expect(status({ "requested-base-removals": ["kernel-core", "moby"] })).toMatchObject({
+      kernelType: "default",
+      removedPackages: ["kernel-core"],
+    });
   });
 
   test("of nothing that is booted, or nothing at all, is a failure", () => {
@@ -353,7 +524,8 @@ describe("what rpm-ostree says", () => {
 
 // A fake that forgave would prove nothing: these are the rules that the driver is held to.
 describe.runIf(process.geteuid?.() === 0)("the fake system", () => {
-  const run = (system: FakeSystem, root: string, line: string) => system.processes.run("chroot", [root, ...line.split(" ")], { signal, env: { RPMOSTREE_CLIENT_ID: "x" } });
+  const run = (system: FakeSystem, root: string, line: string) =>
+    system.processes.run("chroot", [root, ...line.split(" ")], { signal, env: { RPMOSTREE_CLIENT_ID: "x" } });
 
   test("keeps as violations what no document knows", async () => {
     const { system, root } = await machine();
@@ -370,7 +542,10 @@ describe.runIf(process.geteuid?.() === 0)("the fake system", () => {
     for (let time = 0; time < 2; time += 1) await run(system, root, "rpm-ostree kargs --append=a");
     expect(system.os.staged?.kernelArguments.filter((word) => word === "a").length).toBe(2);
     expect((await run(system, root, "rpm-ostree kargs --delete=b")).code).toBe(1);
-    const both = await Promise.all([run(system, root, "rpm-ostree kargs --append=b"), run(system, root, "rpm-ostree cleanup --pending")]);
+    const both = await Promise.all([
+      run(system, root, "rpm-ostree kargs --append=b"),
+      run(system, root, "rpm-ostree cleanup --pending"),
+    ]);
     expect(both.map(({ code }) => code).sort()).toEqual([0, 1]);
     expect(both.some(({ stderr }) => stderr.includes("Transaction in progress"))).toBe(true);
   });
@@ -379,8 +554,13 @@ describe.runIf(process.geteuid?.() === 0)("the fake system", () => {
     const { system, root } = await machine();
     await run(system, root, "rpm-ostree kargs --append=a");
     await run(system, root, `rpm-ostree rebase ostree-unverified-registry:${newImage}`);
-    expect(system.os.staged).toMatchObject({ reference: `ostree-unverified-registry:${newImage}`, kernelArguments: expect.arrayContaining(["a"]) as unknown });
-    expect((await run(system, root, `rpm-ostree rebase ostree-unverified-registry:${newImage}`)).stderr).toContain("equal");
+    expect(system.os.staged).toMatchObject({
+      reference: `ostree-unverified-registry:${newImage}`,
+      kernelArguments: expect.arrayContaining(["a"]) as unknown,
+    });
+    expect((await run(system, root, `rpm-ostree rebase ostree-unverified-registry:${newImage}`)).stderr).toContain(
+      "equal",
+    );
     expect((await run(system, root, "rpm-ostree install usbguard")).stderr).toContain("Packages not found");
     await system.boot({ orderly: false });
     expect(system.os.staged).toBeUndefined();

@@ -31,7 +31,14 @@ export interface RpmOstreeHostOptions {
  * A real machine: files below a path prefix, everything else by the command lines of rpm-ostree, systemctl and their
  * like. On a machine that ostree did not boot it has files, units and accounts only, and says so in what it can.
  */
-export async function rpmOstreeHost({ root, processes, clock, random, architecture, disk: given = systemDisk }: RpmOstreeHostOptions): Promise<Host> {
+export async function rpmOstreeHost({
+  root,
+  processes,
+  clock,
+  random,
+  architecture,
+  disk: given = systemDisk,
+}: RpmOstreeHostOptions): Promise<Host> {
   const locate = (path: string) => resolveInRoot(root, path);
   // People of the machine may change folders of their own while we write into them.
   const disk = heldDisk(root, given);
@@ -50,12 +57,15 @@ export async function rpmOstreeHost({ root, processes, clock, random, architectu
     driver: "rpm-ostree",
     files,
     units: systemdUnits({ commands, files }),
-    os: isOstree ? rpmOstreeOs({ commands, files, facts, locate, random, disk, architecture }) : foreignOs({ commands, facts, random }),
+    os: isOstree
+      ? rpmOstreeOs({ commands, files, facts, locate, random, disk, architecture })
+      : foreignOs({ commands, facts, random }),
     users: rootAccounts({
       files,
       ledger,
       // Through the machine's own program, which knows who else has the database open; hashes go by its standard input (chpasswd(8)).
-      store: async (name, field, _shadow, signal) => void (await commands.must(["chpasswd", "--encrypted"], { kind: "query", input: `${name}:${field}\n`, signal })),
+      store: async (name, field, _shadow, signal) =>
+        void (await commands.must(["chpasswd", "--encrypted"], { kind: "query", input: `${name}:${field}\n`, signal })),
     }),
     ledger,
     books: rootBooks(locate, disk),

@@ -7,7 +7,15 @@ import type { Disk } from "../directory/disk.ts";
 import { readTextIfThere, removeTree } from "../directory/durable-writes.ts";
 import type { Deployment, HostFiles, HostOs, OsAbilities } from "../host.ts";
 import { authFile, imageFailure, imagePulls } from "./pull-image.ts";
-import { type KnownDeployment, type KnownStatus, defaultKernel, deploymentOf, kernelWords, otherKernels, readStatus } from "./read-status.ts";
+import {
+  type KnownDeployment,
+  type KnownStatus,
+  defaultKernel,
+  deploymentOf,
+  kernelWords,
+  otherKernels,
+  readStatus,
+} from "./read-status.ts";
 import { type HostCommands, commandFailure } from "./run-command.ts";
 
 export interface MachineFacts {
@@ -19,7 +27,8 @@ export interface MachineFacts {
 export const machineFacts = (locate: (path: string) => Promise<string>): MachineFacts => ({
   async bootId() {
     const text = await readTextIfThere(await locate("/proc/sys/kernel/random/boot_id"));
-    if (text === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "the machine's /proc is not there" });
+    if (text === undefined)
+      throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "the machine's /proc is not there" });
     return text.trim();
   },
   async fips() {
@@ -32,11 +41,22 @@ export const machineFacts = (locate: (path: string) => Promise<string>): Machine
  * Asks systemd for a reboot that outlives us. Where a staged deployment has to be finalised, the reboot waits until that
  * service is up, so that its stop, which does it, is part of the shutdown (ostreedev/ostree src/boot/ostree-finalize-staged.service (main)).
  */
-export async function reboot(commands: HostCommands, random: Random, because: string, finalises: boolean, signal: AbortSignal): Promise<void> {
+export async function reboot(
+  commands: HostCommands,
+  random: Random,
+  because: string,
+  finalises: boolean,
+  signal: AbortSignal,
+): Promise<void> {
   const unit = `machine-config-daemon-reboot-${random.uuid().slice(0, 8)}`;
-  const finalise = finalises ? ["--property=Requires=ostree-finalize-staged.service", "--property=After=ostree-finalize-staged.service"] : [];
+  const finalise = finalises
+    ? ["--property=Requires=ostree-finalize-staged.service", "--property=After=ostree-finalize-staged.service"]
+    : [];
   const description = `machine-config-daemon: ${because.replaceAll(/\p{Cc}+/gu, " ").slice(0, 200)}`;
-  await commands.must(["systemd-run", `--unit=${unit}`, `--description=${description}`, ...finalise, "systemctl", "reboot"], { kind: "query", signal });
+  await commands.must(
+    ["systemd-run", `--unit=${unit}`, `--description=${description}`, ...finalise, "systemctl", "reboot"],
+    { kind: "query", signal },
+  );
 }
 
 export interface RpmOstreeOsOptions {
@@ -58,20 +78,45 @@ const extensionsInImage = "/usr/share/rpm-ostree/extensions";
 const enterprise = ["rhcos", "scos", "rhel", "centos"];
 
 /** Operating systems by rpm-ostree's command line. */
-export function rpmOstreeOs({ commands, files, facts, locate, random, disk, architecture }: RpmOstreeOsOptions): HostOs {
+export function rpmOstreeOs({
+  commands,
+  files,
+  facts,
+  locate,
+  random,
+  disk,
+  architecture,
+}: RpmOstreeOsOptions): HostOs {
   const pulls = imagePulls({ commands, files, architecture });
-  let cached: { readonly key: string; readonly known: KnownStatus; readonly booted: Deployment; readonly staged: Deployment | undefined; readonly rollback: Deployment | undefined } | undefined;
+  let cached:
+    | {
+        readonly key: string;
+        readonly known: KnownStatus;
+        readonly booted: Deployment;
+        readonly staged: Deployment | undefined;
+        readonly rollback: Deployment | undefined;
+      }
+    | undefined;
   let abilities: OsAbilities | undefined;
   let failure: { readonly bootId: string; readonly reason: string | undefined } | undefined;
 
   /** Changes with every deployment that comes or goes: the folder's time tells it, as others rely on too (coreos/zincati src/rpm_ostree/cli_status.rs (main)). */
   async function stateKey(): Promise<string> {
-    const times = await Promise.all(["/ostree/deploy", "/run/ostree/staged-deployment"].map(async (path) => stat(await locate(path), { bigint: true }).then(({ mtimeNs, ino }) => `${mtimeNs}.${ino}`, () => "absent")));
+    const times = await Promise.all(
+      ["/ostree/deploy", "/run/ostree/staged-deployment"].map(async (path) =>
+        stat(await locate(path), { bigint: true }).then(
+          ({ mtimeNs, ino }) => `${mtimeNs}.${ino}`,
+          () => "absent",
+        ),
+      ),
+    );
     return [await facts.bootId(), ...times].join(" ");
   }
 
   async function argumentsOf(index: number, signal: AbortSignal): Promise<readonly string[]> {
-    return kernelWords(await commands.must(["rpm-ostree", "kargs", `--deploy-index=${index}`], { kind: "query", signal }));
+    return kernelWords(
+      await commands.must(["rpm-ostree", "kargs", `--deploy-index=${index}`], { kind: "query", signal }),
+    );
   }
 
   /** An unchanged machine costs no process. */
@@ -79,7 +124,8 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
     const key = await stateKey();
     if (cached?.key === key) return cached;
     const known = readStatus(await commands.must(["rpm-ostree", "status", "--json"], { kind: "query", signal }));
-    const whole = async (deployment: KnownDeployment) => deploymentOf(deployment, await argumentsOf(deployment.index, signal));
+    const whole = async (deployment: KnownDeployment) =>
+      deploymentOf(deployment, await argumentsOf(deployment.index, signal));
     const booted = await whole(known.booted);
     const staged = known.staged === undefined ? undefined : await whole(known.staged);
     const rollback = known.rollback === undefined ? undefined : await whole(known.rollback);
@@ -89,9 +135,17 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
   async function can(signal: AbortSignal): Promise<OsAbilities> {
     if (abilities !== undefined) return abilities;
     const entry = await files.read("/usr/lib/os-release", signal);
-    const id = entry?.kind === "file" ? /^ID="?([\w.-]+)"?$/m.exec(new TextDecoder().decode(entry.contents))?.[1] : undefined;
+    const id =
+      entry?.kind === "file" ? /^ID="?([\w.-]+)"?$/m.exec(new TextDecoder().decode(entry.contents))?.[1] : undefined;
     const isEnterprise = enterprise.includes(id ?? "");
-    return (abilities = { images: true, kernelArguments: true, packages: isEnterprise, kernelTypes: isEnterprise ? ["default", "realtime", ...(architecture === "arm64" ? (["64k-pages"] as const) : [])] : ["default"] });
+    return (abilities = {
+      images: true,
+      kernelArguments: true,
+      packages: isEnterprise,
+      kernelTypes: isEnterprise
+        ? ["default", "realtime", ...(architecture === "arm64" ? (["64k-pages"] as const) : [])]
+        : ["default"],
+    });
   }
 
   /** One transaction after the other: rpm-ostree refuses two at once. What changed the deployments is seen by the next look. */
@@ -115,11 +169,23 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
       const created = await commands.run(pull, { kind: "pull", environment, signal });
       if (created.code !== 0) throw imageFailure(image, pull, created);
       await files.makeFolder(folder, { mode: 0o755, uid: 0, gid: 0 }, signal);
-      await commands.must(["podman", "cp", `${container}:${extensionsInImage}/.`, folder], { kind: "transaction", signal });
+      await commands.must(["podman", "cp", `${container}:${extensionsInImage}/.`, folder], {
+        kind: "transaction",
+        signal,
+      });
       // What podman copies has a label of containers; rpm-ostreed may not read that (openshift/machine-config-operator pkg/daemon/update.go (main)).
-      if ((await files.read("/sys/fs/selinux/enforce", signal)) !== undefined) await commands.must(["chcon", "--recursive", "--type=var_run_t", folder], { kind: "transaction", signal });
+      if ((await files.read("/sys/fs/selinux/enforce", signal)) !== undefined)
+        await commands.must(["chcon", "--recursive", "--type=var_run_t", folder], { kind: "transaction", signal });
       const text = `[coreos-extensions]\nname=Extensions of the operating system\nenabled=1\nmetadata_expire=1m\nbaseurl=file://${folder}\ngpgcheck=0\nskip_if_unavailable=False\n`;
-      await files.write([{ path: repositoryFile, entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o644, uid: 0, gid: 0 } }], signal);
+      await files.write(
+        [
+          {
+            path: repositoryFile,
+            entry: { kind: "file", contents: new TextEncoder().encode(text), mode: 0o644, uid: 0, gid: 0 },
+          },
+        ],
+        signal,
+      );
       return await work();
     } finally {
       // Also after an abort: what it left would be found by every later transaction.
@@ -140,32 +206,60 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
     const movesImage = target.image !== booted.image;
     const movesKernel = target.kernelType !== booted.kernelType || (movesImage && booted.kernelType !== "default");
     // Another kernel belongs to the image that it was put into.
-    if (movesKernel && booted.kernelType !== "default") await transaction(["override", "reset", ...booted.removedPackages, ...booted.kernelPackages.map((name) => `--uninstall=${name}`)], signal);
+    if (movesKernel && booted.kernelType !== "default")
+      await transaction(
+        ["override", "reset", ...booted.removedPackages, ...booted.kernelPackages.map((name) => `--uninstall=${name}`)],
+        signal,
+      );
     const install = target.packages.filter((name) => !booted.packages.includes(name));
     const uninstall = booted.packages.filter((name) => !target.packages.includes(name));
     if (movesImage) {
       await pulls.linkAuthFile(signal);
-      const words = ["rebase", "--experimental", ...install.map((name) => `--install=${name}`), ...uninstall.map((name) => `--uninstall=${name}`), await pulls.imageReference(target.image, signal)];
+      const words = [
+        "rebase",
+        "--experimental",
+        ...install.map((name) => `--install=${name}`),
+        ...uninstall.map((name) => `--uninstall=${name}`),
+        await pulls.imageReference(target.image, signal),
+      ];
       cached = undefined;
       const result = await commands.run(["rpm-ostree", ...words], { kind: "transaction", signal });
-      if (result.code !== 0) throw /transaction in progress/i.test(result.stderr) || install.length > 0 ? commandFailure(["rpm-ostree", ...words], result) : imageFailure(target.image, ["rpm-ostree", ...words], result);
+      if (result.code !== 0)
+        throw /transaction in progress/i.test(result.stderr) || install.length > 0
+          ? commandFailure(["rpm-ostree", ...words], result)
+          : imageFailure(target.image, ["rpm-ostree", ...words], result);
     } else {
       // Not `update`, which would also take a newer image where the machine follows a tag.
       if (install.length > 0) await transaction(["install", "--idempotent", "--allow-inactive", ...install], signal);
       if (uninstall.length > 0) await transaction(["uninstall", ...uninstall], signal);
     }
-    if (movesKernel && target.kernelType !== "default") await transaction(["override", "remove", ...defaultKernel, ...otherKernels[target.kernelType].map((name) => `--install=${name}`)], signal);
+    if (movesKernel && target.kernelType !== "default")
+      await transaction(
+        ["override", "remove", ...defaultKernel, ...otherKernels[target.kernelType].map((name) => `--install=${name}`)],
+        signal,
+      );
     // By exact difference: `--append-if-missing` would lose an argument that is wanted twice.
     const now = kernelWords(await commands.must(["rpm-ostree", "kargs"], { kind: "query", signal }));
     const remove = withoutBag(now, target.kernelArguments);
     const add = withoutBag(target.kernelArguments, now);
-    if (remove.length + add.length > 0) await transaction(["kargs", ...remove.map((word) => `--delete=${word}`), ...add.map((word) => `--append=${word}`)], signal);
+    if (remove.length + add.length > 0)
+      await transaction(
+        ["kargs", ...remove.map((word) => `--delete=${word}`), ...add.map((word) => `--append=${word}`)],
+        signal,
+      );
   }
 
   return {
     async status(signal) {
       const { booted, staged, rollback } = await look(signal);
-      return { bootId: await facts.bootId(), booted, staged, rollback, fips: await facts.fips(), can: await can(signal) };
+      return {
+        bootId: await facts.bootId(),
+        booted,
+        staged,
+        rollback,
+        fips: await facts.fips(),
+        can: await can(signal),
+      };
     },
     prefetch: (image, signal) => pulls.fetch(image, signal),
     labels: (image, signal) => pulls.labels(image, signal),
@@ -173,12 +267,25 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
       const before = await look(signal);
       if (before.staged !== undefined && sameDeployment(before.staged, target)) return;
       const beyond = await can(signal);
-      if ((!beyond.packages && !sameBag(target.packages, before.booted.packages)) || !beyond.kernelTypes.includes(target.kernelType)) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "this machine cannot have these packages or this kernel", retryable: false });
+      if (
+        (!beyond.packages && !sameBag(target.packages, before.booted.packages)) ||
+        !beyond.kernelTypes.includes(target.kernelType)
+      )
+        throw new McoError("MCO_HOST_COMMAND_FAILED", {
+          problem: "this machine cannot have these packages or this kernel",
+          retryable: false,
+        });
       if (before.staged !== undefined) await cleanUp(signal);
       try {
         await withPackages(packagesFrom, () => stageFromBooted(target, before.known, signal), signal);
         const { booted, staged } = await look(signal);
-        if (!sameDeployment(staged ?? booted, target)) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "rpm-ostree staged something else than it was asked for", wanted: target, staged, retryable: true });
+        if (!sameDeployment(staged ?? booted, target))
+          throw new McoError("MCO_HOST_COMMAND_FAILED", {
+            problem: "rpm-ostree staged something else than it was asked for",
+            wanted: target,
+            staged,
+            retryable: true,
+          });
       } catch (error) {
         // Undoing is throwing away what was staged, nothing else; what that says is of no use beside why it is done.
         await cleanUp(new AbortController().signal).catch(() => undefined);
@@ -191,7 +298,11 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
     },
     async bootPrevious(signal) {
       const { known } = await look(signal);
-      if (known.rollback === undefined) throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to", retryable: false });
+      if (known.rollback === undefined)
+        throw new McoError("MCO_HOST_COMMAND_FAILED", {
+          problem: "there is no deployment to go back to",
+          retryable: false,
+        });
       if (known.staged !== undefined) await cleanUp(signal);
       // Said twice it would go forward again.
       if (known.rollback.index > known.booted.index) await transaction(["rollback"], signal);
@@ -210,7 +321,17 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
       const bootId = await facts.bootId();
       if (failure?.bootId !== bootId) {
         // No journal of the boot before is no news of a failure.
-        const { stdout } = await commands.run(["journalctl", "--boot=-1", "--unit=ostree-finalize-staged.service", "--output=cat", "--no-pager", "--lines=200"], { kind: "query", signal });
+        const { stdout } = await commands.run(
+          [
+            "journalctl",
+            "--boot=-1",
+            "--unit=ostree-finalize-staged.service",
+            "--output=cat",
+            "--no-pager",
+            "--lines=200",
+          ],
+          { kind: "query", signal },
+        );
         failure = { bootId, reason: stdout.split("\n").find((line) => line.startsWith("error:")) };
       }
       return failure.reason;
@@ -220,13 +341,27 @@ export function rpmOstreeOs({ commands, files, facts, locate, random, disk, arch
 }
 
 /** A machine whose operating system somebody else keeps: it has files and units, and can be rebooted. */
-export function foreignOs({ commands, facts, random }: Pick<RpmOstreeOsOptions, "commands" | "facts" | "random">): HostOs {
+export function foreignOs({
+  commands,
+  facts,
+  random,
+}: Pick<RpmOstreeOsOptions, "commands" | "facts" | "random">): HostOs {
   const refuse = async (): Promise<never> => {
-    throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "this machine's operating system is not kept by ostree", retryable: false });
+    throw new McoError("MCO_HOST_COMMAND_FAILED", {
+      problem: "this machine's operating system is not kept by ostree",
+      retryable: false,
+    });
   };
   return {
     async status() {
-      return { bootId: await facts.bootId(), booted: { image: "", kernelArguments: [], packages: [], kernelType: "default" }, staged: undefined, rollback: undefined, fips: await facts.fips(), can: { images: false, kernelArguments: false, packages: false, kernelTypes: ["default"] } };
+      return {
+        bootId: await facts.bootId(),
+        booted: { image: "", kernelArguments: [], packages: [], kernelType: "default" },
+        staged: undefined,
+        rollback: undefined,
+        fips: await facts.fips(),
+        can: { images: false, kernelArguments: false, packages: false, kernelTypes: ["default"] },
+      };
     },
     prefetch: refuse,
     labels: refuse,

@@ -32,22 +32,50 @@ export interface HostCommands {
 }
 
 /** What the reference's daemon calls itself towards rpm-ostreed, and words that tools print in, whatever the pod says. */
-const environment = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", RPMOSTREE_CLIENT_ID: "machine-config-operator" };
+const environment = {
+  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  LC_ALL: "C",
+  RPMOSTREE_CLIENT_ID: "machine-config-operator",
+};
 
 /**
  * Programs of a machine whose root file system lies at `root`, by chroot(1): what rpm-ostree, systemctl and journalctl
  * need of the host are sockets and files below it, and unlike entering the namespaces of process 1 it works in a pod that
  * does not see the host's processes.
  */
-export function hostCommands({ processes, clock, root }: { readonly processes: Processes; readonly clock: Clock; readonly root: string }): HostCommands {
-  async function run(words: readonly string[], { kind, input, environment: more, signal }: CommandOptions): Promise<RunResult> {
+export function hostCommands({
+  processes,
+  clock,
+  root,
+}: {
+  readonly processes: Processes;
+  readonly clock: Clock;
+  readonly root: string;
+}): HostCommands {
+  async function run(
+    words: readonly string[],
+    { kind, input, environment: more, signal }: CommandOptions,
+  ): Promise<RunResult> {
     const [command = "", ...args] = root === "/" ? words : ["chroot", root, ...words];
     const deadline = clock.deadline(deadlinesMs[kind], signal);
     try {
-      return await processes.run(command, args, { env: { ...environment, ...more }, group: true, signal: deadline.signal, ...(input === undefined ? {} : { input }) });
+      return await processes.run(command, args, {
+        env: { ...environment, ...more },
+        group: true,
+        signal: deadline.signal,
+        ...(input === undefined ? {} : { input }),
+      });
     } catch (error) {
       signal.throwIfAborted();
-      throw new McoError("MCO_HOST_COMMAND_FAILED", { command: named(words), problem: deadline.signal.aborted ? `it did not end within ${deadlinesMs[kind]} ms` : "it could not be run", retryable: deadline.signal.aborted }, { cause: error });
+      throw new McoError(
+        "MCO_HOST_COMMAND_FAILED",
+        {
+          command: named(words),
+          problem: deadline.signal.aborted ? `it did not end within ${deadlinesMs[kind]} ms` : "it could not be run",
+          retryable: deadline.signal.aborted,
+        },
+        { cause: error },
+      );
     } finally {
       deadline.cancel();
     }
@@ -67,8 +95,20 @@ const named = (words: readonly string[]) => words.join(" ").slice(0, 300);
 /** rpm-ostree does one thing at a time, and says so (coreos/rpm-ostree src/daemon/rpmostreed-transaction.cxx (main)). */
 const isBusy = (stderr: string) => /transaction in progress/i.test(stderr);
 
-export function commandFailure(words: readonly string[], result: RunResult, code: ErrorCode = "MCO_HOST_COMMAND_FAILED", facts: Readonly<Record<string, unknown>> = {}): McoError {
-  return new McoError(code, { command: named(words), exitCode: result.code, ...(result.signal === undefined ? {} : { killedBy: result.signal }), stderrTail: redacted(result.stderr.trim()).slice(-tailLength), retryable: isBusy(result.stderr), ...facts });
+export function commandFailure(
+  words: readonly string[],
+  result: RunResult,
+  code: ErrorCode = "MCO_HOST_COMMAND_FAILED",
+  facts: Readonly<Record<string, unknown>> = {},
+): McoError {
+  return new McoError(code, {
+    command: named(words),
+    exitCode: result.code,
+    ...(result.signal === undefined ? {} : { killedBy: result.signal }),
+    stderrTail: redacted(result.stderr.trim()).slice(-tailLength),
+    retryable: isBusy(result.stderr),
+    ...facts,
+  });
 }
 
 const tailLength = 2048;
@@ -77,5 +117,8 @@ const tailLength = 2048;
 export const redacted = (text: string): string =>
   text
     .replaceAll(/(:\/\/)[^/\s@]+@/g, "$1***@")
-    .replaceAll(/\b(authorization|password|passwd|token|identitytoken|auth)(["']?\s*[:=]\s*["']?)((basic|bearer)\s+)?[^\s"',]+/gi, "$1$2***")
+    .replaceAll(
+      /\b(authorization|password|passwd|token|identitytoken|auth)(["']?\s*[:=]\s*["']?)((basic|bearer)\s+)?[^\s"',]+/gi,
+      "$1$2***",
+    )
     .replaceAll(/\$(?:\d[a-z]?|y|gy|2[abxy])\$[^\s:]+/g, "***");

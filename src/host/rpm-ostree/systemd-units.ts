@@ -11,16 +11,33 @@ type Properties = Readonly<Partial<Record<(typeof properties)[number], string>>>
 const trustUnit = "coreos-update-ca-trust.service";
 
 /** Units by systemctl's command line. */
-export function systemdUnits({ commands, files }: { readonly commands: HostCommands; readonly files: Pick<HostFiles, "read"> }): HostUnits {
+export function systemdUnits({
+  commands,
+  files,
+}: {
+  readonly commands: HostCommands;
+  readonly files: Pick<HostFiles, "read">;
+}): HostUnits {
   const options = (signal: AbortSignal): CommandOptions => ({ kind: "unit", signal });
 
   /** One process for all units. Blocks come in the order of the names, an empty line between them (systemctl(1), show). */
   async function show(names: readonly string[], signal: AbortSignal): Promise<readonly Properties[]> {
     if (names.length === 0) return [];
-    const text = await commands.must(["systemctl", "show", `--property=${properties.join(",")}`, "--", ...names], { kind: "query", signal });
+    const text = await commands.must(["systemctl", "show", `--property=${properties.join(",")}`, "--", ...names], {
+      kind: "query",
+      signal,
+    });
     const blocks = text.trim().split(/\n\s*\n/);
-    if (blocks.length !== names.length) throw new McoError("MCO_HOST_COMMAND_FAILED", { command: "systemctl show", problem: `it told of ${blocks.length} units and was asked for ${names.length}` });
-    return blocks.map((block) => Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)])));
+    if (blocks.length !== names.length)
+      throw new McoError("MCO_HOST_COMMAND_FAILED", {
+        command: "systemctl show",
+        problem: `it told of ${blocks.length} units and was asked for ${names.length}`,
+      });
+    return blocks.map((block) =>
+      Object.fromEntries(
+        block.split("\n").map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+      ),
+    );
   }
 
   async function isMasked(name: string, signal: AbortSignal): Promise<boolean> {
@@ -31,7 +48,18 @@ export function systemdUnits({ commands, files }: { readonly commands: HostComma
   async function stateOf(names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>> {
     const shown = await show(names, signal);
     // A mask is a link that we made ourselves: systemd may not have looked since.
-    const states = await Promise.all(names.map(async (name, index) => [name, { enablement: (await isMasked(name, signal)) ? "masked" : enablementOf(shown[index] ?? {}), activity: activityOf(shown[index] ?? {}) }] as const));
+    const states = await Promise.all(
+      names.map(
+        async (name, index) =>
+          [
+            name,
+            {
+              enablement: (await isMasked(name, signal)) ? "masked" : enablementOf(shown[index] ?? {}),
+              activity: activityOf(shown[index] ?? {}),
+            },
+          ] as const,
+      ),
+    );
     return new Map(states);
   }
 
@@ -48,7 +76,15 @@ export function systemdUnits({ commands, files }: { readonly commands: HostComma
   async function checked(verb: "reload" | "restart", name: string, signal: AbortSignal): Promise<void> {
     await commands.must(["systemctl", verb, "--", name], options(signal));
     const [after = {}] = await show([name], signal);
-    if (activityOf(after) === "failed") throw new McoError("MCO_HOST_COMMAND_FAILED", { command: `systemctl ${verb} ${name}`, problem: "the unit has failed", activeState: after.ActiveState, result: after.Result, reloadResult: after.ReloadResult, retryable: false });
+    if (activityOf(after) === "failed")
+      throw new McoError("MCO_HOST_COMMAND_FAILED", {
+        command: `systemctl ${verb} ${name}`,
+        problem: "the unit has failed",
+        activeState: after.ActiveState,
+        result: after.Result,
+        reloadResult: after.ReloadResult,
+        retryable: false,
+      });
   }
 
   return {
@@ -62,10 +98,12 @@ export function systemdUnits({ commands, files }: { readonly commands: HostComma
       await commands.must(["systemctl", "daemon-reload"], options(signal));
     },
     // systemd.special(7), default.target: what a boot starts is wanted by it; jobs of what runs already are none.
-    startEnabled: async (signal) => void (await commands.must(["systemctl", "start", "--no-block", "--", "default.target"], options(signal))),
+    startEnabled: async (signal) =>
+      void (await commands.must(["systemctl", "start", "--no-block", "--", "default.target"], options(signal))),
     reload: (name, signal) => checked("reload", name, signal),
     async restart(name, signal) {
-      if (name === trustUnit && (await stateOf([name], signal)).get(name)?.enablement === "absent") await commands.must(["update-ca-trust"], options(signal));
+      if (name === trustUnit && (await stateOf([name], signal)).get(name)?.enablement === "absent")
+        await commands.must(["update-ca-trust"], options(signal));
       else await checked("restart", name, signal);
     },
   };
@@ -81,5 +119,7 @@ function enablementOf({ LoadState, UnitFileState = "" }: Properties): Enablement
 
 function activityOf({ ActiveState, ReloadResult = "" }: Properties): UnitState["activity"] {
   if (ActiveState === "failed" || (ReloadResult !== "" && ReloadResult !== "success")) return "failed";
-  return ActiveState === "active" || ActiveState === "reloading" || ActiveState === "activating" ? "active" : "inactive";
+  return ActiveState === "active" || ActiveState === "reloading" || ActiveState === "activating"
+    ? "active"
+    : "inactive";
 }

@@ -25,7 +25,10 @@ afterEach(async () => {
 
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const { certificate, key } = await authority.issue(served);
-  const server = createServer({ cert: certificate, key, ca: authority.certificate, requestCert: true, rejectUnauthorized: false }, answer);
+  const server = createServer(
+    { cert: certificate, key, ca: authority.certificate, requestCert: true, rejectUnauthorized: false },
+    answer,
+  );
   const sockets = new Set<Socket>();
   server.on("secureConnection", (socket) => {
     sockets.add(socket);
@@ -43,16 +46,29 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
 /** A transport whose credentials lie on a disk of the test's own. */
 function transportOn(connection: Connection, files: Record<string, string> = {}) {
   const disk = { connection, files };
-  const transport = httpsTransport({ connection, reread: async () => disk.connection, clock: systemClock, files: { readText: async (path) => files[path] }, processes: systemProcesses, environment: {} });
+  const transport = httpsTransport({
+    connection,
+    reread: async () => disk.connection,
+    clock: systemClock,
+    files: { readText: async (path) => files[path] },
+    processes: systemProcesses,
+    environment: {},
+  });
   closers.push(() => transport.close());
-  const ask = (method = "GET") => transport.exchange({ method, target: "/", headers: {} }, new AbortController().signal);
+  const ask = (method = "GET") =>
+    transport.exchange({ method, target: "/", headers: {} }, new AbortController().signal);
   return { disk, ask };
 }
 
 test("a token that the server no longer takes is read again, and the request sent once more", async () => {
   let good = "Bearer one";
-  const { url } = await serve((request, response) => response.writeHead(request.headers.authorization === good ? 200 : 401).end());
-  const { ask, disk } = transportOn({ server: url, ca: authority.certificate, tokenFile: "/token" }, { "/token": "one" });
+  const { url } = await serve((request, response) =>
+    response.writeHead(request.headers.authorization === good ? 200 : 401).end(),
+  );
+  const { ask, disk } = transportOn(
+    { server: url, ca: authority.certificate, tokenFile: "/token" },
+    { "/token": "one" },
+  );
   expect((await ask("POST")).status).toBe(200);
   good = "Bearer two";
   expect((await ask("POST")).status).toBe(401);
@@ -80,8 +96,16 @@ test("a client certificate that has been replaced is shown on new connections", 
     subjects.push(String(subject?.CN));
     response.writeHead(subject?.CN === good ? 200 : 401).end();
   });
-  const [first, second] = [await authority.issue({ commonName: "one", usage: "client" }), await authority.issue({ commonName: "two", usage: "client" })];
-  const { ask, disk } = transportOn({ server: url, ca: authority.certificate, certificate: first.certificate, key: first.key });
+  const [first, second] = [
+    await authority.issue({ commonName: "one", usage: "client" }),
+    await authority.issue({ commonName: "two", usage: "client" }),
+  ];
+  const { ask, disk } = transportOn({
+    server: url,
+    ca: authority.certificate,
+    certificate: first.certificate,
+    key: first.key,
+  });
   expect((await ask()).status).toBe(200);
   good = "two";
   disk.connection = { ...disk.connection, certificate: second.certificate, key: second.key };

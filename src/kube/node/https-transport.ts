@@ -34,7 +34,8 @@ interface Agents {
 /** What a failed handshake is called: certificates that are not believed, on either side. Nothing was asked of the server yet. */
 const handshakeFailure = /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|ERR_TLS_)/;
 
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "");
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
 /** A connection that was kept alive had been closed by the server when it was taken up again. */
 class StaleConnection extends Error {
@@ -67,8 +68,15 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
 
   /** Connections are made with the newest certificates; what runs on older ones runs on. */
   function agentsFor(from: Connection): Agents {
-    if (open !== undefined && open.connection.ca === from.ca && open.connection.certificate === from.certificate && open.connection.key === from.key) return open;
-    for (const idle of Object.values(open?.requests.freeSockets ?? {})) for (const socket of idle ?? []) socket.destroy();
+    if (
+      open !== undefined &&
+      open.connection.ca === from.ca &&
+      open.connection.certificate === from.certificate &&
+      open.connection.key === from.key
+    )
+      return open;
+    for (const idle of Object.values(open?.requests.freeSockets ?? {}))
+      for (const socket of idle ?? []) socket.destroy();
     open = {
       connection: from,
       requests: agentFor(from, { keepAlive: true, maxSockets: maxRequestSockets }),
@@ -80,13 +88,27 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
 
   async function execToken(exec: NonNullable<Connection["exec"]>, signal: AbortSignal): Promise<string | undefined> {
     const info = JSON.stringify({ apiVersion: exec.apiVersion, kind: "ExecCredential", spec: { interactive: false } });
-    const env = { ...Object.fromEntries(Object.entries(options.environment).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]))), ...exec.env, KUBERNETES_EXEC_INFO: info };
+    const env = {
+      ...Object.fromEntries(
+        Object.entries(options.environment).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
+      ),
+      ...exec.env,
+      KUBERNETES_EXEC_INFO: info,
+    };
     const result = await options.processes.run(exec.command, exec.args, { env, signal });
-    if (result.code !== 0) throw new McoError("MCO_KUBECONFIG_INVALID", { problem: `the credential plug-in ${exec.command} failed`, exitCode: result.code });
+    if (result.code !== 0)
+      throw new McoError("MCO_KUBECONFIG_INVALID", {
+        problem: `the credential plug-in ${exec.command} failed`,
+        exitCode: result.code,
+      });
     return (JSON.parse(result.stdout) as { status?: { token?: string } }).status?.token;
   }
 
-  function exchangeWith({ connection: from, token }: Credentials, request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+  function exchangeWith(
+    { connection: from, token }: Credentials,
+    request: HttpRequest,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
     const body = request.body === undefined ? undefined : Buffer.from(request.body);
     const isWatch = request.target.includes("watch=true");
     const agents = agentsFor(from);
@@ -105,7 +127,13 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
         },
         signal,
       });
-      outgoing.once("error", (error) => reject(outgoing.reusedSocket && codeOf(error) === "ECONNRESET" ? new StaleConnection(error.message, { cause: error }) : error));
+      outgoing.once("error", (error) =>
+        reject(
+          outgoing.reusedSocket && codeOf(error) === "ECONNRESET"
+            ? new StaleConnection(error.message, { cause: error })
+            : error,
+        ),
+      );
       outgoing.once("response", (incoming) => {
         const headers: Record<string, string | string[]> = {};
         for (const [name, value] of Object.entries(incoming.headers)) if (value !== undefined) headers[name] = value;
@@ -126,7 +154,11 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
   }
 
   /** As {@link exchangeWith}; what only reads is sent again on a new connection when a kept one turned out to be closed. */
-  async function exchangeFresh(credentials: Credentials, request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+  async function exchangeFresh(
+    credentials: Credentials,
+    request: HttpRequest,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await exchangeWith(credentials, request, signal);

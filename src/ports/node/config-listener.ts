@@ -2,7 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket, createSecureContext } from "node:tls";
-import type { ClientIdentity, ConfigAnswer, ConfigHandler, ConfigListenOptions, ConfigListener, ListenConfig, TlsFiles } from "../listener.ts";
+import type {
+  ClientIdentity,
+  ConfigAnswer,
+  ConfigHandler,
+  ConfigListenOptions,
+  ConfigListener,
+  ListenConfig,
+  TlsFiles,
+} from "../listener.ts";
 import { identityOf, isLoopback } from "./https-listener.ts";
 import { headerLines } from "./header-lines.ts";
 
@@ -12,7 +20,8 @@ const lookMs = 1000;
 const sliceBytes = 256 * 1024;
 
 const problem = (status: number, reason: string, message: string): string => {
-  const words = { 400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large" }[status] ?? "Bad Request";
+  const words =
+    { 400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large" }[status] ?? "Bad Request";
   const body = `${JSON.stringify({ error: { reason, message } })}\n`;
   return `HTTP/1.1 ${status} ${words}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`;
 };
@@ -21,7 +30,10 @@ const problem = (status: number, reason: string, message: string): string => {
 function refusalOf(code: string | undefined): { readonly why: string; readonly answer: string } | undefined {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
-      return { why: "HeadersTooLarge", answer: problem(431, "HeadersTooLarge", "the headers are larger, or more, than this server takes") };
+      return {
+        why: "HeadersTooLarge",
+        answer: problem(431, "HeadersTooLarge", "the headers are larger, or more, than this server takes"),
+      };
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return { why: "HeadersTooSlow", answer: problem(408, "HeadersTooSlow", "the headers did not come in time") };
     case "ECONNRESET":
@@ -37,11 +49,22 @@ const plainAddress = (address: string | undefined) => (address ?? "").replace(/^
 /** {@link ListenConfig} over Node.js. */
 export const configListen: ListenConfig = async (options, handle) => {
   const { host, port, limits, settings, onRefused } = options;
-  if (options.network !== true && !isLoopback(host)) throw new Error(`refusing to listen on ${host}: not a loopback address`);
+  if (options.network !== true && !isLoopback(host))
+    throw new Error(`refusing to listen on ${host}: not a loopback address`);
   // Versions that no cipher was named for are not spoken either.
   const [has12, has13] = [false, true].map((is13) => settings.ciphers.some((name) => name.startsWith("TLS_") === is13));
-  const versions = { minVersion: has12 === true ? settings.minVersion : "TLSv1.3", maxVersion: has13 === true ? "TLSv1.3" : "TLSv1.2" } as const;
-  const material = ({ certificate, key, clientCa }: TlsFiles) => ({ cert: certificate, key, ...(clientCa === undefined ? {} : { ca: clientCa }), ...versions, ciphers: settings.ciphers.join(":"), honorCipherOrder: true });
+  const versions = {
+    minVersion: has12 === true ? settings.minVersion : "TLSv1.3",
+    maxVersion: has13 === true ? "TLSv1.3" : "TLSv1.2",
+  } as const;
+  const material = ({ certificate, key, clientCa }: TlsFiles) => ({
+    cert: certificate,
+    key,
+    ...(clientCa === undefined ? {} : { ca: clientCa }),
+    ...versions,
+    ciphers: settings.ciphers.join(":"),
+    honorCipherOrder: true,
+  });
   const wantsClients = options.tls.clientCa !== undefined;
   const server = createServer({
     ...material(options.tls),
@@ -94,7 +117,8 @@ export const configListen: ListenConfig = async (options, handle) => {
     // What is refused waits for nobody.
     socket.end(refusal.answer, () => socket.destroy());
   });
-  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing, handle, options, { wantsClients, isClosing: () => isClosing });
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) =>
+    void answer(incoming, outgoing, handle, options, { wantsClients, isClosing: () => isClosing });
   server.on("request", onRequest);
   // Nobody is asked to send a body.
   server.on("checkContinue", onRequest);
@@ -128,7 +152,13 @@ export const configListen: ListenConfig = async (options, handle) => {
   } satisfies ConfigListener;
 };
 
-async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handle: ConfigHandler, { limits, onRefused }: ConfigListenOptions, { wantsClients, isClosing }: { readonly wantsClients: boolean; readonly isClosing: () => boolean }): Promise<void> {
+async function answer(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  handle: ConfigHandler,
+  { limits, onRefused }: ConfigListenOptions,
+  { wantsClients, isClosing }: { readonly wantsClients: boolean; readonly isClosing: () => boolean },
+): Promise<void> {
   const gone = new AbortController();
   let ended: ConfigAnswer["onEnd"];
   let late: NodeJS.Timeout | undefined;
@@ -146,16 +176,32 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handl
   const refuse = (status: number, reason: string, message: string) => {
     onRefused(reason);
     outgoing.shouldKeepAlive = false;
-    outgoing.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", connection: "close" });
+    outgoing.writeHead(status, {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+      connection: "close",
+    });
     outgoing.end(`${JSON.stringify({ error: { reason, message } })}\n`);
     outgoing.once("finish", () => incoming.destroy());
   };
-  if (incoming.rawHeaders.length / 2 > limits.headers) return refuse(431, "HeadersTooLarge", `a request has ${limits.headers} headers at most`);
-  if (incoming.headers["transfer-encoding"] !== undefined || Number(incoming.headers["content-length"] ?? 0) !== 0) return refuse(413, "BodyRefused", "requests have no body here");
+  if (incoming.rawHeaders.length / 2 > limits.headers)
+    return refuse(431, "HeadersTooLarge", `a request has ${limits.headers} headers at most`);
+  if (incoming.headers["transfer-encoding"] !== undefined || Number(incoming.headers["content-length"] ?? 0) !== 0)
+    return refuse(413, "BodyRefused", "requests have no body here");
 
   const headers = headerLines(incoming.headers);
-  const client: ClientIdentity | undefined = wantsClients && incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
-  const given = await handle({ method: incoming.method ?? "", target: incoming.url ?? "", headers, from: plainAddress(incoming.socket.remoteAddress), client }, gone.signal);
+  const client: ClientIdentity | undefined =
+    wantsClients && incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
+  const given = await handle(
+    {
+      method: incoming.method ?? "",
+      target: incoming.url ?? "",
+      headers,
+      from: plainAddress(incoming.socket.remoteAddress),
+      client,
+    },
+    gone.signal,
+  );
   if (outgoing.closed || outgoing.destroyed) {
     given.onEnd?.("broken");
     return;
@@ -163,8 +209,14 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handl
   ended = given.onEnd;
   if (isClosing()) outgoing.shouldKeepAlive = false;
   const { body } = given;
-  late = setTimeout(() => outgoing.destroy(), limits.takeMs + ((body?.length ?? 0) * 1000) / limits.leastBytesPerSecond);
-  outgoing.writeHead(given.status, body === undefined ? given.headers : { ...given.headers, "content-length": body.length });
+  late = setTimeout(
+    () => outgoing.destroy(),
+    limits.takeMs + ((body?.length ?? 0) * 1000) / limits.leastBytesPerSecond,
+  );
+  outgoing.writeHead(
+    given.status,
+    body === undefined ? given.headers : { ...given.headers, "content-length": body.length },
+  );
   if (body === undefined) {
     outgoing.end();
     return;

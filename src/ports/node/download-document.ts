@@ -9,8 +9,13 @@ export const downloadDocument: Downloader = ({ url, headers, authorities, header
   new Promise<Downloaded>((resolve, reject) => {
     const isSecure = url.startsWith("https:");
     const options = { method: "GET", headers: { ...headers }, agent: false, signal } as const;
-    const outgoing = isSecure ? secure(url, { ...options, ca: [...rootCertificates, ...authorities], minVersion: "TLSv1.2" }) : plain(url, options);
-    const impatience = setTimeout(() => outgoing.destroy(new Error(`no answer within ${headersTimeoutMs} ms`)), headersTimeoutMs);
+    const outgoing = isSecure
+      ? secure(url, { ...options, ca: [...rootCertificates, ...authorities], minVersion: "TLSv1.2" })
+      : plain(url, options);
+    const impatience = setTimeout(
+      () => outgoing.destroy(new Error(`no answer within ${headersTimeoutMs} ms`)),
+      headersTimeoutMs,
+    );
     outgoing.once("error", (error) => {
       clearTimeout(impatience);
       reject(error);

@@ -13,7 +13,9 @@ export function httpGet(url: string, signal: AbortSignal): Promise<string> {
         if (body.length > bodyLimitBytes) incoming.destroy(new Error(`more than ${bodyLimitBytes} bytes`));
       });
       incoming.once("error", reject);
-      incoming.once("end", () => (incoming.statusCode === 200 ? resolve(body) : reject(new Error(`HTTP ${incoming.statusCode ?? 0}`))));
+      incoming.once("end", () =>
+        incoming.statusCode === 200 ? resolve(body) : reject(new Error(`HTTP ${incoming.statusCode ?? 0}`)),
+      );
     });
     outgoing.once("error", reject);
     outgoing.end();

@@ -7,7 +7,8 @@ import { headerLines } from "./header-lines.ts";
 
 const bodyLimitBytes = 3 * 1024 * 1024;
 
-const list = (value: string | string[] | undefined): readonly string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
+const list = (value: string | string[] | undefined): readonly string[] =>
+  value === undefined ? [] : Array.isArray(value) ? value : [value];
 
 export function identityOf(socket: TLSSocket): ClientIdentity | undefined {
   if (!socket.authorized) return undefined;
@@ -33,12 +34,26 @@ const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoin
       try {
         const headers = headerLines(incoming.headers);
         const identity = incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
-        const response = await handle({ method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) }, identity, gone.signal);
-        outgoing.writeHead(response.status, Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, typeof value === "string" ? value : [...value]])));
+        const response = await handle(
+          { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) },
+          identity,
+          gone.signal,
+        );
+        outgoing.writeHead(
+          response.status,
+          Object.fromEntries(
+            Object.entries(response.headers).map(([name, value]) => [
+              name,
+              typeof value === "string" ? value : [...value],
+            ]),
+          ),
+        );
         outgoing.flushHeaders();
         if (typeof response.body === "string" || response.body instanceof Uint8Array) outgoing.end(response.body);
         else {
-          for await (const chunk of response.body) if (!outgoing.write(chunk)) await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
+          for await (const chunk of response.body)
+            if (!outgoing.write(chunk))
+              await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
           outgoing.end();
         }
       } catch (error) {
@@ -49,7 +64,11 @@ const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoin
   });
 };
 
-async function listening(server: Server, { host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal): Promise<{ readonly port: number }> {
+async function listening(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  signal: AbortSignal,
+): Promise<{ readonly port: number }> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, resolve);
@@ -67,14 +86,24 @@ async function listening(server: Server, { host, port }: { readonly host: string
 
 /** HTTPS over Node.js; on loopback only, unless the caller asks for the network. */
 export const httpsListen: Listen = async (options, handle, signal) => {
-  if (options.network !== true && !isLoopback(options.host)) throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
+  if (options.network !== true && !isLoopback(options.host))
+    throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
   const { certificate: cert, key, clientCa } = options.tls;
-  const server = createServer({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }), minVersion: "TLSv1.2" }, answering(handle));
+  const server = createServer(
+    {
+      cert,
+      key,
+      ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+      minVersion: "TLSv1.2",
+    },
+    answering(handle),
+  );
   return listening(server, options, signal);
 };
 
 /** HTTP without TLS: on loopback, unless the caller asks for the network. */
 export const httpListen: ListenPlain = async (options, handle, signal) => {
-  if (options.network !== true && !isLoopback(options.host)) throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);
+  if (options.network !== true && !isLoopback(options.host))
+    throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);
   return listening(createPlainServer(answering(handle)), options, signal);
 };

@@ -31,7 +31,14 @@ test("nothing that looks like a secret is in a log, wherever it stood: in the me
   fc.assert(
     fc.property(anySecret, ({ text, secret }) => {
       lines.length = 0;
-      log.child({ from: text }).warn({ error: new Error(`no answer: ${text}`, { cause: new Error(text) }), deep: { list: [text, 3] }, at: new Date(0) }, `it failed: ${text}`);
+      log.child({ from: text }).warn(
+        {
+          error: new Error(`no answer: ${text}`, { cause: new Error(text) }),
+          deep: { list: [text, 3] },
+          at: new Date(0),
+        },
+        `it failed: ${text}`,
+      );
       expect(lines.length).toBe(1);
       expect(lines.join()).not.toContain(secret);
       expect(lines.join()).toContain("1970-01-01");

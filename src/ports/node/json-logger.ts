@@ -16,7 +16,10 @@ export interface JsonLoggerOptions {
 
 /** Logs to stderr, one JSON object a line: `{t, level, msg, component, node?, …}`. */
 export function jsonLogger(options: JsonLoggerOptions): Logger {
-  const stream = options.pretty === true ? { write: (line: string) => void process.stderr.write(prettyLine(line)) } : pino.destination({ fd: 2, sync: true });
+  const stream =
+    options.pretty === true
+      ? { write: (line: string) => void process.stderr.write(prettyLine(line)) }
+      : pino.destination({ fd: 2, sync: true });
   const base = pino(
     {
       level: typeof options.level === "function" ? "debug" : (options.level ?? "info"),
@@ -28,7 +31,11 @@ export function jsonLogger(options: JsonLoggerOptions): Logger {
     stream,
   );
   const { level } = options;
-  return wrap(base, typeof level === "function" ? (of) => order.indexOf(of) >= order.indexOf(level()) : () => true, options.redact ?? ((text) => text));
+  return wrap(
+    base,
+    typeof level === "function" ? (of) => order.indexOf(of) >= order.indexOf(level()) : () => true,
+    options.redact ?? ((text) => text),
+  );
 }
 
 const order: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -45,12 +52,23 @@ function wrap(writer: Writer, isWanted: (level: LogLevel) => boolean, redact: (t
   const line = (level: LogLevel) => (fields: LogFields, message: string) => {
     if (isWanted(level)) writer[level](plain(fields, redact), redact(message));
   };
-  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error"), child: (fields) => wrap(writer.child(plain(fields, redact)), isWanted, redact) };
+  return {
+    debug: line("debug"),
+    info: line("info"),
+    warn: line("warn"),
+    error: line("error"),
+    child: (fields) => wrap(writer.child(plain(fields, redact)), isWanted, redact),
+  };
 }
 
 /** Errors become text with their causes; a log line is no place for object graphs. */
 function plain(fields: LogFields, redact: (text: string) => string): LogFields {
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, redacted(value instanceof Error ? errorText(value) : value, redact)]));
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      redacted(value instanceof Error ? errorText(value) : value, redact),
+    ]),
+  );
 }
 
 /** Deeper than any log line of ours; what refers to itself must come to an end. */
@@ -71,6 +89,8 @@ export function errorText(error: unknown): string {
 
 function prettyLine(line: string): string {
   const { t, level, msg, component, ...rest } = JSON.parse(line) as Record<string, unknown>;
-  const fields = Object.entries(rest).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const fields = Object.entries(rest).map(
+    ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
   return `${String(t).slice(11, 23)} ${String(level).padEnd(5)} ${String(component)}: ${String(msg)} ${fields.join(" ")}\n`;
 }

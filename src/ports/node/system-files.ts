@@ -53,8 +53,21 @@ export const systemFiles: Files = {
   async stat(path) {
     const stat = await absentAs(fs.lstat(path), undefined);
     if (stat === undefined) return undefined;
-    const kind: FileStat["kind"] = stat.isSymbolicLink() ? "symlink" : stat.isDirectory() ? "directory" : stat.isFile() ? "file" : "other";
-    return { kind, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid, sizeBytes: stat.size, modifiedMs: stat.mtimeMs };
+    const kind: FileStat["kind"] = stat.isSymbolicLink()
+      ? "symlink"
+      : stat.isDirectory()
+        ? "directory"
+        : stat.isFile()
+          ? "file"
+          : "other";
+    return {
+      kind,
+      mode: stat.mode & 0o7777,
+      uid: stat.uid,
+      gid: stat.gid,
+      sizeBytes: stat.size,
+      modifiedMs: stat.mtimeMs,
+    };
   },
   async list(path) {
     return (await absentAs(fs.readdir(path), [])).sort();

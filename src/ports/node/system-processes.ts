@@ -45,10 +45,17 @@ function signalTo(child: ChildProcess, group: boolean, signal: NodeJS.Signals): 
 export const systemProcesses: Processes = {
   spawn(command, args, options = {}): Child {
     const { onOutput } = options;
-    const output = onOutput !== undefined ? "pipe" : options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
-    const child = start(command, args, options, ["ignore", output, output, ...(options.lifeline === true ? ["pipe" as const] : [])]);
+    const output =
+      onOutput !== undefined ? "pipe" : options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
+    const child = start(command, args, options, [
+      "ignore",
+      output,
+      output,
+      ...(options.lifeline === true ? ["pipe" as const] : []),
+    ]);
     if (typeof output === "number") closeSync(output);
-    if (onOutput !== undefined) for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", onOutput);
+    if (onOutput !== undefined)
+      for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", onOutput);
     return {
       pid: child.pid ?? -1,
       exited: onOutput === undefined ? exitOf(child) : endOf(child),

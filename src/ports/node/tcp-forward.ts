@@ -28,7 +28,13 @@ export const forward: Forward = async ({ host, port, to, log }, signal) => {
         client.destroy();
         return;
       }
-      const upstream = keep(connect({ ...target, allowHalfOpen: true, ...(client.remoteAddress === undefined ? {} : { localAddress: client.remoteAddress }) }));
+      const upstream = keep(
+        connect({
+          ...target,
+          allowHalfOpen: true,
+          ...(client.remoteAddress === undefined ? {} : { localAddress: client.remoteAddress }),
+        }),
+      );
       upstream.setTimeout(connectMs, () => upstream.destroy());
       let taken = false;
       upstream.once("connect", () => {

@@ -36,7 +36,12 @@ export async function blobFolder(folder: string, clock: Clock): Promise<BlobFold
       await orUndefined(utimes(blobAt(digest), now, now));
     },
     async list() {
-      const found = await Promise.all((await readdir(blobs)).map(async (hex) => ({ digest: `sha256:${hex}`, modifiedMs: (await orUndefined(stat(join(blobs, hex))))?.mtimeMs })));
+      const found = await Promise.all(
+        (await readdir(blobs)).map(async (hex) => ({
+          digest: `sha256:${hex}`,
+          modifiedMs: (await orUndefined(stat(join(blobs, hex))))?.mtimeMs,
+        })),
+      );
       return found.flatMap(({ digest, modifiedMs }) => (modifiedMs === undefined ? [] : [{ digest, modifiedMs }]));
     },
     async begin(id) {

@@ -34,7 +34,10 @@ async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
  * word `free`: what nobody alive owns is taken over by renaming it, which only one can do. So nothing has to be cleaned up
  * after a process that was killed, and no lock is left behind.
  */
-export function folderStore(folder: string, { files, clock, random }: { readonly files: Files; readonly clock: Clock; readonly random: Random }): BlobStore {
+export function folderStore(
+  folder: string,
+  { files, clock, random }: { readonly files: Files; readonly clock: Clock; readonly random: Random },
+): BlobStore {
   const blobs = join(folder, "blobs");
   const partial = join(folder, "partial");
   const pathOf = (digest: string) => join(blobs, hexOf(digest));
@@ -44,7 +47,8 @@ export function folderStore(folder: string, { files, clock, random }: { readonly
   /** What this store itself is fetching. */
   const underWay = new Map<string, Promise<void>>();
 
-  const mismatch = (digest: string, resumed: boolean, problem: string) => new McoError("MCO_IMAGE_DIGEST_MISMATCH", { digest, problem, resumed });
+  const mismatch = (digest: string, resumed: boolean, problem: string) =>
+    new McoError("MCO_IMAGE_DIGEST_MISMATCH", { digest, problem, resumed });
 
   async function has(digest: string): Promise<boolean> {
     const path = pathOf(digest);
@@ -74,7 +78,8 @@ export function folderStore(folder: string, { files, clock, random }: { readonly
   async function elsewhere(hex: string, identity: string): Promise<number | undefined> {
     for (const name of await readdir(partial)) {
       const owner = name.slice(hex.length + 1);
-      if (name.startsWith(`${hex}~`) && owner !== identity && !owner.startsWith("free") && (await isRunning(owner))) return (await orUndefined(stat(join(partial, name))))?.size;
+      if (name.startsWith(`${hex}~`) && owner !== identity && !owner.startsWith("free") && (await isRunning(owner)))
+        return (await orUndefined(stat(join(partial, name))))?.size;
     }
     return undefined;
   }
@@ -96,7 +101,11 @@ export function folderStore(folder: string, { files, clock, random }: { readonly
     }
   }
 
-  async function receiveAlone({ digest, sizeBytes }: WantedBlob, fetch: (from: number) => Promise<Incoming>, signal: AbortSignal): Promise<void> {
+  async function receiveAlone(
+    { digest, sizeBytes }: WantedBlob,
+    fetch: (from: number) => Promise<Incoming>,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (await has(digest)) return;
     await mkdir(partial, { recursive: true, mode: 0o700 });
     await mkdir(blobs, { recursive: true, mode: 0o700 });
@@ -116,13 +125,20 @@ export function folderStore(folder: string, { files, clock, random }: { readonly
     await syncFolder(blobs);
   }
 
-  async function fill(handle: FileHandle, { digest, sizeBytes }: WantedBlob, fetch: (from: number) => Promise<Incoming>, signal: AbortSignal): Promise<boolean> {
+  async function fill(
+    handle: FileHandle,
+    { digest, sizeBytes }: WantedBlob,
+    fetch: (from: number) => Promise<Incoming>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     let hash = createHash("sha256");
     let position = (await handle.stat()).size;
     if (position > sizeBytes) await handle.truncate((position = 0));
     const reread = async (length: number) => {
       hash = createHash("sha256");
-      if (length > 0) for await (const chunk of handle.createReadStream({ start: 0, end: length - 1, autoClose: false })) hash.update(chunk as Buffer);
+      if (length > 0)
+        for await (const chunk of handle.createReadStream({ start: 0, end: length - 1, autoClose: false }))
+          hash.update(chunk as Buffer);
     };
     const wrong = async (problem: string, resumed: boolean) => {
       await handle.truncate(0);
@@ -142,7 +158,14 @@ export function folderStore(folder: string, { files, clock, random }: { readonly
         hash.update(chunk);
         position += chunk.length;
       }
-      if (position < sizeBytes) throw new McoError("MCO_IMAGE_UNREACHABLE", { digest, problem: "a blob broke off", arrivedBytes: position, sizeBytes, retryable: true });
+      if (position < sizeBytes)
+        throw new McoError("MCO_IMAGE_UNREACHABLE", {
+          digest,
+          problem: "a blob broke off",
+          arrivedBytes: position,
+          sizeBytes,
+          retryable: true,
+        });
     }
     await handle.truncate(sizeBytes);
     if (`sha256:${hash.digest("hex")}` !== digest) return wrong("its bytes are others", resumed);
@@ -160,12 +183,14 @@ export function folderStore(folder: string, { files, clock, random }: { readonly
       for await (const chunk of handle.createReadStream({ highWaterMark: 256 * 1024 })) yield chunk as Buffer;
     },
     async put(digest, bytes) {
-      if (`sha256:${createHash("sha256").update(bytes).digest("hex")}` !== digest) throw mismatch(digest, false, "its bytes are others");
+      if (`sha256:${createHash("sha256").update(bytes).digest("hex")}` !== digest)
+        throw mismatch(digest, false, "its bytes are others");
       if (!(await has(digest))) await files.write(pathOf(digest), bytes, { mode: 0o600 });
     },
     async receive(blob, fetch, signal) {
       // How the other one ends is heard by its own caller.
-      for (let other = underWay.get(blob.digest); other !== undefined; other = underWay.get(blob.digest)) await endOf(other, signal);
+      for (let other = underWay.get(blob.digest); other !== undefined; other = underWay.get(blob.digest))
+        await endOf(other, signal);
       const work = receiveAlone(blob, fetch, signal);
       underWay.set(blob.digest, work);
       try {
@@ -204,7 +229,8 @@ function endOf(work: Promise<void>, signal: AbortSignal): Promise<void> {
 }
 
 async function writeAll(handle: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
-  for (let written = 0; written < chunk.length; ) written += (await handle.write(chunk, written, chunk.length - written, position + written)).bytesWritten;
+  for (let written = 0; written < chunk.length;)
+    written += (await handle.write(chunk, written, chunk.length - written, position + written)).bytesWritten;
 }
 
 async function syncFolder(path: string): Promise<void> {

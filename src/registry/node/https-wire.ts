@@ -8,7 +8,8 @@ import { type StreamedBody, type Wire, WireFailure, type WireRequest, type WireR
 const maxSockets = 8;
 const idleMs = 15_000;
 
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "");
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
 /** What Node.js calls a server that does not speak TLS, and certificates that are not believed. */
 const notTls = /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|ERR_SSL_HTTP_REQUEST)$/;
@@ -17,7 +18,10 @@ const untrusted = /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_)/;
 function failureOf(error: Error, issuer?: string): WireFailure {
   const code = codeOf(error);
   const kind = notTls.test(code) ? "notTls" : untrusted.test(code) ? "untrusted" : "unreachable";
-  return new WireFailure(kind, code === "" ? error.message : `${code}: ${error.message}`, { cause: error, ...(kind === "untrusted" ? { issuer } : {}) });
+  return new WireFailure(kind, code === "" ? error.message : `${code}: ${error.message}`, {
+    cause: error,
+    ...(kind === "untrusted" ? { issuer } : {}),
+  });
 }
 
 /** Calls back with who signed the certificate of a new connection, before Node.js says whether it is believed. */
@@ -44,12 +48,20 @@ export function httpsWire(): { readonly send: Wire; close(): void } {
     const limits = { keepAlive: true, maxSockets, timeout: idleMs, ...(proxy === undefined ? {} : { proxyEnv }) };
     const agent = plain
       ? new HttpAgent(limits)
-      : new HttpsAgent({ ...limits, minVersion: "TLSv1.2", rejectUnauthorized: !trust.unverified, ca: [...authoritiesOfSystem(), ...trust.authorities] });
+      : new HttpsAgent({
+          ...limits,
+          minVersion: "TLSv1.2",
+          rejectUnauthorized: !trust.unverified,
+          ca: [...authoritiesOfSystem(), ...trust.authorities],
+        });
     agents.set(key, agent);
     return agent;
   }
 
-  function once(request: WireRequest, signal: AbortSignal): Promise<{ readonly outgoing: ClientRequest; readonly incoming: IncomingMessage }> {
+  function once(
+    request: WireRequest,
+    signal: AbortSignal,
+  ): Promise<{ readonly outgoing: ClientRequest; readonly incoming: IncomingMessage }> {
     const { url, body } = request;
     const plain = url.protocol === "http:";
     return new Promise((resolve, reject) => {
@@ -59,14 +71,26 @@ export function httpsWire(): { readonly send: Wire; close(): void } {
         port: url.port === "" ? (plain ? 80 : 443) : Number(url.port),
         method: request.method,
         path: `${url.pathname}${url.search}`,
-        headers: { host: url.host, ...request.headers, ...(body === undefined ? {} : { "content-length": String(body instanceof Uint8Array ? body.length : body.sizeBytes) }) },
+        headers: {
+          host: url.host,
+          ...request.headers,
+          ...(body === undefined
+            ? {}
+            : { "content-length": String(body instanceof Uint8Array ? body.length : body.sizeBytes) }),
+        },
         signal,
       });
       let issuer: string | undefined;
       onIssuer(outgoing, (name) => (issuer = name));
       // A connection that was kept alive may have been closed by the server meanwhile: what only reads is sent again.
       outgoing.on("error", (error) => {
-        if (outgoing.reusedSocket && codeOf(error) === "ECONNRESET" && (request.method === "GET" || request.method === "HEAD") && !signal.aborted) resolve(once(request, signal));
+        if (
+          outgoing.reusedSocket &&
+          codeOf(error) === "ECONNRESET" &&
+          (request.method === "GET" || request.method === "HEAD") &&
+          !signal.aborted
+        )
+          resolve(once(request, signal));
         else reject(failureOf(error, issuer));
       });
       outgoing.once("response", (incoming) => resolve({ outgoing, incoming }));
@@ -89,7 +113,11 @@ export function httpsWire(): { readonly send: Wire; close(): void } {
         incoming.once("end", () => {
           if (!outgoing.writableEnded) outgoing.destroy();
         });
-        const headers = Object.fromEntries(Object.entries(incoming.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]])));
+        const headers = Object.fromEntries(
+          Object.entries(incoming.headers).flatMap(([name, value]) =>
+            value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]],
+          ),
+        );
         return { status: incoming.statusCode ?? 0, headers, chunks: bodyOf(incoming, signal) };
       } catch (error) {
         signal.throwIfAborted();

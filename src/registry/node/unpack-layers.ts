@@ -48,7 +48,13 @@ export interface Owner {
  * @returns the mode and owner of each file and folder that could not have its own: nothing as root.
  * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`
  */
-export async function unpackLayers(layers: readonly PulledLayer[], store: Pick<BlobStore, "open">, target: string, signal: AbortSignal, limits: UnpackLimits = defaultUnpackLimits): Promise<Readonly<Record<string, Owner>>> {
+export async function unpackLayers(
+  layers: readonly PulledLayer[],
+  store: Pick<BlobStore, "open">,
+  target: string,
+  signal: AbortSignal,
+  limits: UnpackLimits = defaultUnpackLimits,
+): Promise<Readonly<Record<string, Owner>>> {
   await fs.mkdir(target, { mode: 0o700 });
   const tree = treeWriter(target, limits);
   for (const layer of layers) {
@@ -70,15 +76,26 @@ export async function unpackLayers(layers: readonly PulledLayer[], store: Pick<B
     const source = Readable.from(store.open(layer.digest), { objectMode: false });
     try {
       if (layer.compression === "none") await pipeline(source, apply, { signal });
-      else await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), apply, { signal });
+      else
+        await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), apply, {
+          signal,
+        });
     } catch (error) {
       signal.throwIfAborted();
       const code = (error as NodeJS.ErrnoException).code ?? "";
-      if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code)) throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
+      if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code))
+        throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
       throw error;
     }
     const diffId = `sha256:${hash.digest("hex")}`;
-    if (diffId !== layer.diffId) throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", { digest: layer.digest, problem: "unpacked, a layer is another than its config says", diffId, expected: layer.diffId, retryable: false });
+    if (diffId !== layer.diffId)
+      throw new McoError("MCO_IMAGE_DIGEST_MISMATCH", {
+        digest: layer.digest,
+        problem: "unpacked, a layer is another than its config says",
+        diffId,
+        expected: layer.diffId,
+        retryable: false,
+      });
   }
   return tree.finish(signal);
 }
@@ -107,7 +124,9 @@ function treeWriter(target: string, limits: UnpackLimits) {
 
   async function remove(parts: readonly string[]): Promise<void> {
     const path = parts.join("/");
-    if (folders.has(path)) for (const known of [folders, owed]) for (const name of known.keys()) if (name === path || name.startsWith(`${path}/`)) known.delete(name);
+    if (folders.has(path))
+      for (const known of [folders, owed])
+        for (const name of known.keys()) if (name === path || name.startsWith(`${path}/`)) known.delete(name);
     owed.delete(path);
     await fs.rm(at(parts), { recursive: true, force: true });
   }
@@ -156,9 +175,12 @@ function treeWriter(target: string, limits: UnpackLimits) {
   }
 
   async function writeFile(parts: readonly string[], entry: TarEntry): Promise<void> {
-    const handle = await replacing(parts, () => fs.open(at(parts), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600));
+    const handle = await replacing(parts, () =>
+      fs.open(at(parts), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600),
+    );
     try {
-      for await (const chunk of entry.contents) for (let written = 0; written < chunk.length; ) written += (await handle.write(chunk, written)).bytesWritten;
+      for await (const chunk of entry.contents)
+        for (let written = 0; written < chunk.length;) written += (await handle.write(chunk, written)).bytesWritten;
       await give(handle, parts.join("/"), entry, 0o600);
     } finally {
       await handle.close();
@@ -173,7 +195,8 @@ function treeWriter(target: string, limits: UnpackLimits) {
     /** Bytes of archives, unpacked. */
     count(length: number) {
       bytes += length;
-      if (bytes > limits.totalBytes) throw invalidImage("its layers are too large when unpacked", { limitBytes: limits.totalBytes });
+      if (bytes > limits.totalBytes)
+        throw invalidImage("its layers are too large when unpacked", { limitBytes: limits.totalBytes });
     },
 
     async add(entry: TarEntry): Promise<void> {
@@ -191,7 +214,8 @@ function treeWriter(target: string, limits: UnpackLimits) {
       if (name.startsWith(`${whiteout}${whiteout}`)) return; // Notes of an overlay file system to itself.
       if (name.startsWith(whiteout)) {
         const hidden = partsOf([...parent, name.slice(whiteout.length)].join("/"));
-        if (hidden.length !== parts.length && hidden.length !== parts.length + 1) throw invalidImage("a layer hides what is no path", { path: entry.path });
+        if (hidden.length !== parts.length && hidden.length !== parts.length + 1)
+          throw invalidImage("a layer hides what is no path", { path: entry.path });
         if (!leadsThere(hidden)) return;
         if (!made.has(hidden.join("/"))) await remove(hidden);
         else if (folders.has(hidden.join("/"))) await hideBelow(hidden);
@@ -208,7 +232,11 @@ function treeWriter(target: string, limits: UnpackLimits) {
       if (entry.kind === "hardLink") {
         const from = partsOf(entry.target);
         const there = leadsThere(from) ? await lstat(from) : undefined;
-        if (there === undefined || there.isDirectory()) throw invalidImage("a layer has a hard link to what is no file of the image", { path: entry.path, target: entry.target });
+        if (there === undefined || there.isDirectory())
+          throw invalidImage("a layer has a hard link to what is no file of the image", {
+            path: entry.path,
+            target: entry.target,
+          });
         if (from.join("/") === parts.join("/")) return;
         await replacing(parts, () => fs.link(at(from), at(parts)));
         const own = owed.get(from.join("/"));
@@ -226,7 +254,10 @@ function treeWriter(target: string, limits: UnpackLimits) {
     async finish(signal: AbortSignal): Promise<Readonly<Record<string, Owner>>> {
       for (const folder of [...folders.keys(), ""]) await syncFiles(join(target, folder), signal);
       for (const [folder, own] of [...folders].toSorted(([a], [b]) => (a < b ? 1 : -1))) {
-        const handle = await fs.open(join(target, folder), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+        const handle = await fs.open(
+          join(target, folder),
+          constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+        );
         try {
           await give(handle, folder, own, 0o700);
           await handle.sync();

@@ -13,13 +13,18 @@ type Usable = { readonly key: KeyObject } | { readonly unusable: string };
  *
  * @param read text of a file on the machine.
  */
-export async function signatureVerifier(keys: readonly SignatureKey[], read: (path: string) => Promise<string | undefined>): Promise<VerifySignature> {
+export async function signatureVerifier(
+  keys: readonly SignatureKey[],
+  read: (path: string) => Promise<string | undefined>,
+): Promise<VerifySignature> {
   const known = new Map<string, Usable>();
   for (const key of keys) known.set(nameOf(key), await usable(key, read));
   return (key, { payload, signature }): KeyVerdict => {
     const found = known.get(nameOf(key)) ?? { unusable: "the key was not read" };
     if ("unusable" in found) return found;
-    return verify(found.key.asymmetricKeyType === "ed25519" ? null : "sha256", payload, found.key, signature) ? "valid" : "invalid";
+    return verify(found.key.asymmetricKeyType === "ed25519" ? null : "sha256", payload, found.key, signature)
+      ? "valid"
+      : "invalid";
   };
 }
 
@@ -37,6 +42,9 @@ async function usable(key: SignatureKey, read: (path: string) => Promise<string 
     return { unusable: `${what} is no public key` };
   }
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = parsed;
-  const supported = type === "ed25519" || (type === "ec" && curves.includes(details?.namedCurve ?? "")) || (type === "rsa" && (details?.modulusLength ?? 0) >= minRsaBits);
+  const supported =
+    type === "ed25519" ||
+    (type === "ec" && curves.includes(details?.namedCurve ?? "")) ||
+    (type === "rsa" && (details?.modulusLength ?? 0) >= minRsaBits);
   return supported ? { key: parsed } : { unusable: `${what} is of a kind that is not supported` };
 }

@@ -28,7 +28,15 @@ export type Access =
  *
  * Source of the flow: distribution docs/spec/auth/token.md (main).
  */
-export function registryAccess({ users, clock, random }: { readonly users: readonly RegistryUser[]; readonly clock: Clock; readonly random: Random }) {
+export function registryAccess({
+  users,
+  clock,
+  random,
+}: {
+  readonly users: readonly RegistryUser[];
+  readonly clock: Clock;
+  readonly random: Random;
+}) {
   const check = passwordCheck(users);
   const tokens = new Map<string, Token>();
 
@@ -45,27 +53,40 @@ export function registryAccess({ users, clock, random }: { readonly users: reado
       const [, bearer] = /^bearer\s+(\S{1,256})$/i.exec(authorization ?? "") ?? [];
       if (bearer !== undefined) {
         const token = tokens.get(bearer);
-        return token === undefined || token.untilMs < clock.monotonic() ? { verdict: "unknown" } : { verdict: "yes", grant: token.grant };
+        return token === undefined || token.untilMs < clock.monotonic()
+          ? { verdict: "unknown" }
+          : { verdict: "yes", grant: token.grant };
       }
       const user = userOf(authorization);
-      return user === undefined ? { verdict: "unknown" } : { verdict: "yes", grant: (_repository, right) => user.may.includes(right) };
+      return user === undefined
+        ? { verdict: "unknown" }
+        : { verdict: "yes", grant: (_repository, right) => user.may.includes(right) };
     },
 
     /** Gives a token for as much of the scopes as the user may, or nothing to who is nobody. */
-    token(authorization: string | undefined, scopes: readonly string[]): { readonly token: string; readonly expiresIn: number } | undefined {
+    token(
+      authorization: string | undefined,
+      scopes: readonly string[],
+    ): { readonly token: string; readonly expiresIn: number } | undefined {
       const user = userOf(authorization);
       if (user === undefined) return undefined;
       const granted = new Set<string>();
       for (const scope of scopes.flatMap((text) => text.split(" ")).slice(0, maxScopes)) {
         const [, repository, actions = ""] = /^repository:(.{1,255}):([a-z,*]{1,64})$/.exec(scope) ?? [];
-        const asked = actions.split(",").flatMap((action): readonly string[] => (action === "*" ? ["pull", "push", "delete"] : [action]));
-        if (repository !== undefined) for (const right of user.may) if (asked.includes(right)) granted.add(`${right} ${repository}`);
+        const asked = actions
+          .split(",")
+          .flatMap((action): readonly string[] => (action === "*" ? ["pull", "push", "delete"] : [action]));
+        if (repository !== undefined)
+          for (const right of user.may) if (asked.includes(right)) granted.add(`${right} ${repository}`);
       }
       for (const [name, { untilMs }] of tokens) if (untilMs < clock.monotonic()) tokens.delete(name);
       const [oldest] = tokens.keys();
       if (tokens.size >= maxTokens && oldest !== undefined) tokens.delete(oldest);
       const token = bytesToHex(random.bytes(24));
-      tokens.set(token, { grant: (repository, right) => granted.has(`${right} ${repository}`), untilMs: clock.monotonic() + tokenSeconds * 1000 });
+      tokens.set(token, {
+        grant: (repository, right) => granted.has(`${right} ${repository}`),
+        untilMs: clock.monotonic() + tokenSeconds * 1000,
+      });
       return { token, expiresIn: tokenSeconds };
     },
   };

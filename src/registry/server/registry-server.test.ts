@@ -23,23 +23,67 @@ async function scene() {
   const folder = await mkdtemp(join(tmpdir(), "mco-registry-server-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const time = { skippedMs: 0 };
-  const clock = { ...systemClock, now: () => systemClock.now() + time.skippedMs, monotonic: () => systemClock.monotonic() + time.skippedMs };
-  const server = registryServer({ folder, files: systemFiles, blobs: await blobFolder(folder, clock), clock, random: systemRandom, users });
-  async function ask(method: string, target: string, { body = "", headers = {}, as = "builder" }: { readonly body?: string; readonly headers?: Readonly<Record<string, string>>; readonly as?: string | undefined } = {}) {
-    const request: RegistryRequest = { method, target, headers: { host: "127.0.0.1:5000", ...(as === "" ? {} : { authorization: as.includes(" ") ? as : basic(as) }), ...headers }, body: (async function* () { if (body !== "") yield Buffer.from(body); })() };
+  const clock = {
+    ...systemClock,
+    now: () => systemClock.now() + time.skippedMs,
+    monotonic: () => systemClock.monotonic() + time.skippedMs,
+  };
+  const server = registryServer({
+    folder,
+    files: systemFiles,
+    blobs: await blobFolder(folder, clock),
+    clock,
+    random: systemRandom,
+    users,
+  });
+  async function ask(
+    method: string,
+    target: string,
+    {
+      body = "",
+      headers = {},
+      as = "builder",
+    }: {
+      readonly body?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly as?: string | undefined;
+    } = {},
+  ) {
+    const request: RegistryRequest = {
+      method,
+      target,
+      headers: {
+        host: "127.0.0.1:5000",
+        ...(as === "" ? {} : { authorization: as.includes(" ") ? as : basic(as) }),
+        ...headers,
+      },
+      body: (async function* () {
+        if (body !== "") yield Buffer.from(body);
+      })(),
+    };
     const { status, headers: answered, body: given } = await server(request, never);
     const parts: Buffer[] = [];
     if (typeof given === "string" || given instanceof Uint8Array) parts.push(Buffer.from(given));
     else for await (const part of given) parts.push(Buffer.from(part));
     return { status, headers: answered, text: Buffer.concat(parts).toString() };
   }
-  const codeOf = ({ text: answer }: { text: string }) => (JSON.parse(answer) as { errors: { code: string }[] }).errors[0]?.code;
+  const codeOf = ({ text: answer }: { text: string }) =>
+    (JSON.parse(answer) as { errors: { code: string }[] }).errors[0]?.code;
   const begin = async (path = "os/a") => String((await ask("POST", `/v2/${path}/blobs/uploads/`)).headers["location"]);
-  const putBlob = async (contents = text, path = "os/a") => ask("PUT", `${await begin(path)}?digest=${digestOf(Buffer.from(contents))}`, { body: contents });
-  const manifest = (...layers: readonly string[]) => JSON.stringify({ schemaVersion: 2, config: { mediaType: "c", digest: digestOf(Buffer.from("{}")), size: 2 }, layers: layers.map((layer) => ({ mediaType: "l", digest: digestOf(Buffer.from(layer)), size: layer.length })) });
+  const putBlob = async (contents = text, path = "os/a") =>
+    ask("PUT", `${await begin(path)}?digest=${digestOf(Buffer.from(contents))}`, { body: contents });
+  const manifest = (...layers: readonly string[]) =>
+    JSON.stringify({
+      schemaVersion: 2,
+      config: { mediaType: "c", digest: digestOf(Buffer.from("{}")), size: 2 },
+      layers: layers.map((layer) => ({ mediaType: "l", digest: digestOf(Buffer.from(layer)), size: layer.length })),
+    });
   const putImage = async (tag: string, ...layers: readonly string[]) => {
     for (const contents of ["{}", ...layers]) await putBlob(contents);
-    return ask("PUT", `/v2/os/a/manifests/${tag}`, { body: manifest(...layers), headers: { "content-type": "application/vnd.oci.image.manifest.v1+json" } });
+    return ask("PUT", `/v2/os/a/manifests/${tag}`, {
+      body: manifest(...layers),
+      headers: { "content-type": "application/vnd.oci.image.manifest.v1+json" },
+    });
   };
   return { folder, server, time, ask, codeOf, begin, putBlob, putImage, manifest };
 }
@@ -48,11 +92,21 @@ describe("the embedded registry", () => {
   test("an upload comes in parts that follow on each other, and counts only under its own digest", async () => {
     const { ask, begin, codeOf } = await scene();
     const place = await begin();
-    expect(await ask("PATCH", place, { body: text.slice(0, 5) })).toMatchObject({ status: 202, headers: { range: "0-4" } });
+    expect(await ask("PATCH", place, { body: text.slice(0, 5) })).toMatchObject({
+      status: 202,
+      headers: { range: "0-4" },
+    });
     expect(await ask("GET", place)).toMatchObject({ status: 204, headers: { range: "0-4" } });
-    expect(await ask("PATCH", place, { body: "x", headers: { "content-range": "9-9" } })).toMatchObject({ status: 416 });
-    expect(await ask("PATCH", place, { body: text.slice(5, 9), headers: { "content-range": "5-8" } })).toMatchObject({ status: 202 });
-    expect(await ask("PUT", `${place}?digest=${digest}`, { body: text.slice(9) })).toMatchObject({ status: 201, headers: { "docker-content-digest": digest } });
+    expect(await ask("PATCH", place, { body: "x", headers: { "content-range": "9-9" } })).toMatchObject({
+      status: 416,
+    });
+    expect(await ask("PATCH", place, { body: text.slice(5, 9), headers: { "content-range": "5-8" } })).toMatchObject({
+      status: 202,
+    });
+    expect(await ask("PUT", `${place}?digest=${digest}`, { body: text.slice(9) })).toMatchObject({
+      status: 201,
+      headers: { "docker-content-digest": digest },
+    });
     expect(await ask("GET", `/v2/os/a/blobs/${digest}`)).toMatchObject({ status: 200, text });
     const wrong = await ask("PUT", `${await begin()}?digest=${digest}`, { body: "other" });
     expect([wrong.status, codeOf(wrong)]).toEqual([400, "DIGEST_INVALID"]);
@@ -74,9 +128,27 @@ describe("the embedded registry", () => {
     expect(await ask("GET", `/v2/os/a/blobs/${digest}`, { headers: { range } })).toMatchObject({ status, text: body });
   });
 
-  test.for(["/v2/../../etc/manifests/x", "/v2/%2e%2e/%2e%2e/manifests/x", "/v2/os/_blobs/manifests/x", "/v2/os/a/manifests/..%2fx", "/v2/os//a/manifests/x", "/v2/OS/manifests/x", "/v2/os/a/blobs/sha256:../x", "/v2/os/a/blobs/uploads/..%2f..%2fx", "/v2/os/a/tags/none", "/v2/", "/other", "/v2/os/a/manifests/%00"])("%s leads nowhere", async (target) => {
+  test.for([
+    "/v2/../../etc/manifests/x",
+    "/v2/%2e%2e/%2e%2e/manifests/x",
+    "/v2/os/_blobs/manifests/x",
+    "/v2/os/a/manifests/..%2fx",
+    "/v2/os//a/manifests/x",
+    "/v2/OS/manifests/x",
+    "/v2/os/a/blobs/sha256:../x",
+    "/v2/os/a/blobs/uploads/..%2f..%2fx",
+    "/v2/os/a/tags/none",
+    "/v2/",
+    "/other",
+    "/v2/os/a/manifests/%00",
+  ])("%s leads nowhere", async (target) => {
     const { ask, folder } = await scene();
-    for (const method of ["GET", "PUT", "PATCH", "DELETE"]) expect((await ask(method, target, { body: "x" })).status, method).toBeOneOf(target === "/v2/" && method === "GET" ? [200] : [200, 400, 404, 405].filter((status) => status !== 200 || target === "/v2/"));
+    for (const method of ["GET", "PUT", "PATCH", "DELETE"])
+      expect((await ask(method, target, { body: "x" })).status, method).toBeOneOf(
+        target === "/v2/" && method === "GET"
+          ? [200]
+          : [200, 400, 404, 405].filter((status) => status !== 200 || target === "/v2/"),
+      );
     expect((await readdir(folder)).sort()).toEqual(["blobs", "uploads"]);
   });
 
@@ -85,10 +157,16 @@ describe("the embedded registry", () => {
     expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: manifest("layer") }))).toBe("MANIFEST_BLOB_UNKNOWN");
     expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" }))).toBe("MANIFEST_INVALID");
     expect((await putImage("1", "layer")).status).toBe(201);
-    expect(codeOf(await ask("PUT", `/v2/os/a/manifests/${digest}`, { body: manifest("layer") }))).toBe("DIGEST_INVALID");
+    expect(codeOf(await ask("PUT", `/v2/os/a/manifests/${digest}`, { body: manifest("layer") }))).toBe(
+      "DIGEST_INVALID",
+    );
     expect((await ask("PUT", "/v2/os/a/manifests/2", { body: " ".repeat(4 * 1024 * 1024 + 1) })).status).toBe(413);
     const own = digestOf(Buffer.from(manifest("layer")));
-    expect(await ask("HEAD", "/v2/os/a/manifests/1", { as: "puller" })).toMatchObject({ status: 200, text: "", headers: { "docker-content-digest": own, "content-type": "application/vnd.oci.image.manifest.v1+json" } });
+    expect(await ask("HEAD", "/v2/os/a/manifests/1", { as: "puller" })).toMatchObject({
+      status: 200,
+      text: "",
+      headers: { "docker-content-digest": own, "content-type": "application/vnd.oci.image.manifest.v1+json" },
+    });
     expect(await ask("GET", `/v2/os/a/manifests/${own}`)).toMatchObject({ text: manifest("layer") });
     expect((await ask("GET", `/v2/os/b/manifests/${own}`)).status).toBe(404);
   });
@@ -108,16 +186,22 @@ describe("the embedded registry", () => {
     await putBlob();
     expect((await ask("POST", "/v2/os/a/blobs/uploads/", { as: "puller" })).status).toBe(403);
     expect((await ask("DELETE", `/v2/os/a/blobs/${digest}`, { as: "puller" })).status).toBe(403);
-    const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/a:pull,push,delete", { as: "puller" })).text) as { token: string };
+    const { token } = JSON.parse(
+      (await ask("GET", "/token?scope=repository:os/a:pull,push,delete", { as: "puller" })).text,
+    ) as { token: string };
     expect((await ask("GET", `/v2/os/a/blobs/${digest}`, { as: `Bearer ${token}` })).status).toBe(200);
     const asked = await ask("POST", "/v2/os/a/blobs/uploads/", { as: `Bearer ${token}` });
-    expect([asked.status, [asked.headers["www-authenticate"]].flat()[0]]).toEqual([401, 'Bearer realm="https://127.0.0.1:5000/token",service="mco-registry",scope="repository:os/a:pull,push"']);
+    expect([asked.status, [asked.headers["www-authenticate"]].flat()[0]]).toEqual([
+      401,
+      'Bearer realm="https://127.0.0.1:5000/token",service="mco-registry",scope="repository:os/a:pull,push"',
+    ]);
     expect((await ask("GET", `/v2/os/b/blobs/${digest}`, { as: `Bearer ${token}` })).status).toBe(401);
   });
 
   test("nobody gets anything, and a token lives for five minutes", async () => {
     const { ask, time } = await scene();
-    for (const as of ["", basic("builder", "wr0ng"), basic("nobody"), "Bearer none", "Basic %%%"]) expect((await ask("GET", "/v2/", { as })).status, as).toBe(401);
+    for (const as of ["", basic("builder", "wr0ng"), basic("nobody"), "Bearer none", "Basic %%%"])
+      expect((await ask("GET", "/v2/", { as })).status, as).toBe(401);
     expect((await ask("GET", "/token", { as: "" })).status).toBe(401);
     const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/a:pull")).text) as { token: string };
     expect((await ask("GET", "/v2/", { as: `Bearer ${token}` })).status).toBe(200);
@@ -134,10 +218,13 @@ describe("the embedded registry", () => {
   test("a blob is mounted for who may read where it lies, and only from there", async () => {
     const { ask, putBlob } = await scene();
     await putBlob();
-    const mount = (from: string, as = "builder") => ask("POST", `/v2/os/b/blobs/uploads/?mount=${digest}&from=${from}`, { as });
+    const mount = (from: string, as = "builder") =>
+      ask("POST", `/v2/os/b/blobs/uploads/?mount=${digest}&from=${from}`, { as });
     expect((await mount("os/none")).status).toBe(202);
     expect((await mount("../os/a")).status).toBe(202);
-    const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/b:pull,push")).text) as { token: string };
+    const { token } = JSON.parse((await ask("GET", "/token?scope=repository:os/b:pull,push")).text) as {
+      token: string;
+    };
     expect((await mount("os/a", `Bearer ${token}`)).status).toBe(202);
     expect((await ask("HEAD", `/v2/os/b/blobs/${digest}`)).status).toBe(404);
     expect((await mount("os/a")).status).toBe(201);
@@ -149,7 +236,15 @@ describe("the embedded registry", () => {
     await putBlob();
     const place = await begin();
     await writeFile(join(folder, "refuse-pushes"), "503 being maintained\n");
-    for (const refused of [await ask("POST", "/v2/os/a/blobs/uploads/"), await ask("PUT", `${place}?digest=${digest}`, { body: text }), await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" })]) expect([refused.status, JSON.parse(refused.text)]).toEqual([503, { errors: [{ code: "UNAVAILABLE", message: "being maintained" }] }]);
+    for (const refused of [
+      await ask("POST", "/v2/os/a/blobs/uploads/"),
+      await ask("PUT", `${place}?digest=${digest}`, { body: text }),
+      await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" }),
+    ])
+      expect([refused.status, JSON.parse(refused.text)]).toEqual([
+        503,
+        { errors: [{ code: "UNAVAILABLE", message: "being maintained" }] },
+      ]);
     expect((await ask("GET", `/v2/os/a/blobs/${digest}`)).status).toBe(200);
     await rm(join(folder, "refuse-pushes"));
     expect((await ask("POST", "/v2/os/a/blobs/uploads/")).status).toBe(202);
@@ -165,7 +260,10 @@ describe("the embedded registry", () => {
     time.skippedMs = 3_700_000;
     expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status).toBe(200);
     await server.collectGarbage();
-    expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status, "somebody has just asked for it").toBe(200);
+    expect(
+      (await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status,
+      "somebody has just asked for it",
+    ).toBe(200);
     time.skippedMs = 7_400_000;
     await server.collectGarbage();
     expect((await ask("HEAD", `/v2/os/a/blobs/${digestOf(Buffer.from("orphan"))}`)).status).toBe(404);
@@ -178,9 +276,28 @@ describe("the embedded registry", () => {
     const { ask, begin, folder } = await scene();
     const place = await begin();
     await ask("PATCH", place, { body: text });
-    const again = registryServer({ folder, files: systemFiles, blobs: await blobFolder(folder, systemClock), clock: systemClock, random: systemRandom, users });
+    const again = registryServer({
+      folder,
+      files: systemFiles,
+      blobs: await blobFolder(folder, systemClock),
+      clock: systemClock,
+      random: systemRandom,
+      users,
+    });
     await utimes(join(folder, "uploads", place.slice(place.lastIndexOf("/") + 1)), 0, 0);
-    expect((await again({ method: "HEAD", target: `/v2/os/a/blobs/${digest}`, headers: { authorization: basic("builder") }, body: (async function* () {})() }, never)).status).toBe(404);
+    expect(
+      (
+        await again(
+          {
+            method: "HEAD",
+            target: `/v2/os/a/blobs/${digest}`,
+            headers: { authorization: basic("builder") },
+            body: (async function* () {})(),
+          },
+          never,
+        )
+      ).status,
+    ).toBe(404);
     await again.collectGarbage();
     expect(await readdir(join(folder, "uploads"))).toEqual([]);
   });
@@ -191,10 +308,22 @@ describe("users of a registry", () => {
     expect(hashPassword("pw", systemRandom)).toMatch(/^scrypt:14:[0-9a-f]{32}:[0-9a-f]{64}$/);
     expect(users[0]?.password).not.toBe(users[1]?.password);
     const check = passwordCheck(users);
-    expect([check("builder", "pw")?.name, check("builder", "pW"), check("none", "pw"), check("builder", "")]).toEqual(["builder", undefined, undefined, undefined]);
+    expect([check("builder", "pw")?.name, check("builder", "pW"), check("none", "pw"), check("builder", "")]).toEqual([
+      "builder",
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
-  test.for(["{", "{}", '{"users":[{}]}', '{"users":[{"name":"a","password":"plain","may":[]}]}', '{"users":[{"name":"a b","password":"x","may":[]}]}', `{"users":[{"name":"a","password":"scrypt:14:${"0".repeat(32)}:${"0".repeat(64)}","may":["all"]}]}`])("a file that is none is refused, and nothing of it repeated: %s", (file) => {
+  test.for([
+    "{",
+    "{}",
+    '{"users":[{}]}',
+    '{"users":[{"name":"a","password":"plain","may":[]}]}',
+    '{"users":[{"name":"a b","password":"x","may":[]}]}',
+    `{"users":[{"name":"a","password":"scrypt:14:${"0".repeat(32)}:${"0".repeat(64)}","may":["all"]}]}`,
+  ])("a file that is none is refused, and nothing of it repeated: %s", (file) => {
     expect(() => readUsers(file)).toThrow(expect.objectContaining({ code: "MCO_REGISTRY_USERS_INVALID" }));
   });
 });

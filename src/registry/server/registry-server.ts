@@ -27,10 +27,37 @@ const maxTags = 1000;
 /** What was pushed and belongs to no manifest may belong to one that is still to come. */
 const graceMs = 3_600_000;
 
-type Code = "BLOB_UNKNOWN" | "BLOB_UPLOAD_UNKNOWN" | "BLOB_UPLOAD_INVALID" | "DENIED" | "DIGEST_INVALID" | "MANIFEST_BLOB_UNKNOWN" | "MANIFEST_INVALID" | "MANIFEST_UNKNOWN" | "NAME_INVALID" | "NAME_UNKNOWN" | "SIZE_INVALID" | "UNAUTHORIZED" | "UNAVAILABLE" | "UNSUPPORTED";
+type Code =
+  | "BLOB_UNKNOWN"
+  | "BLOB_UPLOAD_UNKNOWN"
+  | "BLOB_UPLOAD_INVALID"
+  | "DENIED"
+  | "DIGEST_INVALID"
+  | "MANIFEST_BLOB_UNKNOWN"
+  | "MANIFEST_INVALID"
+  | "MANIFEST_UNKNOWN"
+  | "NAME_INVALID"
+  | "NAME_UNKNOWN"
+  | "SIZE_INVALID"
+  | "UNAUTHORIZED"
+  | "UNAVAILABLE"
+  | "UNSUPPORTED";
 
-const errorOf = (status: number, code: Code, message: string, headers: RegistryResponse["headers"] = {}): RegistryResponse => ({ status, headers: { "content-type": "application/json", ...headers }, body: JSON.stringify({ errors: [{ code, message }] }) });
-const empty = (status: number, headers: RegistryResponse["headers"] = {}): RegistryResponse => ({ status, headers: { "content-length": "0", ...headers }, body: "" });
+const errorOf = (
+  status: number,
+  code: Code,
+  message: string,
+  headers: RegistryResponse["headers"] = {},
+): RegistryResponse => ({
+  status,
+  headers: { "content-type": "application/json", ...headers },
+  body: JSON.stringify({ errors: [{ code, message }] }),
+});
+const empty = (status: number, headers: RegistryResponse["headers"] = {}): RegistryResponse => ({
+  status,
+  headers: { "content-length": "0", ...headers },
+  body: "",
+});
 const isTag = (name: string) => /^\w[\w.-]{0,127}$/.test(name);
 const route = /^\/v2\/(.{1,255}?)\/(manifests|blobs\/uploads|blobs|tags)\/([^/]{0,200})$/;
 
@@ -43,21 +70,34 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
   const access = registryAccess(options);
   const repositoryAt = (path: string) => `${folder}/repositories/${path}`;
   const linkOf = (path: string, digest: string) => `${repositoryAt(path)}/_blobs/${digest.slice("sha256:".length)}`;
-  const manifestOf = (path: string, digest: string) => `${repositoryAt(path)}/_manifests/${digest.slice("sha256:".length)}`;
+  const manifestOf = (path: string, digest: string) =>
+    `${repositoryAt(path)}/_manifests/${digest.slice("sha256:".length)}`;
   const tagOf = (path: string, tag: string) => `${repositoryAt(path)}/_tags/${tag}`;
-  const isLinked = async (path: string, digest: string) => digestPattern.test(digest) && (await files.stat(linkOf(path, digest))) !== undefined && (await blobs.sizeOf(digest)) !== undefined;
+  const isLinked = async (path: string, digest: string) =>
+    digestPattern.test(digest) &&
+    (await files.stat(linkOf(path, digest))) !== undefined &&
+    (await blobs.sizeOf(digest)) !== undefined;
 
   async function handle(request: RegistryRequest): Promise<RegistryResponse> {
     const url = URL.parse(request.target, "http://registry");
     if (url === null) return errorOf(400, "NAME_INVALID", "the target is no path");
     if (url.pathname === "/token" && request.method === "GET") return tokenAnswer(request, url);
     const who = access.of(request.headers["authorization"]);
-    if (url.pathname === "/v2/") return who.verdict === "yes" ? { status: 200, headers: { "content-type": "application/json" }, body: "{}" } : challenge(request, undefined);
+    if (url.pathname === "/v2/")
+      return who.verdict === "yes"
+        ? { status: 200, headers: { "content-type": "application/json" }, body: "{}" }
+        : challenge(request, undefined);
     const [, path = "", kind, name = ""] = route.exec(decoded(url.pathname)) ?? [];
     if (kind === undefined) return errorOf(404, "NAME_UNKNOWN", "there is nothing at this path");
     const reading = parseImageReference(`registry:1/${path}`);
-    if (reading.verdict === "refused" || reading.reference.path !== path) return errorOf(400, "NAME_INVALID", "the path is no name of a repository");
-    const needs: Right = request.method === "GET" || request.method === "HEAD" ? "pull" : request.method === "DELETE" && kind !== "blobs/uploads" ? "delete" : "push";
+    if (reading.verdict === "refused" || reading.reference.path !== path)
+      return errorOf(400, "NAME_INVALID", "the path is no name of a repository");
+    const needs: Right =
+      request.method === "GET" || request.method === "HEAD"
+        ? "pull"
+        : request.method === "DELETE" && kind !== "blobs/uploads"
+          ? "delete"
+          : "push";
     const refusal = refused(request, who, path, kind === "blobs/uploads" ? "push" : needs);
     if (refusal !== undefined) return refusal;
     if (needs === "push") {
@@ -73,14 +113,23 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
 
   function tokenAnswer(request: RegistryRequest, url: URL): RegistryResponse {
     const given = access.token(request.headers["authorization"], url.searchParams.getAll("scope"));
-    if (given === undefined) return errorOf(401, "UNAUTHORIZED", "the name or the password is wrong", { "www-authenticate": `Basic realm="${service}"` });
-    return { status: 200, headers: { "content-type": "application/json", "cache-control": "no-store" }, body: JSON.stringify({ token: given.token, access_token: given.token, expires_in: given.expiresIn }) };
+    if (given === undefined)
+      return errorOf(401, "UNAUTHORIZED", "the name or the password is wrong", {
+        "www-authenticate": `Basic realm="${service}"`,
+      });
+    return {
+      status: 200,
+      headers: { "content-type": "application/json", "cache-control": "no-store" },
+      body: JSON.stringify({ token: given.token, access_token: given.token, expires_in: given.expiresIn }),
+    };
   }
 
   function challenge({ headers }: RegistryRequest, scope: string | undefined): RegistryResponse {
     const host = /^[A-Za-z0-9.:[\]-]{1,255}$/.test(headers["host"] ?? "") ? headers["host"] : "localhost";
     const bearer = `Bearer realm="https://${host}/token",service="${service}"${scope === undefined ? "" : `,scope="${scope}"`}`;
-    return errorOf(401, "UNAUTHORIZED", "name and password, or a token, are asked for", { "www-authenticate": [bearer, `Basic realm="${service}"`] });
+    return errorOf(401, "UNAUTHORIZED", "name and password, or a token, are asked for", {
+      "www-authenticate": [bearer, `Basic realm="${service}"`],
+    });
   }
 
   function refused(request: RegistryRequest, who: Access, path: string, right: Right): RegistryResponse | undefined {
@@ -92,23 +141,28 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
   }
 
   async function manifests(request: RegistryRequest, path: string, name: string): Promise<RegistryResponse> {
-    if (!digestPattern.test(name) && !isTag(name)) return errorOf(400, "MANIFEST_INVALID", "neither a tag nor a sha256 digest");
+    if (!digestPattern.test(name) && !isTag(name))
+      return errorOf(400, "MANIFEST_INVALID", "neither a tag nor a sha256 digest");
     if (request.method === "PUT") return putManifest(request, path, name);
     const digest = digestPattern.test(name) ? name : ((await files.readText(tagOf(path, name))) ?? "");
     const mediaType = digest === "" ? undefined : await files.readText(manifestOf(path, digest));
     const size = mediaType === undefined ? undefined : await blobs.sizeOf(digest);
-    if (mediaType === undefined || size === undefined) return errorOf(404, "MANIFEST_UNKNOWN", "there is no such manifest");
+    if (mediaType === undefined || size === undefined)
+      return errorOf(404, "MANIFEST_UNKNOWN", "there is no such manifest");
     if (request.method === "DELETE") return deleteManifest(path, digest);
     const headers = { "content-type": mediaType, "content-length": String(size), "docker-content-digest": digest };
     if (request.method === "HEAD") return { status: 200, headers, body: "" };
-    return request.method === "GET" ? { status: 200, headers, body: blobs.read(digest, 0, size - 1) } : errorOf(405, "UNSUPPORTED", "manifests know GET, HEAD, PUT and DELETE");
+    return request.method === "GET"
+      ? { status: 200, headers, body: blobs.read(digest, 0, size - 1) }
+      : errorOf(405, "UNSUPPORTED", "manifests know GET, HEAD, PUT and DELETE");
   }
 
   async function putManifest(request: RegistryRequest, path: string, name: string): Promise<RegistryResponse> {
     const bytes = await small(request.body);
     if (bytes === undefined) return errorOf(413, "SIZE_INVALID", "the manifest is too large");
     const digest = digestOf(bytes);
-    if (digestPattern.test(name) && name !== digest) return errorOf(400, "DIGEST_INVALID", "the manifest has another digest");
+    if (digestPattern.test(name) && name !== digest)
+      return errorOf(400, "DIGEST_INVALID", "the manifest has another digest");
     let manifest: ReturnType<typeof parseManifest>;
     try {
       manifest = parseManifest(bytes, request.headers["content-type"]);
@@ -117,13 +171,20 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
       return errorOf(400, "MANIFEST_INVALID", String(error.facts["problem"]));
     }
     const parts = manifest.kind === "image" ? [manifest.config, ...manifest.layers] : [];
-    for (const part of parts) if (!(await isLinked(path, part.digest))) return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
-    for (const part of manifest.kind === "index" ? manifest.manifests : []) if ((await files.stat(manifestOf(path, part.digest))) === undefined) return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
+    for (const part of parts)
+      if (!(await isLinked(path, part.digest)))
+        return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
+    for (const part of manifest.kind === "index" ? manifest.manifests : [])
+      if ((await files.stat(manifestOf(path, part.digest))) === undefined)
+        return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
     const upload = options.random.uuid();
     await blobs.begin(upload);
     await blobs.append(upload, once(bytes), imageLimits.manifestBytes);
     await blobs.finish(upload, digest);
-    await files.write(manifestOf(path, digest), request.headers["content-type"] ?? "application/vnd.oci.image.manifest.v1+json");
+    await files.write(
+      manifestOf(path, digest),
+      request.headers["content-type"] ?? "application/vnd.oci.image.manifest.v1+json",
+    );
     if (name !== digest) await files.write(tagOf(path, name), digest);
     return empty(201, { location: `/v2/${path}/manifests/${digest}`, "docker-content-digest": digest });
   }
@@ -131,17 +192,26 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
   /** A digest goes with all of its tags; its blobs go when nothing else has them. */
   async function deleteManifest(path: string, digest: string): Promise<RegistryResponse> {
     await files.remove(manifestOf(path, digest));
-    for (const tag of await files.list(`${repositoryAt(path)}/_tags`)) if ((await files.readText(tagOf(path, tag))) === digest) await files.remove(tagOf(path, tag));
+    for (const tag of await files.list(`${repositoryAt(path)}/_tags`))
+      if ((await files.readText(tagOf(path, tag))) === digest) await files.remove(tagOf(path, tag));
     await collectGarbage();
     return empty(202);
   }
 
   async function tags(path: string, url: URL): Promise<RegistryResponse> {
-    if ((await files.stat(repositoryAt(path))) === undefined) return errorOf(404, "NAME_UNKNOWN", "there is no such repository");
+    if ((await files.stat(repositoryAt(path))) === undefined)
+      return errorOf(404, "NAME_UNKNOWN", "there is no such repository");
     const asked = Number(url.searchParams.get("n") ?? maxTags);
     const last = url.searchParams.get("last") ?? "";
     const all = (await files.list(`${repositoryAt(path)}/_tags`)).filter((tag) => isTag(tag) && tag > last);
-    return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify({ name: path, tags: all.slice(0, Number.isInteger(asked) && asked > 0 ? Math.min(asked, maxTags) : maxTags) }) };
+    return {
+      status: 200,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        name: path,
+        tags: all.slice(0, Number.isInteger(asked) && asked > 0 ? Math.min(asked, maxTags) : maxTags),
+      }),
+    };
   }
 
   async function oneBlob(request: RegistryRequest, path: string, digest: string): Promise<RegistryResponse> {
@@ -151,7 +221,11 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
       await files.remove(linkOf(path, digest));
       return empty(202);
     }
-    const headers = { "content-type": "application/octet-stream", "docker-content-digest": digest, "accept-ranges": "bytes" };
+    const headers = {
+      "content-type": "application/octet-stream",
+      "docker-content-digest": digest,
+      "accept-ranges": "bytes",
+    };
     if (request.method === "HEAD") {
       // Who asks may be about to push a manifest that has it.
       await blobs.touch(digest);
@@ -163,14 +237,28 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     const to = Math.min(size - 1, final === undefined || final === "" ? size - 1 : Number(final));
     if (first !== undefined && (from > to || from >= size)) return empty(416, { "content-range": `bytes */${size}` });
     const part = first === undefined ? {} : { "content-range": `bytes ${from}-${to}/${size}` };
-    return { status: first === undefined ? 200 : 206, headers: { ...headers, ...part, "content-length": String(to - from + 1) }, body: size === 0 ? "" : blobs.read(digest, from, to) };
+    return {
+      status: first === undefined ? 200 : 206,
+      headers: { ...headers, ...part, "content-length": String(to - from + 1) },
+      body: size === 0 ? "" : blobs.read(digest, from, to),
+    };
   }
 
-  async function uploads(request: RegistryRequest, path: string, upload: string, url: URL, who: Access): Promise<RegistryResponse> {
+  async function uploads(
+    request: RegistryRequest,
+    path: string,
+    upload: string,
+    url: URL,
+    who: Access,
+  ): Promise<RegistryResponse> {
     const digest = url.searchParams.get("digest") ?? undefined;
     if (request.method === "POST" && upload === "") {
       const [mount, from] = [url.searchParams.get("mount"), url.searchParams.get("from")];
-      const mayRead = from !== null && parseImageReference(`registry:1/${from}`).verdict === "reference" && who.verdict === "yes" && who.grant(from, "pull");
+      const mayRead =
+        from !== null &&
+        parseImageReference(`registry:1/${from}`).verdict === "reference" &&
+        who.verdict === "yes" &&
+        who.grant(from, "pull");
       if (mount !== null && mayRead && (await isLinked(from, mount))) return linked(path, mount);
       const begun = options.random.uuid();
       await blobs.begin(begun);
@@ -186,23 +274,41 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
         return empty(204);
       case "PATCH": {
         const begins = /^(\d{1,15})-\d{1,15}$/.exec(request.headers["content-range"] ?? "")?.[1];
-        if (begins !== undefined && Number(begins) !== size) return errorOf(416, "BLOB_UPLOAD_INVALID", `the upload goes on at ${size}`);
+        if (begins !== undefined && Number(begins) !== size)
+          return errorOf(416, "BLOB_UPLOAD_INVALID", `the upload goes on at ${size}`);
         const now = await blobs.append(upload, request.body, maxBlobBytes);
-        return now === "tooLarge" ? errorOf(413, "SIZE_INVALID", "the blob is too large") : progress(202, path, upload, now);
+        return now === "tooLarge"
+          ? errorOf(413, "SIZE_INVALID", "the blob is too large")
+          : progress(202, path, upload, now);
       }
       case "PUT":
-        return digest === undefined ? errorOf(400, "DIGEST_INVALID", "an upload ends with a digest") : finish(request, path, upload, digest);
+        return digest === undefined
+          ? errorOf(400, "DIGEST_INVALID", "an upload ends with a digest")
+          : finish(request, path, upload, digest);
       default:
         return errorOf(405, "UNSUPPORTED", "uploads know GET, PATCH, PUT and DELETE");
     }
   }
 
-  const progress = (status: number, path: string, upload: string, size: number) => empty(status, { location: `/v2/${path}/blobs/uploads/${upload}`, range: `0-${Math.max(0, size - 1)}`, "docker-upload-uuid": upload });
+  const progress = (status: number, path: string, upload: string, size: number) =>
+    empty(status, {
+      location: `/v2/${path}/blobs/uploads/${upload}`,
+      range: `0-${Math.max(0, size - 1)}`,
+      "docker-upload-uuid": upload,
+    });
 
-  async function finish(request: RegistryRequest, path: string, upload: string, digest: string): Promise<RegistryResponse> {
+  async function finish(
+    request: RegistryRequest,
+    path: string,
+    upload: string,
+    digest: string,
+  ): Promise<RegistryResponse> {
     if (!digestPattern.test(digest)) return errorOf(400, "DIGEST_INVALID", "the digest is not sha256");
-    if ((await blobs.append(upload, request.body, maxBlobBytes)) === "tooLarge") return errorOf(413, "SIZE_INVALID", "the blob is too large");
-    return (await blobs.finish(upload, digest)) ? linked(path, digest) : errorOf(400, "DIGEST_INVALID", "the blob has another digest");
+    if ((await blobs.append(upload, request.body, maxBlobBytes)) === "tooLarge")
+      return errorOf(413, "SIZE_INVALID", "the blob is too large");
+    return (await blobs.finish(upload, digest))
+      ? linked(path, digest)
+      : errorOf(400, "DIGEST_INVALID", "the blob has another digest");
   }
 
   async function linked(path: string, digest: string): Promise<RegistryResponse> {
@@ -216,14 +322,21 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     await blobs.abandonOlderThan(graceMs);
     const used = new Set<string>();
     const repositories = await repositoriesBelow("");
-    for (const path of repositories) for (const hex of await files.list(`${repositoryAt(path)}/_manifests`)) {
-      const digest = `sha256:${hex}`;
-      const size = await blobs.sizeOf(digest);
-      if (size === undefined) continue;
-      const bytes = await small(blobs.read(digest, 0, size - 1));
-      const manifest = bytes === undefined ? undefined : parseManifest(bytes);
-      for (const one of [digest, ...(manifest?.kind === "image" ? [manifest.config.digest, ...manifest.layers.map((layer) => layer.digest)] : [])]) used.add(one);
-    }
+    for (const path of repositories)
+      for (const hex of await files.list(`${repositoryAt(path)}/_manifests`)) {
+        const digest = `sha256:${hex}`;
+        const size = await blobs.sizeOf(digest);
+        if (size === undefined) continue;
+        const bytes = await small(blobs.read(digest, 0, size - 1));
+        const manifest = bytes === undefined ? undefined : parseManifest(bytes);
+        for (const one of [
+          digest,
+          ...(manifest?.kind === "image"
+            ? [manifest.config.digest, ...manifest.layers.map((layer) => layer.digest)]
+            : []),
+        ])
+          used.add(one);
+      }
     for (const { digest, modifiedMs } of await blobs.list()) {
       if (used.has(digest) || options.clock.now() - modifiedMs < graceMs) continue;
       for (const path of repositories) await files.remove(linkOf(path, digest));
@@ -233,7 +346,11 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
 
   async function repositoriesBelow(path: string): Promise<readonly string[]> {
     const names = await files.list(`${folder}/repositories/${path}`);
-    const below = await Promise.all(names.filter((name) => !name.startsWith("_")).map((name) => repositoriesBelow(path === "" ? name : `${path}/${name}`)));
+    const below = await Promise.all(
+      names
+        .filter((name) => !name.startsWith("_"))
+        .map((name) => repositoriesBelow(path === "" ? name : `${path}/${name}`)),
+    );
     return [...(names.some((name) => name.startsWith("_")) ? [path] : []), ...below.flat()];
   }
 
@@ -251,7 +368,11 @@ function decoded(path: string): string {
 /** `503 the registry is being maintained` */
 function drilled(text: string): RegistryResponse {
   const [, status = "503", says = ""] = /^\s*([45]\d\d)\s*([^\n]{0,200})/.exec(text) ?? [];
-  return errorOf(Number(status), Number(status) === 403 ? "DENIED" : "UNAVAILABLE", says === "" ? "pushes are refused for now" : says);
+  return errorOf(
+    Number(status),
+    Number(status) === 403 ? "DENIED" : "UNAVAILABLE",
+    says === "" ? "pushes are refused for now" : says,
+  );
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

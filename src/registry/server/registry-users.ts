@@ -38,15 +38,20 @@ export function readUsers(text: string): readonly RegistryUser[] {
   if (!Array.isArray(users)) throw invalid("it has no list of users");
   return users.map((user: Partial<RegistryUser> | null, index): RegistryUser => {
     const { name, password, may } = user ?? {};
-    if (typeof name !== "string" || !/^[A-Za-z0-9._-]{1,64}$/.test(name)) throw invalid(`users[${index}].name is no name`);
-    if (typeof password !== "string" || !passwordPattern.test(password)) throw invalid(`users[${index}].password is no hash by scrypt`);
-    if (!Array.isArray(may) || may.some((right) => !["pull", "push", "delete"].includes(right))) throw invalid(`users[${index}].may is no list of pull, push, delete`);
+    if (typeof name !== "string" || !/^[A-Za-z0-9._-]{1,64}$/.test(name))
+      throw invalid(`users[${index}].name is no name`);
+    if (typeof password !== "string" || !passwordPattern.test(password))
+      throw invalid(`users[${index}].password is no hash by scrypt`);
+    if (!Array.isArray(may) || may.some((right) => !["pull", "push", "delete"].includes(right)))
+      throw invalid(`users[${index}].may is no list of pull, push, delete`);
     return { name, password, may };
   });
 }
 
 /** Who shows a name and a password; takes the same time for a name that there is not. */
-export function passwordCheck(users: readonly RegistryUser[]): (name: string, password: string) => RegistryUser | undefined {
+export function passwordCheck(
+  users: readonly RegistryUser[],
+): (name: string, password: string) => RegistryUser | undefined {
   const remembered = new Map<string, RegistryUser>();
   const nobody = `scrypt:${cost.log2N}:${"0".repeat(32)}:${"0".repeat(64)}`;
   return (name, password) => {
@@ -55,7 +60,12 @@ export function passwordCheck(users: readonly RegistryUser[]): (name: string, pa
     if (known !== undefined) return known;
     const user = users.find((one) => one.name === name);
     const [, log2N = "", salt = "", hash = ""] = passwordPattern.exec(user?.password ?? nobody) ?? [];
-    const shown = scrypt(utf8ToBytes(password), hexToBytes(salt), { N: 2 ** Number(log2N), r: cost.r, p: cost.p, dkLen: cost.dkLen });
+    const shown = scrypt(utf8ToBytes(password), hexToBytes(salt), {
+      N: 2 ** Number(log2N),
+      r: cost.r,
+      p: cost.p,
+      dkLen: cost.dkLen,
+    });
     if (!equal(shown, hexToBytes(hash)) || user === undefined) return undefined;
     if (remembered.size >= maxRemembered) remembered.clear();
     remembered.set(key, user);

@@ -9,14 +9,24 @@ export const accessCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const reply = await api.as("nobody").get(core(namespace, "pods"));
       expect(reply.status).toBe(403);
-      expect(reply.at("message")).toBe(`pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" in the namespace "${namespace}"`);
+      expect(reply.at("message")).toBe(
+        `pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" in the namespace "${namespace}"`,
+      );
     },
   },
   {
     title: "a token that is not known answers 401",
     async run(api) {
       const reply = await api.as("nobody").get("/api/v1/pods", { authorization: "Bearer rubbish" });
-      expect(reply.json).toEqual({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: "Unauthorized", reason: "Unauthorized", code: 401 });
+      expect(reply.json).toEqual({
+        kind: "Status",
+        apiVersion: "v1",
+        metadata: {},
+        status: "Failure",
+        message: "Unauthorized",
+        reason: "Unauthorized",
+        code: 401,
+      });
     },
   },
   {
@@ -24,10 +34,23 @@ export const accessCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const alice = api.as("alice");
       const before = await alice.get(apps(namespace, "deployments", "d"));
-      expect(before.at("message")).toBe(`deployments.apps "d" is forbidden: User "alice" cannot get resource "deployments" in API group "apps" in the namespace "${namespace}"`);
+      expect(before.at("message")).toBe(
+        `deployments.apps "d" is forbidden: User "alice" cannot get resource "deployments" in API group "apps" in the namespace "${namespace}"`,
+      );
       const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
-      await created(api, `${rbac}/roles`, { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name: "r" }, rules: [{ apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"] }] });
-      await created(api, `${rbac}/rolebindings`, { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", metadata: { name: "b" }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "r" }, subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io", name: "developers" }] });
+      await created(api, `${rbac}/roles`, {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "Role",
+        metadata: { name: "r" },
+        rules: [{ apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"] }],
+      });
+      await created(api, `${rbac}/rolebindings`, {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: { name: "b" },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "r" },
+        subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io", name: "developers" }],
+      });
       await eventually(async () => expect((await alice.get(apps(namespace, "deployments", "d"))).status).toBe(404));
       expect((await api.as("bob").get(apps(namespace, "deployments", "d"))).status).toBe(403);
       await api.delete(`${rbac}/rolebindings/b`);
@@ -38,12 +61,27 @@ export const accessCases: readonly ContractCase[] = [
     title: "nobody grants more than they have",
     async run(api, namespace) {
       const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
-      await created(api, `${rbac}/rolebindings`, { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", metadata: { name: "admin" }, roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "admin" }, subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "bob" }] });
+      await created(api, `${rbac}/rolebindings`, {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: { name: "admin" },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "admin" },
+        subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "bob" }],
+      });
       const bob = api.as("bob");
       await eventually(async () => expect((await bob.get(core(namespace, "pods"))).status).toBe(200));
-      const fine = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name: "fine" }, rules: [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }] };
+      const fine = {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "Role",
+        metadata: { name: "fine" },
+        rules: [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }],
+      };
       expect((await bob.post(`${rbac}/roles`, fine)).status).toBe(201);
-      const reply = await bob.post(`${rbac}/roles`, { ...fine, metadata: { name: "more" }, rules: [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }] });
+      const reply = await bob.post(`${rbac}/roles`, {
+        ...fine,
+        metadata: { name: "more" },
+        rules: [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }],
+      });
       expect(reply.status).toBe(403);
       expect(reply.at("message")).toContain("is attempting to grant RBAC permissions not currently held");
     },
@@ -52,13 +90,28 @@ export const accessCases: readonly ContractCase[] = [
     title: "access reviews answer about oneself and about others",
     async run(api, namespace) {
       const ask = { resourceAttributes: { verb: "get", resource: "pods", namespace } };
-      const self = await api.as("alice").post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec: ask });
+      const self = await api.as("alice").post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SelfSubjectAccessReview",
+        spec: ask,
+      });
       expect(self.json).toMatchObject({ status: { allowed: false } });
-      const other = await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec: { ...ask, user: "x", groups: ["system:masters"] } });
+      const other = await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SubjectAccessReview",
+        spec: { ...ask, user: "x", groups: ["system:masters"] },
+      });
       expect(other.json).toMatchObject({ status: { allowed: true } });
-      const rules = await api.as("alice").post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectRulesReview", spec: { namespace } });
+      const rules = await api.as("alice").post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SelfSubjectRulesReview",
+        spec: { namespace },
+      });
       expect((rules.at("status.resourceRules") as Json[]).length).toBeGreaterThan(0);
-      const who = await api.as("alice").post("/apis/authentication.k8s.io/v1/selfsubjectreviews", { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" });
+      const who = await api.as("alice").post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "SelfSubjectReview",
+      });
       expect(who.at("status.userInfo")).toEqual({
         username: "alice",
         groups: ["developers", "system:authenticated"],
@@ -70,26 +123,66 @@ export const accessCases: readonly ContractCase[] = [
     title: "somebody who may can speak as somebody else",
     async run(api) {
       const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
-      const who = await api.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, { "impersonate-user": "carol", "impersonate-group": "painters" });
+      const who = await api.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, {
+        "impersonate-user": "carol",
+        "impersonate-group": "painters",
+      });
       expect(who.at("status.userInfo")).toEqual({ username: "carol", groups: ["painters", "system:authenticated"] });
-      const refused = await api.as("alice").send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, { "impersonate-user": "carol" });
-      expect(refused.at("message")).toBe('users "carol" is forbidden: User "alice" cannot impersonate resource "users" in API group "" at the cluster scope');
+      const refused = await api
+        .as("alice")
+        .send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, { "impersonate-user": "carol" });
+      expect(refused.at("message")).toBe(
+        'users "carol" is forbidden: User "alice" cannot impersonate resource "users" in API group "" at the cluster scope',
+      );
     },
   },
   {
     title: "a service account's token speaks for it while its pod lives",
     async run(api, namespace) {
-      await created(api, core(namespace, "serviceaccounts"), { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "robot" } });
+      await created(api, core(namespace, "serviceaccounts"), {
+        apiVersion: "v1",
+        kind: "ServiceAccount",
+        metadata: { name: "robot" },
+      });
       const made = await created(api, core(namespace, "pods"), pod("p", { serviceAccountName: "robot" }));
-      const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 3600, boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: made.at("metadata.uid") } } };
+      const request = {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: {
+          expirationSeconds: 3600,
+          boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: made.at("metadata.uid") },
+        },
+      };
       // The others are for later: the real server believes a token that it has seen for ten seconds more.
-      const [token = "", ...unseen] = await Promise.all(Array.from({ length: 12 }).map(async () => String((await created(api, `${core(namespace, "serviceaccounts", "robot")}/token`, request)).at("status.token"))));
-      const whoami = (token: string) => api.as("nobody").send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" }, { authorization: `Bearer ${token}` });
+      const [token = "", ...unseen] = await Promise.all(
+        Array.from({ length: 12 }).map(async () =>
+          String(
+            (await created(api, `${core(namespace, "serviceaccounts", "robot")}/token`, request)).at("status.token"),
+          ),
+        ),
+      );
+      const whoami = (token: string) =>
+        api
+          .as("nobody")
+          .send(
+            "POST",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" },
+            { authorization: `Bearer ${token}` },
+          );
       const who = await whoami(token);
       expect(who.at("status.userInfo.username")).toBe(`system:serviceaccount:${namespace}:robot`);
-      expect(who.at("status.userInfo.groups")).toEqual(["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"]);
+      expect(who.at("status.userInfo.groups")).toEqual([
+        "system:serviceaccounts",
+        `system:serviceaccounts:${namespace}`,
+        "system:authenticated",
+      ]);
       expect((who.at("status.userInfo.extra") as Json)["authentication.kubernetes.io/pod-name"]).toEqual(["p"]);
-      const review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } });
+      const review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenReview",
+        spec: { token },
+      });
       expect(review.json).toMatchObject({ status: { authenticated: true } });
       await api.delete(core(namespace, "pods", "p"));
       // The real server's authenticator hears of the pod's end a moment later than whoever deleted it.
@@ -98,69 +191,174 @@ export const accessCases: readonly ContractCase[] = [
         refused = unseen.pop() ?? refused;
         expect((await whoami(refused)).status).toBe(401);
       });
-      expect((await api.post("/apis/authentication.k8s.io/v1/tokenreviews", { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token: refused } })).at("status.authenticated")).toBeUndefined();
+      expect(
+        (
+          await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {
+            apiVersion: "authentication.k8s.io/v1",
+            kind: "TokenReview",
+            spec: { token: refused },
+          })
+        ).at("status.authenticated"),
+      ).toBeUndefined();
     },
   },
   {
     title: "a token shorter than ten minutes or for another account's pod is refused",
     async run(api, namespace) {
       const path = `${core(namespace, "serviceaccounts", "default")}/token`;
-      const short = await api.post(path, { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 60 } });
+      const short = await api.post(path, {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: { expirationSeconds: 60 },
+      });
       expect(short.at("message")).toContain("may not specify a duration less than 10 minutes");
-      await created(api, core(namespace, "serviceaccounts"), { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "robot" } });
+      await created(api, core(namespace, "serviceaccounts"), {
+        apiVersion: "v1",
+        kind: "ServiceAccount",
+        metadata: { name: "robot" },
+      });
       await created(api, core(namespace, "pods"), pod("p", { serviceAccountName: "robot" }));
-      expect((await api.post(path, { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef: { kind: "Pod", name: "p" } } })).status).toBe(400);
+      expect(
+        (
+          await api.post(path, {
+            apiVersion: "authentication.k8s.io/v1",
+            kind: "TokenRequest",
+            spec: { boundObjectRef: { kind: "Pod", name: "p" } },
+          })
+        ).status,
+      ).toBe(400);
     },
   },
   {
     title: "a kubelet writes its own node and no other",
     async run(api) {
       const node = api.as("node-a");
-      const body = (name: string, labels: Json = { "kubernetes.io/os": "linux" }) => ({ apiVersion: "v1", kind: "Node", metadata: { name, labels }, status: { addresses: [{ type: "InternalIP", address: "127.0.0.1" }] } });
+      const body = (name: string, labels: Json = { "kubernetes.io/os": "linux" }) => ({
+        apiVersion: "v1",
+        kind: "Node",
+        metadata: { name, labels },
+        status: { addresses: [{ type: "InternalIP", address: "127.0.0.1" }] },
+      });
       const made = await node.post("/api/v1/nodes", body("node-a"));
       expect([201, 409]).toContain(made.status);
       expect((await node.post("/api/v1/nodes", body("node-z"))).status).toBe(403);
-      expect((await api.as("node-b").post("/api/v1/nodes", body("node-b", { "node-restriction.kubernetes.io/x": "" }))).at("message")).toContain("is not allowed to set the following labels: node-restriction.kubernetes.io/x");
-      expect((await node.patch("/api/v1/nodes/node-a/status", "strategic", { status: { conditions: [{ type: "Ready", status: "True" }] } })).status).toBe(200);
-      expect((await api.as("node-b").patch("/api/v1/nodes/node-a/status", "strategic", { status: { phase: "x" } })).status).toBe(403);
+      expect(
+        (await api.as("node-b").post("/api/v1/nodes", body("node-b", { "node-restriction.kubernetes.io/x": "" }))).at(
+          "message",
+        ),
+      ).toContain("is not allowed to set the following labels: node-restriction.kubernetes.io/x");
+      expect(
+        (
+          await node.patch("/api/v1/nodes/node-a/status", "strategic", {
+            status: { conditions: [{ type: "Ready", status: "True" }] },
+          })
+        ).status,
+      ).toBe(200);
+      expect(
+        (await api.as("node-b").patch("/api/v1/nodes/node-a/status", "strategic", { status: { phase: "x" } })).status,
+      ).toBe(403);
       expect((await node.delete("/api/v1/nodes/node-a")).status).toBe(403);
-      for (const [path, allowed] of [["/api/v1/nodes/node-a", true], ["/api/v1/nodes?fieldSelector=metadata.name%3Dnode-a", true], ["/api/v1/nodes/node-b", false], ["/api/v1/nodes", false]] as const) {
+      for (const [path, allowed] of [
+        ["/api/v1/nodes/node-a", true],
+        ["/api/v1/nodes?fieldSelector=metadata.name%3Dnode-a", true],
+        ["/api/v1/nodes/node-b", false],
+        ["/api/v1/nodes", false],
+      ] as const) {
         const reply = await node.get(path);
         expect(reply.status, path).toBe(allowed ? 200 : 403);
-        if (!allowed) expect(reply.at("message")).toMatch(/node 'node-a' cannot read (all nodes|'node-b'), only its own Node object$/);
+        if (!allowed)
+          expect(reply.at("message")).toMatch(
+            /node 'node-a' cannot read (all nodes|'node-b'), only its own Node object$/,
+          );
       }
-      expect((await node.patch("/api/v1/nodes/node-a", "merge", { metadata: { labels: { "node-role.kubernetes.io/master": "" } } })).status).toBe(403);
-      expect((await node.patch("/api/v1/nodes/node-a", "merge", { spec: { taints: [{ key: "a", effect: "NoSchedule" }] } })).status).toBe(403);
+      expect(
+        (
+          await node.patch("/api/v1/nodes/node-a", "merge", {
+            metadata: { labels: { "node-role.kubernetes.io/master": "" } },
+          })
+        ).status,
+      ).toBe(403);
+      expect(
+        (await node.patch("/api/v1/nodes/node-a", "merge", { spec: { taints: [{ key: "a", effect: "NoSchedule" }] } }))
+          .status,
+      ).toBe(403);
     },
   },
   {
     title: "a kubelet reads what its pods need and nothing else",
     async run(api, namespace) {
-      for (const name of ["needed", "other"]) await created(api, core(namespace, "secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name } });
-      const made = await created(api, core(namespace, "pods"), pod("p", { nodeName: "node-a", volumes: [{ name: "v", secret: { secretName: "needed" } }] }));
+      for (const name of ["needed", "other"])
+        await created(api, core(namespace, "secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name } });
+      const made = await created(
+        api,
+        core(namespace, "pods"),
+        pod("p", { nodeName: "node-a", volumes: [{ name: "v", secret: { secretName: "needed" } }] }),
+      );
       const node = api.as("node-a");
       // Who needs what, a real server's authorizer hears a moment after the pod was written.
       await eventually(async () => expect((await node.get(core(namespace, "secrets", "needed"))).status).toBe(200));
       const other = await node.get(core(namespace, "secrets", "other"));
-      expect([other.status, other.at("message")]).toEqual([403, `secrets "other" is forbidden: User "system:node:node-a" cannot get resource "secrets" in API group "" in the namespace "${namespace}": no relationship found between node 'node-a' and this object`]);
+      expect([other.status, other.at("message")]).toEqual([
+        403,
+        `secrets "other" is forbidden: User "system:node:node-a" cannot get resource "secrets" in API group "" in the namespace "${namespace}": no relationship found between node 'node-a' and this object`,
+      ]);
       expect((await node.get(core(namespace, "secrets"))).at("message")).toMatch(/: No Object name found$/);
-      expect((await node.delete(core(namespace, "secrets", "needed"))).at("message")).toMatch(/: can only read resources of this type$/);
-      expect((await node.get(core(namespace, "pods"))).at("message")).toMatch(/: can only list\/watch pods with spec.nodeName field selector$/);
-      expect((await node.get(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/node-a`)).at("message")).toMatch(/: can only access leases in the "kube-node-lease" system namespace$/);
+      expect((await node.delete(core(namespace, "secrets", "needed"))).at("message")).toMatch(
+        /: can only read resources of this type$/,
+      );
+      expect((await node.get(core(namespace, "pods"))).at("message")).toMatch(
+        /: can only list\/watch pods with spec.nodeName field selector$/,
+      );
+      expect(
+        (await node.get(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/node-a`)).at("message"),
+      ).toMatch(/: can only access leases in the "kube-node-lease" system namespace$/);
       expect((await api.as("node-b").get(core(namespace, "secrets", "needed"))).status).toBe(403);
       expect((await node.get("/api/v1/pods")).status).toBe(403);
       expect(names((await node.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-a")).json)).toContain("p");
-      expect((await node.patch(`${core(namespace, "pods", "p")}/status`, "merge", { status: { phase: "Running" } })).status).toBe(200);
-      expect((await api.as("node-b").patch(`${core(namespace, "pods", "p")}/status`, "merge", { status: { phase: "Running" } })).status).toBe(403);
+      expect(
+        (await node.patch(`${core(namespace, "pods", "p")}/status`, "merge", { status: { phase: "Running" } })).status,
+      ).toBe(200);
+      expect(
+        (
+          await api
+            .as("node-b")
+            .patch(`${core(namespace, "pods", "p")}/status`, "merge", { status: { phase: "Running" } })
+        ).status,
+      ).toBe(403);
       expect((await api.as("node-b").delete(core(namespace, "pods", "p"))).status).toBe(403);
       expect((await api.as("node-b").get(core(namespace, "pods", "p"))).status).toBe(403);
-      expect((await api.as("node-b").post(`${core(namespace, "pods", "p")}/eviction`, { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "p" } })).status).toBe(403);
+      expect(
+        (
+          await api.as("node-b").post(`${core(namespace, "pods", "p")}/eviction`, {
+            apiVersion: "policy/v1",
+            kind: "Eviction",
+            metadata: { name: "p" },
+          })
+        ).status,
+      ).toBe(403);
       const boundObjectRef = { kind: "Pod", apiVersion: "v1", name: "p" };
-      const token = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef: { ...boundObjectRef, uid: made.at("metadata.uid") } } };
-      expect((await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, { ...token, spec: { boundObjectRef } })).at("message")).toContain("node requested token with a pod binding without a uid");
+      const token = {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: { boundObjectRef: { ...boundObjectRef, uid: made.at("metadata.uid") } },
+      };
+      expect(
+        (
+          await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, {
+            ...token,
+            spec: { boundObjectRef },
+          })
+        ).at("message"),
+      ).toContain("node requested token with a pod binding without a uid");
       expect((await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, token)).status).toBe(201);
-      expect((await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, { ...token, spec: {} })).at("message")).toContain("node requested token not bound to a pod");
-      expect((await api.as("node-b").post(`${core(namespace, "serviceaccounts", "default")}/token`, token)).status).toBe(403);
+      expect(
+        (await node.post(`${core(namespace, "serviceaccounts", "default")}/token`, { ...token, spec: {} })).at(
+          "message",
+        ),
+      ).toContain("node requested token not bound to a pod");
+      expect(
+        (await api.as("node-b").post(`${core(namespace, "serviceaccounts", "default")}/token`, token)).status,
+      ).toBe(403);
       expect((await node.delete(core(namespace, "pods", "p"), { gracePeriodSeconds: 0 })).status).toBe(200);
       // Gone, or no longer its to see, whichever the server knows first.
       expect([403, 404]).toContain((await node.get(core(namespace, "pods", "p"))).status);
@@ -170,7 +368,12 @@ export const accessCases: readonly ContractCase[] = [
     title: "a kubelet holds its own lease only",
     async run(api) {
       const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-      const lease = (name: string) => ({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name }, spec: { holderIdentity: name } });
+      const lease = (name: string) => ({
+        apiVersion: "coordination.k8s.io/v1",
+        kind: "Lease",
+        metadata: { name },
+        spec: { holderIdentity: name },
+      });
       expect([201, 409]).toContain((await api.as("node-a").post(leases, lease("node-a"))).status);
       expect((await api.as("node-a").post(leases, lease("node-b"))).status).toBe(403);
       expect((await api.as("node-a").get(`${leases}/node-b`)).status).toBe(403);
@@ -179,12 +382,27 @@ export const accessCases: readonly ContractCase[] = [
   {
     title: "a request for a certificate says who asks, whatever it claims",
     async run(api, namespace) {
-      const csr = { apiVersion: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", metadata: { name: namespace }, spec: { request: await signingRequest("CN=somebody"), signerName: "example.com/contract", usages: ["client auth"], username: "somebody" } };
+      const csr = {
+        apiVersion: "certificates.k8s.io/v1",
+        kind: "CertificateSigningRequest",
+        metadata: { name: namespace },
+        spec: {
+          request: await signingRequest("CN=somebody"),
+          signerName: "example.com/contract",
+          usages: ["client auth"],
+          username: "somebody",
+        },
+      };
       const made = await api.as("node-a").post("/apis/certificates.k8s.io/v1/certificatesigningrequests", csr);
       expect(made.status, made.text).toBe(201);
-      expect(made.json).toMatchObject({ spec: { username: "system:node:node-a", groups: ["system:nodes", "system:authenticated"] } });
+      expect(made.json).toMatchObject({
+        spec: { username: "system:node:node-a", groups: ["system:nodes", "system:authenticated"] },
+      });
       const path = `/apis/certificates.k8s.io/v1/certificatesigningrequests/${namespace}`;
-      const approved = await api.put(`${path}/approval`, { ...made.json, status: { conditions: [{ type: "Approved", status: "True", reason: "Test" }], certificate: "eA==" } });
+      const approved = await api.put(`${path}/approval`, {
+        ...made.json,
+        status: { conditions: [{ type: "Approved", status: "True", reason: "Test" }], certificate: "eA==" },
+      });
       expect(approved.json).toMatchObject({ status: { conditions: [{ type: "Approved" }] } });
       expect(approved.at("status.certificate")).toBeUndefined();
     },

@@ -12,19 +12,39 @@ export const admissionCases: readonly ContractCase[] = [
         metadata: { name: namespace },
         spec: {
           failurePolicy: "Fail",
-          matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["configmaps"] }], namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } } },
-          validations: [{ expression: "request.userInfo.username == 'admin' && object.metadata.name.startsWith('good')", message: "only good names", reason: "Forbidden" }],
+          matchConstraints: {
+            resourceRules: [
+              { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["configmaps"] },
+            ],
+            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+          },
+          validations: [
+            {
+              expression: "request.userInfo.username == 'admin' && object.metadata.name.startsWith('good')",
+              message: "only good names",
+              reason: "Forbidden",
+            },
+          ],
         },
       });
-      await created(api, `${group}/validatingadmissionpolicybindings`, { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", metadata: { name: namespace }, spec: { policyName: namespace, validationActions: ["Deny"] } });
+      await created(api, `${group}/validatingadmissionpolicybindings`, {
+        apiVersion: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicyBinding",
+        metadata: { name: namespace },
+        spec: { policyName: namespace, validationActions: ["Deny"] },
+      });
       await created(api, core(namespace, "configmaps"), configMap("good"));
       const reply = await eventually(async () => {
         const reply = await api.post(`${core(namespace, "configmaps")}?dryRun=All`, configMap("bad"));
         expect(reply.status).toBe(403);
         return reply;
       });
-      expect(reply.at("message")).toBe(`configmaps "bad" is forbidden: ValidatingAdmissionPolicy '${namespace}' with binding '${namespace}' denied request: only good names`);
-      await api.patch(`${group}/validatingadmissionpolicybindings/${namespace}`, "merge", { spec: { validationActions: ["Warn"] } });
+      expect(reply.at("message")).toBe(
+        `configmaps "bad" is forbidden: ValidatingAdmissionPolicy '${namespace}' with binding '${namespace}' denied request: only good names`,
+      );
+      await api.patch(`${group}/validatingadmissionpolicybindings/${namespace}`, "merge", {
+        spec: { validationActions: ["Warn"] },
+      });
       const warned = await eventually(async () => {
         const warned = await api.post(`${core(namespace, "configmaps")}?dryRun=All`, configMap("bad"));
         expect(warned.status).toBe(201);
@@ -45,35 +65,66 @@ export const admissionCases: readonly ContractCase[] = [
         roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
         subjects: [{ kind: "ServiceAccount", name: "daemon", namespace }],
       });
-      await created(api, core(namespace, "serviceaccounts"), { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "daemon" } });
+      await created(api, core(namespace, "serviceaccounts"), {
+        apiVersion: "v1",
+        kind: "ServiceAccount",
+        metadata: { name: "daemon" },
+      });
       const node = `${namespace}-node`;
       await created(api, "/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: node } });
-      const made = await created(api, core(namespace, "pods"), pod("p", { serviceAccountName: "daemon", nodeName: node }));
-      const issued = await api.post(`${core(namespace, "serviceaccounts", "daemon")}/token`, { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: made.at("metadata.uid") } } });
+      const made = await created(
+        api,
+        core(namespace, "pods"),
+        pod("p", { serviceAccountName: "daemon", nodeName: node }),
+      );
+      const issued = await api.post(`${core(namespace, "serviceaccounts", "daemon")}/token`, {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: made.at("metadata.uid") } },
+      });
       await created(api, `${group}/validatingadmissionpolicies`, {
         apiVersion: "admissionregistration.k8s.io/v1",
         kind: "ValidatingAdmissionPolicy",
         metadata: { name: namespace },
         spec: {
-          matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["configmaps"] }] },
-          matchConditions: [{ name: "only-the-daemon", expression: `request.userInfo.username == "system:serviceaccount:${namespace}:daemon"` }],
+          matchConstraints: {
+            resourceRules: [
+              { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["configmaps"] },
+            ],
+          },
+          matchConditions: [
+            {
+              name: "only-the-daemon",
+              expression: `request.userInfo.username == "system:serviceaccount:${namespace}:daemon"`,
+            },
+          ],
           validations: [
             {
-              expression: '"authentication.kubernetes.io/node-name" in request.userInfo.extra && object.metadata.name == request.userInfo.extra["authentication.kubernetes.io/node-name"][0]',
+              expression:
+                '"authentication.kubernetes.io/node-name" in request.userInfo.extra && object.metadata.name == request.userInfo.extra["authentication.kubernetes.io/node-name"][0]',
               messageExpression: '"only " + request.userInfo.extra["authentication.kubernetes.io/node-name"][0]',
             },
           ],
         },
       });
-      await created(api, `${group}/validatingadmissionpolicybindings`, { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", metadata: { name: namespace }, spec: { policyName: namespace, validationActions: ["Deny"] } });
+      await created(api, `${group}/validatingadmissionpolicybindings`, {
+        apiVersion: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicyBinding",
+        metadata: { name: namespace },
+        spec: { policyName: namespace, validationActions: ["Deny"] },
+      });
       const headers = { authorization: `Bearer ${String(issued.at("status.token"))}` };
       const foreign = await eventually(async () => {
-        const foreign = await api.as("nobody").send("POST", `${core(namespace, "configmaps")}?dryRun=All`, configMap("other-node"), headers);
+        const foreign = await api
+          .as("nobody")
+          .send("POST", `${core(namespace, "configmaps")}?dryRun=All`, configMap("other-node"), headers);
         expect(foreign.status).toBe(422);
         return foreign;
       });
       expect(foreign.at("message")).toContain(`denied request: only ${node}`);
-      expect((await api.as("nobody").send("POST", core(namespace, "configmaps"), configMap(node), headers)).status).toBe(201);
+      expect(
+        (await api.as("nobody").send("POST", core(namespace, "configmaps"), configMap(node), headers)).status,
+      ).toBe(201);
       expect((await api.post(core(namespace, "configmaps"), configMap("whatever"))).status).toBe(201);
       await api.delete(`${group}/validatingadmissionpolicybindings/${namespace}`);
     },

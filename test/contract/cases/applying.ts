@@ -9,7 +9,13 @@ export const applyingCases: readonly ContractCase[] = [
       const path = `${core(namespace, "configmaps", "a")}?fieldManager=me`;
       const first = await api.patch(path, "apply", configMap("a"));
       expect(first.status).toBe(201);
-      expect(first.at("metadata.managedFields.0")).toMatchObject({ manager: "me", operation: "Apply", apiVersion: "v1", fieldsType: "FieldsV1", fieldsV1: { "f:data": { "f:key": {} } } });
+      expect(first.at("metadata.managedFields.0")).toMatchObject({
+        manager: "me",
+        operation: "Apply",
+        apiVersion: "v1",
+        fieldsType: "FieldsV1",
+        fieldsV1: { "f:data": { "f:key": {} } },
+      });
       const second = await api.patch(path, "apply", configMap("a"));
       expect(second.status).toBe(200);
       expect(second.at("metadata.resourceVersion")).toBe(first.at("metadata.resourceVersion"));
@@ -18,7 +24,11 @@ export const applyingCases: readonly ContractCase[] = [
   {
     title: "apply understands YAML",
     async run(api, namespace) {
-      const reply = await api.patch(`${core(namespace, "configmaps", "a")}?fieldManager=me`, "apply", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n");
+      const reply = await api.patch(
+        `${core(namespace, "configmaps", "a")}?fieldManager=me`,
+        "apply",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n",
+      );
       expect(reply.at("data.k")).toBe("v");
     },
   },
@@ -27,7 +37,9 @@ export const applyingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const reply = await api.patch(core(namespace, "configmaps", "a"), "apply", configMap("a"));
       expect(reply.status).toBe(422);
-      expect(reply.at("message")).toBe('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch');
+      expect(reply.at("message")).toBe(
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+      );
     },
   },
   {
@@ -38,7 +50,11 @@ export const applyingCases: readonly ContractCase[] = [
       const reply = await api.patch(`${path}?fieldManager=two`, "apply", configMap("a", { x: "2" }));
       expect(reply.status).toBe(409);
       expect(reply.at("message")).toBe('Apply failed with 1 conflict: conflict with "one": .data.x');
-      expect(reply.at("details.causes.0")).toEqual({ reason: "FieldManagerConflict", message: 'conflict with "one"', field: ".data.x" });
+      expect(reply.at("details.causes.0")).toEqual({
+        reason: "FieldManagerConflict",
+        message: 'conflict with "one"',
+        field: ".data.x",
+      });
       const forced = await api.patch(`${path}?fieldManager=two&force=true`, "apply", configMap("a", { x: "2" }));
       expect(forced.status).toBe(200);
       expect(forced.at("data.x")).toBe("2");
@@ -59,18 +75,35 @@ export const applyingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w"));
-      const reply = await api.patch(`${path}/w/status?fieldManager=me`, "apply", { apiVersion: `${group}/v1`, kind: "Widget", metadata: { name: "w" }, spec: { size: 9 }, status: { phase: "Ready" } });
+      const reply = await api.patch(`${path}/w/status?fieldManager=me`, "apply", {
+        apiVersion: `${group}/v1`,
+        kind: "Widget",
+        metadata: { name: "w" },
+        spec: { size: 9 },
+        status: { phase: "Ready" },
+      });
       expect(reply.status, reply.text).toBe(200);
       expect(reply.json).toMatchObject({ spec: { size: 3 }, status: { phase: "Ready" } });
-      expect(reply.at("metadata.managedFields")).toContainEqual(expect.objectContaining({ manager: "me", operation: "Apply", subresource: "status", fieldsV1: { "f:status": { "f:phase": {} } } }));
+      expect(reply.at("metadata.managedFields")).toContainEqual(
+        expect.objectContaining({
+          manager: "me",
+          operation: "Apply",
+          subresource: "status",
+          fieldsV1: { "f:status": { "f:phase": {} } },
+        }),
+      );
     },
   },
   {
     title: "updates are owned by their manager, the user agent where none is named",
     async run(api, namespace) {
       await api.send("POST", core(namespace, "configmaps"), configMap("a"), { "user-agent": "robot/1.0 (linux)" });
-      const reply = await api.patch(`${core(namespace, "configmaps", "a")}?fieldManager=hand`, "merge", { data: { more: "1" } });
-      const owners = (reply.at("metadata.managedFields") as Json[]).map((entry) => `${String(entry["manager"])} ${String(entry["operation"])}`);
+      const reply = await api.patch(`${core(namespace, "configmaps", "a")}?fieldManager=hand`, "merge", {
+        data: { more: "1" },
+      });
+      const owners = (reply.at("metadata.managedFields") as Json[]).map(
+        (entry) => `${String(entry["manager"])} ${String(entry["operation"])}`,
+      );
       expect(owners.sort()).toEqual(["hand Update", "robot Update"]);
     },
   },
@@ -78,8 +111,14 @@ export const applyingCases: readonly ContractCase[] = [
     title: "an applied list comes in its own order, and what others own stays where it stood",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
-      const apply = (manager: string, ...finalizers: readonly string[]) => api.patch(`${path}?fieldManager=${manager}`, "apply", { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", finalizers: finalizers.map((one) => `example.com/${one}`) } });
-      const order = (reply: { at(path: string): unknown }) => (reply.at("metadata.finalizers") as string[]).map((one) => one.replace("example.com/", "")).join("");
+      const apply = (manager: string, ...finalizers: readonly string[]) =>
+        api.patch(`${path}?fieldManager=${manager}`, "apply", {
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          metadata: { name: "a", finalizers: finalizers.map((one) => `example.com/${one}`) },
+        });
+      const order = (reply: { at(path: string): unknown }) =>
+        (reply.at("metadata.finalizers") as string[]).map((one) => one.replace("example.com/", "")).join("");
       expect(order(await apply("one", "b", "c", "d"))).toBe("bcd");
       expect(order(await apply("two", "d", "a", "b"))).toBe("cdab");
       expect(order(await apply("three", "e", "d"))).toBe("cedab");

@@ -20,7 +20,14 @@ export const creatingCases: readonly ContractCase[] = [
       await created(api, core(namespace, "configmaps"), configMap("a"));
       const reply = await api.post(core(namespace, "configmaps"), configMap("a"));
       expect(reply.status).toBe(409);
-      expect(reply.json).toMatchObject({ kind: "Status", status: "Failure", reason: "AlreadyExists", message: 'configmaps "a" already exists', details: { name: "a", kind: "configmaps" }, code: 409 });
+      expect(reply.json).toMatchObject({
+        kind: "Status",
+        status: "Failure",
+        reason: "AlreadyExists",
+        message: 'configmaps "a" already exists',
+        details: { name: "a", kind: "configmaps" },
+        code: 409,
+      });
     },
   },
   {
@@ -36,7 +43,11 @@ export const creatingCases: readonly ContractCase[] = [
   {
     title: "an object without a name is invalid",
     async run(api, namespace) {
-      const reply = await api.post(core(namespace, "configmaps"), { apiVersion: "v1", kind: "ConfigMap", metadata: {} });
+      const reply = await api.post(core(namespace, "configmaps"), {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: {},
+      });
       expect(reply.status).toBe(422);
       expect(reply.at("message")).toContain("metadata.name: Required value: name or generateName is required");
     },
@@ -47,7 +58,9 @@ export const creatingCases: readonly ContractCase[] = [
       const reply = await api.post(core(namespace, "configmaps"), configMap("Not_A_Name"));
       expect(reply.status).toBe(422);
       expect(reply.at("reason")).toBe("Invalid");
-      expect(reply.at("message")).toMatch(/^ConfigMap "Not_A_Name" is invalid: metadata\.name: Invalid value: "Not_A_Name": a lowercase RFC 1123 subdomain/);
+      expect(reply.at("message")).toMatch(
+        /^ConfigMap "Not_A_Name" is invalid: metadata\.name: Invalid value: "Not_A_Name": a lowercase RFC 1123 subdomain/,
+      );
       expect(reply.at("details.causes.0.field")).toBe("metadata.name");
     },
   },
@@ -64,17 +77,31 @@ export const creatingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const reply = await api.post(core(namespace, "configmaps"), configMap("a", {}, { namespace: "other" }));
       expect(reply.status).toBe(400);
-      expect(reply.at("message")).toBe("the namespace of the provided object does not match the namespace sent on the request");
+      expect(reply.at("message")).toBe(
+        "the namespace of the provided object does not match the namespace sent on the request",
+      );
     },
   },
   {
     title: "a body of another kind or version is refused",
     async run(api, namespace) {
       for (const [more, why] of [
-        [{ kind: "Pod" }, 'Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): unknown conversion'],
-        [{ kind: "Nope" }, 'Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/runtime/scheme.go:110"'],
-        [{ apiVersion: "v2" }, 'ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:110"'],
-        [{ apiVersion: "apps/v1" }, 'ConfigMap in version "v1" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:110"'],
+        [
+          { kind: "Pod" },
+          'Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): unknown conversion',
+        ],
+        [
+          { kind: "Nope" },
+          'Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/runtime/scheme.go:110"',
+        ],
+        [
+          { apiVersion: "v2" },
+          'ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:110"',
+        ],
+        [
+          { apiVersion: "apps/v1" },
+          'ConfigMap in version "v1" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:110"',
+        ],
       ] as const) {
         const reply = await api.post(core(namespace, "configmaps"), { ...configMap("a"), ...more });
         expect(reply.json).toMatchObject({ code: 400, reason: "BadRequest", message: why });
@@ -92,8 +119,13 @@ export const creatingCases: readonly ContractCase[] = [
     title: "a body that is no JSON answers 400, one of an unknown type 415, one over 3 MiB 413",
     async run(api, namespace) {
       expect((await api.send("POST", core(namespace, "configmaps"), "{")).status).toBe(400);
-      expect((await api.send("POST", core(namespace, "configmaps"), "x", { "content-type": "text/plain" })).status).toBe(415);
-      const reply = await api.post(core(namespace, "configmaps"), configMap("big", { big: "x".repeat(3 * 1024 * 1024) }));
+      expect(
+        (await api.send("POST", core(namespace, "configmaps"), "x", { "content-type": "text/plain" })).status,
+      ).toBe(415);
+      const reply = await api.post(
+        core(namespace, "configmaps"),
+        configMap("big", { big: "x".repeat(3 * 1024 * 1024) }),
+      );
       expect(reply.status).toBe(413);
       expect(reply.at("reason")).toBe("RequestEntityTooLarge");
     },
@@ -101,7 +133,12 @@ export const creatingCases: readonly ContractCase[] = [
   {
     title: "a body in YAML is understood",
     async run(api, namespace) {
-      const reply = await api.send("POST", core(namespace, "configmaps"), "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: sample\ndata:\n  a: b\n", { "content-type": "application/yaml" });
+      const reply = await api.send(
+        "POST",
+        core(namespace, "configmaps"),
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: sample\ndata:\n  a: b\n",
+        { "content-type": "application/yaml" },
+      );
       expect(reply.status).toBe(201);
       expect(reply.at("data.a")).toBe("b");
     },
@@ -110,7 +147,15 @@ export const creatingCases: readonly ContractCase[] = [
     title: "defaults are filled in",
     async run(api, namespace) {
       const reply = await created(api, core(namespace, "pods"), pod("p"));
-      expect(reply.json).toMatchObject({ spec: { restartPolicy: "Always", dnsPolicy: "ClusterFirst", terminationGracePeriodSeconds: 30, serviceAccountName: "default" }, status: { phase: "Pending", qosClass: "BestEffort" } });
+      expect(reply.json).toMatchObject({
+        spec: {
+          restartPolicy: "Always",
+          dnsPolicy: "ClusterFirst",
+          terminationGracePeriodSeconds: 30,
+          serviceAccountName: "default",
+        },
+        status: { phase: "Pending", qosClass: "BestEffort" },
+      });
     },
   },
   {
@@ -120,7 +165,10 @@ export const creatingCases: readonly ContractCase[] = [
       const volumes = reply.at("spec.volumes") as Json[];
       expect(volumes).toHaveLength(1);
       expect(String(volumes[0]?.["name"])).toMatch(/^kube-api-access-/);
-      expect(reply.at("spec.containers.0.volumeMounts.0")).toMatchObject({ mountPath: "/var/run/secrets/kubernetes.io/serviceaccount", readOnly: true });
+      expect(reply.at("spec.containers.0.volumeMounts.0")).toMatchObject({
+        mountPath: "/var/run/secrets/kubernetes.io/serviceaccount",
+        readOnly: true,
+      });
       const plain = await created(api, core(namespace, "pods"), pod("q", { automountServiceAccountToken: false }));
       expect(plain.at("spec.volumes")).toBeUndefined();
     },
@@ -130,7 +178,9 @@ export const creatingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const reply = await api.post(core(namespace, "pods"), pod("p", { serviceAccountName: "ghost" }));
       expect(reply.status).toBe(403);
-      expect(reply.at("message")).toBe(`pods "p" is forbidden: error looking up service account ${namespace}/ghost: serviceaccount "ghost" not found`);
+      expect(reply.at("message")).toBe(
+        `pods "p" is forbidden: error looking up service account ${namespace}/ghost: serviceaccount "ghost" not found`,
+      );
     },
   },
   {
@@ -151,7 +201,12 @@ export const creatingCases: readonly ContractCase[] = [
   {
     title: "a secret's stringData becomes data",
     async run(api, namespace) {
-      const reply = await created(api, core(namespace, "secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, stringData: { password: "secret" } });
+      const reply = await created(api, core(namespace, "secrets"), {
+        apiVersion: "v1",
+        kind: "Secret",
+        metadata: { name: "s" },
+        stringData: { password: "secret" },
+      });
       expect(reply.json).toMatchObject({ type: "Opaque", data: { password: "c2VjcmV0" } });
       expect(reply.at("stringData")).toBeUndefined();
     },

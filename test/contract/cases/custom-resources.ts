@@ -1,13 +1,30 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
-import { created, names, ownWidgetGroup, defined, definitions, eventually, expectEvents, table, widget, widgetGroup, widgets, type ContractCase } from "./kit.ts";
+import {
+  created,
+  names,
+  ownWidgetGroup,
+  defined,
+  definitions,
+  eventually,
+  expectEvents,
+  table,
+  widget,
+  widgetGroup,
+  widgets,
+  type ContractCase,
+} from "./kit.ts";
 
 export const customResourcesCases: readonly ContractCase[] = [
   {
     title: "a definition that is established is served: discovery, objects, columns",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
-      await eventually(async () => expect((await api.get(`/apis/${group}/v1`)).at("resources")).toContainEqual(expect.objectContaining({ name: "widgets", kind: "Widget", shortNames: ["wd"] })));
+      await eventually(async () =>
+        expect((await api.get(`/apis/${group}/v1`)).at("resources")).toContainEqual(
+          expect.objectContaining({ name: "widgets", kind: "Widget", shortNames: ["wd"] }),
+        ),
+      );
       await created(api, path, widget(group, "w"));
       const shown = await api.get(path, { accept: table });
       expect((shown.at("columnDefinitions") as Json[]).map((column) => column["name"])).toEqual(["Name", "Size"]);
@@ -20,7 +37,9 @@ export const customResourcesCases: readonly ContractCase[] = [
       const { group, path } = widgetGroup(namespace);
       const low = await api.post(path, widget(group, "w", { size: 0 }));
       expect(low.status).toBe(422);
-      expect(low.at("message")).toContain("spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1");
+      expect(low.at("message")).toContain(
+        "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+      );
       const color = await api.post(path, widget(group, "w", { color: "blue" }));
       expect(color.at("message")).toContain('spec.color: Unsupported value: "blue": supported values: "red", "green"');
       const rule = await api.post(path, widget(group, "w", { size: 2, replicas: 3 }));
@@ -36,17 +55,23 @@ export const customResourcesCases: readonly ContractCase[] = [
       await created(api, path, widget(group, "w"));
       const reply = await api.put(`${path}/w`, widget(group, "w", { size: 5 }));
       expect(reply.status).toBe(422);
-      expect(reply.at("message")).toContain("metadata.resourceVersion: Invalid value: 0: must be specified for an update");
+      expect(reply.at("message")).toContain(
+        "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+      );
     },
   },
   {
     title: "apply merges list maps of custom objects by their keys",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
-      const apply = (manager: string, parts: readonly Json[]) => api.patch(`${path}/w?fieldManager=${manager}`, "apply", widget(group, "w", { parts }));
+      const apply = (manager: string, parts: readonly Json[]) =>
+        api.patch(`${path}/w?fieldManager=${manager}`, "apply", widget(group, "w", { parts }));
       await apply("one", [{ name: "a", count: 1 }]);
       const both = await apply("two", [{ name: "b", count: 2 }]);
-      expect(both.at("spec.parts")).toEqual([{ name: "a", count: 1 }, { name: "b", count: 2 }]);
+      expect(both.at("spec.parts")).toEqual([
+        { name: "a", count: 1 },
+        { name: "b", count: 2 },
+      ]);
       const less = await apply("one", []);
       expect(less.at("spec.parts")).toEqual([{ name: "b", count: 2 }]);
     },
@@ -56,7 +81,10 @@ export const customResourcesCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const group = `${namespace}.example.com`;
       const broken = structuredClone(widgets(group)) as { spec: { versions: { schema: unknown }[] } };
-      for (const version of broken.spec.versions) version.schema = { openAPIV3Schema: { type: "object", properties: { spec: { properties: { a: { type: "string" } } } } } };
+      for (const version of broken.spec.versions)
+        version.schema = {
+          openAPIV3Schema: { type: "object", properties: { spec: { properties: { a: { type: "string" } } } } },
+        };
       const reply = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", broken);
       expect(reply.status).toBe(422);
       expect(reply.at("message")).toContain("must not be empty for specified object fields");
@@ -68,10 +96,15 @@ export const customResourcesCases: readonly ContractCase[] = [
       const { group, path } = await ownWidgetGroup(api, namespace);
       const crd = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.${group}`;
       await created(api, path, widget(group, "free"));
-      await created(api, path, { ...widget(group, "held"), metadata: { name: "held", finalizers: ["example.com/hold"] } });
+      await created(api, path, {
+        ...widget(group, "held"),
+        metadata: { name: "held", finalizers: ["example.com/hold"] },
+      });
       await api.delete(crd);
       expect((await api.get(crd)).at("metadata.deletionTimestamp")).toBeDefined();
-      expect((await api.post(path, widget(group, "late"))).at("message")).toBe(`widgets.${group} "late" is forbidden: create not allowed while custom resource definition is terminating`);
+      expect((await api.post(path, widget(group, "late"))).at("message")).toBe(
+        `widgets.${group} "late" is forbidden: create not allowed while custom resource definition is terminating`,
+      );
       await eventually(async () => expect(names((await api.get(path)).json)).toEqual(["held"]));
       const watch = await api.watch(`${path}?watch=true`);
       await expectEvents(watch, ["ADDED held"]);
@@ -90,7 +123,17 @@ export const customResourcesCases: readonly ContractCase[] = [
       const group = `${namespace}.example.com`;
       const both = widgets(group);
       const [first] = both.spec.versions;
-      await defined(api, { ...both, spec: { ...both.spec, versions: [first, { ...first, name: "v1beta1", storage: false }, { ...first, name: "v1alpha1", storage: false, served: false }] } });
+      await defined(api, {
+        ...both,
+        spec: {
+          ...both.spec,
+          versions: [
+            first,
+            { ...first, name: "v1beta1", storage: false },
+            { ...first, name: "v1alpha1", storage: false, served: false },
+          ],
+        },
+      });
       const path = (version: string) => `/apis/${group}/${version}/namespaces/${namespace}/widgets`;
       await created(api, path("v1beta1"), { ...widget(group, "w", { size: 7 }), apiVersion: `${group}/v1beta1` });
       expect((await api.get(`${path("v1")}/w`)).json).toMatchObject({ apiVersion: `${group}/v1`, spec: { size: 7 } });
@@ -116,7 +159,9 @@ export const customResourcesCases: readonly ContractCase[] = [
       });
       await eventually(async () => {
         const definition = await api.get(`${definitions}/${String(reply.at("metadata.name"))}`);
-        expect(definition.at("status.conditions")).toContainEqual(expect.objectContaining({ type: "NamesAccepted", status: "False", reason: "ListKindConflict" }));
+        expect(definition.at("status.conditions")).toContainEqual(
+          expect.objectContaining({ type: "NamesAccepted", status: "False", reason: "ListKindConflict" }),
+        );
       });
       expect((await api.get(`/apis/${group}/v1/namespaces/${namespace}/gizmos`)).status).toBe(404);
     },
@@ -126,8 +171,19 @@ export const customResourcesCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
       const made = await created(api, path, widget(group, "w", { parts: [{ name: "a", count: 1 }] }));
-      const reply = await api.put(`${path}/w`, { ...made.json, spec: { parts: [{ name: "a", count: 1 }, { name: "a", count: 1 }, { name: "a", count: 1 }] } });
-      expect(reply.at("details.causes")).toEqual([{ reason: "FieldValueDuplicate", field: "spec.parts[1]", message: 'Duplicate value: {"name":"a"}' }]);
+      const reply = await api.put(`${path}/w`, {
+        ...made.json,
+        spec: {
+          parts: [
+            { name: "a", count: 1 },
+            { name: "a", count: 1 },
+            { name: "a", count: 1 },
+          ],
+        },
+      });
+      expect(reply.at("details.causes")).toEqual([
+        { reason: "FieldValueDuplicate", field: "spec.parts[1]", message: 'Duplicate value: {"name":"a"}' },
+      ]);
     },
   },
   {

@@ -8,7 +8,13 @@ export const deletingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const made = await created(api, core(namespace, "configmaps"), configMap("a"));
       const reply = await api.delete(core(namespace, "configmaps", "a"));
-      expect(reply.json).toEqual({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details: { name: "a", kind: "configmaps", uid: made.at("metadata.uid") } });
+      expect(reply.json).toEqual({
+        kind: "Status",
+        apiVersion: "v1",
+        metadata: {},
+        status: "Success",
+        details: { name: "a", kind: "configmaps", uid: made.at("metadata.uid") },
+      });
       expect((await api.delete(core(namespace, "configmaps", "a"))).status).toBe(404);
     },
   },
@@ -16,7 +22,11 @@ export const deletingCases: readonly ContractCase[] = [
     title: "a precondition that does not hold refuses the deletion",
     async run(api, namespace) {
       await created(api, core(namespace, "configmaps"), configMap("a"));
-      const reply = await api.delete(core(namespace, "configmaps", "a"), { kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: "other" } });
+      const reply = await api.delete(core(namespace, "configmaps", "a"), {
+        kind: "DeleteOptions",
+        apiVersion: "v1",
+        preconditions: { uid: "other" },
+      });
       expect(reply.status).toBe(409);
       expect(reply.at("message")).toContain("the UID in the precondition (other) does not match the UID in record");
     },
@@ -28,7 +38,9 @@ export const deletingCases: readonly ContractCase[] = [
       await created(api, core(namespace, "configmaps"), configMap("a", {}, { finalizers: ["example.com/hold"] }));
       const marked = await api.delete(path);
       expect(marked.at("metadata.deletionTimestamp")).toBeDefined();
-      const more = await api.patch(path, "merge", { metadata: { finalizers: ["example.com/hold", "example.com/more"] } });
+      const more = await api.patch(path, "merge", {
+        metadata: { finalizers: ["example.com/hold", "example.com/more"] },
+      });
       expect(more.status).toBe(422);
       expect(more.at("message")).toContain("no new finalizers can be added if the object is being deleted");
       const released = await api.patch(path, "merge", { metadata: { finalizers: null } });
@@ -41,8 +53,14 @@ export const deletingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       await created(api, apps(namespace, "deployments"), deployment("d"));
       await created(api, apps(namespace, "deployments"), deployment("e"));
-      expect((await api.delete(apps(namespace, "deployments", "d"), { propagationPolicy: "Foreground" })).at("metadata.finalizers")).toEqual(["foregroundDeletion"]);
-      expect((await api.delete(`${apps(namespace, "deployments", "e")}?propagationPolicy=Orphan`)).at("metadata.finalizers")).toEqual(["orphan"]);
+      expect(
+        (await api.delete(apps(namespace, "deployments", "d"), { propagationPolicy: "Foreground" })).at(
+          "metadata.finalizers",
+        ),
+      ).toEqual(["foregroundDeletion"]);
+      expect(
+        (await api.delete(`${apps(namespace, "deployments", "e")}?propagationPolicy=Orphan`)).at("metadata.finalizers"),
+      ).toEqual(["orphan"]);
     },
   },
   {
@@ -68,7 +86,12 @@ export const deletingCases: readonly ContractCase[] = [
   {
     title: "a collection is deleted by selector",
     async run(api, namespace) {
-      for (const name of ["a", "b", "c"]) await created(api, core(namespace, "secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name, labels: { keep: String(name === "c") } } });
+      for (const name of ["a", "b", "c"])
+        await created(api, core(namespace, "secrets"), {
+          apiVersion: "v1",
+          kind: "Secret",
+          metadata: { name, labels: { keep: String(name === "c") } },
+        });
       const reply = await api.delete(`${core(namespace, "secrets")}?labelSelector=keep%3Dfalse`);
       expect(names(reply.json)).toEqual(["a", "b"]);
       expect(names((await api.get(core(namespace, "secrets"))).json)).toEqual(["c"]);
@@ -86,13 +109,19 @@ export const deletingCases: readonly ContractCase[] = [
     title: "a namespace waits for its finalizer, lets nothing in meanwhile, and goes when finalized",
     async run(api, namespace) {
       const name = `${namespace}-gone`;
-      const made = await created(api, "/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+      const made = await created(api, "/api/v1/namespaces", {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name },
+      });
       expect(made.json).toMatchObject({ spec: { finalizers: ["kubernetes"] }, status: { phase: "Active" } });
       const marked = await api.delete(`/api/v1/namespaces/${name}`);
       expect(marked.json).toMatchObject({ status: { phase: "Terminating" } });
       const refused = await api.post(core(name, "configmaps"), configMap("a"));
       expect(refused.status).toBe(403);
-      expect(refused.at("message")).toBe(`configmaps "a" is forbidden: unable to create new content in namespace ${name} because it is being terminated`);
+      expect(refused.at("message")).toBe(
+        `configmaps "a" is forbidden: unable to create new content in namespace ${name} because it is being terminated`,
+      );
       expect(refused.at("details.causes.0.reason")).toBe("NamespaceTerminating");
       const live = await api.get(`/api/v1/namespaces/${name}`);
       await api.put(`/api/v1/namespaces/${name}/finalize`, { ...live.json, spec: { finalizers: [] } });
@@ -102,7 +131,8 @@ export const deletingCases: readonly ContractCase[] = [
   {
     title: "default namespaces are there, have a service account, and may not be deleted",
     async run(api) {
-      for (const name of ["default", "kube-system", "kube-node-lease"]) expect((await api.get(core(name, "serviceaccounts", "default"))).status).toBe(200);
+      for (const name of ["default", "kube-system", "kube-node-lease"])
+        expect((await api.get(core(name, "serviceaccounts", "default"))).status).toBe(200);
       const reply = await api.delete("/api/v1/namespaces/default");
       expect(reply.at("message")).toBe('namespaces "default" is forbidden: this namespace may not be deleted');
     },
@@ -112,17 +142,26 @@ export const deletingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "pods");
       const made = await created(api, path, pod("p"));
-      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
-      expect((await api.delete(`${path}/p?dryRun=All`)).json).toMatchObject({ metadata: { generation: 2, deletionGracePeriodSeconds: 0 } });
+      const watch = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
+      expect((await api.delete(`${path}/p?dryRun=All`)).json).toMatchObject({
+        metadata: { generation: 2, deletionGracePeriodSeconds: 0 },
+      });
       const gone = await api.delete(`${path}/p`);
-      expect(gone.json).toMatchObject({ metadata: { generation: 2, deletionGracePeriodSeconds: 0, deletionTimestamp: expect.any(String) as string } });
+      expect(gone.json).toMatchObject({
+        metadata: { generation: 2, deletionGracePeriodSeconds: 0, deletionTimestamp: expect.any(String) as string },
+      });
       const events: unknown[][] = [];
       while (events.at(-1)?.[0] !== "DELETED") {
         const event = await watch.next();
         events.push([event?.type, at(event?.object, "metadata.deletionGracePeriodSeconds")]);
       }
       // A scheduler may have had its say before.
-      expect(events.slice(-2)).toEqual([["MODIFIED", 0], ["DELETED", 0]]);
+      expect(events.slice(-2)).toEqual([
+        ["MODIFIED", 0],
+        ["DELETED", 0],
+      ]);
       await watch.close();
     },
   },

@@ -43,7 +43,7 @@ const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "Node.spec.taints.[]": "object effect key",
     "Node.status.addresses": "array map type type merge",
     "Secret.data": "object",
-    "Event": "object involvedObject metadata",
+    Event: "object involvedObject metadata",
   },
   "apis/apps/v1": {
     "Deployment.spec": "object selector template",
@@ -54,7 +54,10 @@ const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "apis/policy/v1": { "PodDisruptionBudget.spec.selector.matchExpressions.[]": "object key operator" },
   "apis/rbac.authorization.k8s.io/v1": { ClusterRoleBinding: "object roleRef", "ClusterRole.rules.[]": "object verbs" },
   "apis/coordination.k8s.io/v1": { "Lease.spec.leaseDurationSeconds": "integer" },
-  "apis/admissionregistration.k8s.io/v1": { "ValidatingWebhookConfiguration.webhooks": "array map name name merge", "ValidatingWebhookConfiguration.webhooks.[]": "object admissionReviewVersions clientConfig name sideEffects" },
+  "apis/admissionregistration.k8s.io/v1": {
+    "ValidatingWebhookConfiguration.webhooks": "array map name name merge",
+    "ValidatingWebhookConfiguration.webhooks.[]": "object admissionReviewVersions clientConfig name sideEffects",
+  },
 };
 
 export const documentsCases: readonly ContractCase[] = [
@@ -84,7 +87,11 @@ export const documentsCases: readonly ContractCase[] = [
     title: "eviction is found in the plain resource list, as drain looks for it",
     async run(api) {
       const resources = (await api.get("/api/v1")).at("resources") as Json[];
-      expect(resources.find((one) => one["name"] === "pods/eviction")).toMatchObject({ kind: "Eviction", group: "policy", version: "v1" });
+      expect(resources.find((one) => one["name"] === "pods/eviction")).toMatchObject({
+        kind: "Eviction",
+        group: "policy",
+        version: "v1",
+      });
     },
   },
   {
@@ -101,13 +108,31 @@ export const documentsCases: readonly ContractCase[] = [
     async run(api) {
       const paths = (await api.get("/openapi/v3")).at("paths") as Record<string, { serverRelativeURL: string }>;
       for (const [document, rows] of Object.entries(fields)) {
-        const { components } = (await api.get(paths[document]?.serverRelativeURL ?? "")).json as unknown as { readonly components: { readonly schemas: Schemas } };
+        const { components } = (await api.get(paths[document]?.serverRelativeURL ?? "")).json as unknown as {
+          readonly components: { readonly schemas: Schemas };
+        };
         for (const [path, wanted] of Object.entries(rows)) {
           const [kind = "", ...steps] = path.split(".");
           let found = Object.entries(components.schemas).find(([name]) => name.endsWith(`.${kind}`))?.[1];
-          for (const step of steps) found = step === "[]" ? resolved(found?.items, components.schemas) : resolved(found?.properties?.[step], components.schemas);
-          const { type, required, "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": keys, "x-kubernetes-patch-merge-key": mergeKey, "x-kubernetes-patch-strategy": strategy } = found ?? {};
-          expect([document, path, type, ...(required ?? []).toSorted(), list, keys, mergeKey, strategy].flat().filter((part) => part !== undefined).join(" ")).toBe(`${document} ${path} ${wanted}`);
+          for (const step of steps)
+            found =
+              step === "[]"
+                ? resolved(found?.items, components.schemas)
+                : resolved(found?.properties?.[step], components.schemas);
+          const {
+            type,
+            required,
+            "x-kubernetes-list-type": list,
+            "x-kubernetes-list-map-keys": keys,
+            "x-kubernetes-patch-merge-key": mergeKey,
+            "x-kubernetes-patch-strategy": strategy,
+          } = found ?? {};
+          expect(
+            [document, path, type, ...(required ?? []).toSorted(), list, keys, mergeKey, strategy]
+              .flat()
+              .filter((part) => part !== undefined)
+              .join(" "),
+          ).toBe(`${document} ${path} ${wanted}`);
         }
       }
     },
@@ -115,9 +140,23 @@ export const documentsCases: readonly ContractCase[] = [
   {
     title: "kinds and versions that a served group has not answer 404 with a Status",
     async run(api, namespace) {
-      for (const path of ["/api/v1/nonsense", core(namespace, "nonsense"), core(namespace, "pods", "p/nonsense"), "/apis/apps/v1/nonsense"]) {
+      for (const path of [
+        "/api/v1/nonsense",
+        core(namespace, "nonsense"),
+        core(namespace, "pods", "p/nonsense"),
+        "/apis/apps/v1/nonsense",
+      ]) {
         const reply = await api.get(path);
-        expect(reply.json).toEqual({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: "the server could not find the requested resource", reason: "NotFound", details: {}, code: 404 });
+        expect(reply.json).toEqual({
+          kind: "Status",
+          apiVersion: "v1",
+          metadata: {},
+          status: "Failure",
+          message: "the server could not find the requested resource",
+          reason: "NotFound",
+          details: {},
+          code: 404,
+        });
       }
     },
   },

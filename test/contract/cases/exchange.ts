@@ -6,7 +6,12 @@ import type { ContractCase } from "./kit.ts";
  * One request: verb or kind of patch, path, body, and what is special about it. A path that does not begin with a slash is
  * `group/version:plural…` in the case's namespace; `{ns}` stands for that namespace wherever it is written.
  */
-export type Call = readonly [verb: "GET" | "POST" | "PUT" | "DELETE" | "merge" | "json" | "strategic" | "apply", path: string, body?: unknown, more?: { readonly as?: TestUser; readonly headers?: Readonly<Record<string, string>> }];
+export type Call = readonly [
+  verb: "GET" | "POST" | "PUT" | "DELETE" | "merge" | "json" | "strategic" | "apply",
+  path: string,
+  body?: unknown,
+  more?: { readonly as?: TestUser; readonly headers?: Readonly<Record<string, string>> },
+];
 
 /** A row of a table of requests: what was done before, the request, and its answer. */
 export interface Exchange {
@@ -27,7 +32,12 @@ export interface Exchange {
   readonly warnings?: readonly string[];
 }
 
-const patchTypes = { merge: "application/merge-patch+json", json: "application/json-patch+json", strategic: "application/strategic-merge-patch+json", apply: "application/apply-patch+yaml" };
+const patchTypes = {
+  merge: "application/merge-patch+json",
+  json: "application/json-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  apply: "application/apply-patch+yaml",
+};
 
 /** Cases of a table of requests. */
 export function exchanges(rows: readonly Exchange[]): readonly ContractCase[] {
@@ -41,7 +51,10 @@ export function exchanges(rows: readonly Exchange[]): readonly ContractCase[] {
       const reply = await send(api, namespace, call);
       const here = <T>(value: T): T => inNamespace(value, namespace);
       expect(reply.status, reply.text).toBe(status);
-      if (message instanceof RegExp) expect(reply.at("message")).toMatch(new RegExp(message.source.replaceAll("\\{ns\\}", namespace), message.flags));
+      if (message instanceof RegExp)
+        expect(reply.at("message")).toMatch(
+          new RegExp(message.source.replaceAll("\\{ns\\}", namespace), message.flags),
+        );
       else if (message !== undefined) expect(reply.at("message")).toBe(here(message));
       if (causes !== undefined) expect(causesOf(reply)).toEqual(here(causes));
       for (const [path, value] of Object.entries(has)) expect(reply.at(path), path).toEqual(here(value));
@@ -55,14 +68,20 @@ export function exchanges(rows: readonly Exchange[]): readonly ContractCase[] {
 export function send(api: Api, namespace: string, [verb, path, body, { as, headers = {} } = {}]: Call): Promise<Reply> {
   const who = as === undefined ? api : api.as(as);
   const type = verb in patchTypes ? { "content-type": patchTypes[verb as keyof typeof patchTypes] } : {};
-  return who.send(verb in patchTypes ? "PATCH" : verb, pathOf(path, namespace), inNamespace(body, namespace), { ...type, ...inNamespace(headers, namespace) });
+  return who.send(verb in patchTypes ? "PATCH" : verb, pathOf(path, namespace), inNamespace(body, namespace), {
+    ...type,
+    ...inNamespace(headers, namespace),
+  });
 }
 
 function pathOf(path: string, namespace: string): string {
   const colon = path.indexOf(":");
   if (path.startsWith("/") || colon < 0) return inNamespace(path, namespace);
   const groupVersion = path.slice(0, colon);
-  return inNamespace(`${groupVersion === "v1" ? "/api/v1" : `/apis/${groupVersion}`}/namespaces/{ns}/${path.slice(colon + 1)}`, namespace);
+  return inNamespace(
+    `${groupVersion === "v1" ? "/api/v1" : `/apis/${groupVersion}`}/namespaces/{ns}/${path.slice(colon + 1)}`,
+    namespace,
+  );
 }
 
 function inNamespace<T>(value: T, namespace: string): T {

@@ -5,7 +5,10 @@ export const fieldValidationCases: readonly ContractCase[] = [
   {
     title: "fieldValidation=Strict refuses unknown fields by their path",
     async run(api, namespace) {
-      const reply = await api.post(`${apps(namespace, "deployments")}?fieldValidation=Strict`, deployment("d", 1, { conteiners: [] }));
+      const reply = await api.post(
+        `${apps(namespace, "deployments")}?fieldValidation=Strict`,
+        deployment("d", 1, { conteiners: [] }),
+      );
       expect(reply.status).toBe(400);
       expect(reply.at("message")).toContain('strict decoding error: unknown field "spec.template.spec.conteiners"');
     },

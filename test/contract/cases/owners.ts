@@ -6,10 +6,22 @@ import { type ContractCase, configMap, core, created, deployment, apps, eventual
 type Propagation = "Background" | "Foreground" | "Orphan";
 
 const maps = (namespace: string, name = "") => core(namespace, "configmaps", name);
-const ownerReference = (owner: Json, more: Json = {}) => ({ apiVersion: "v1", kind: "ConfigMap", name: at(owner, "metadata.name"), uid: at(owner, "metadata.uid"), ...more });
+const ownerReference = (owner: Json, more: Json = {}) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  name: at(owner, "metadata.name"),
+  uid: at(owner, "metadata.uid"),
+  ...more,
+});
 
 /** A ConfigMap that `owners` own. */
-async function owned(api: Api, namespace: string, name: string, owners: readonly Json[], metadata: Json = {}): Promise<Json> {
+async function owned(
+  api: Api,
+  namespace: string,
+  name: string,
+  owners: readonly Json[],
+  metadata: Json = {},
+): Promise<Json> {
   return (await created(api, maps(namespace), configMap(name, {}, { ...metadata, ownerReferences: owners }))).json;
 }
 
@@ -46,9 +58,13 @@ export const ownersCases: readonly ContractCase[] = [
     title: "in the foreground an owner waits for dependents that block it",
     async run(api, namespace) {
       const one = await owner(api, namespace);
-      await owned(api, namespace, "child", [ownerReference(one, { blockOwnerDeletion: true })], { finalizers: ["example.com/hold"] });
+      await owned(api, namespace, "child", [ownerReference(one, { blockOwnerDeletion: true })], {
+        finalizers: ["example.com/hold"],
+      });
       await api.delete(maps(namespace, "owner"), { propagationPolicy: "Foreground" });
-      await eventually(async () => expect((await api.get(maps(namespace, "child"))).at("metadata.deletionTimestamp")).toBeDefined());
+      await eventually(async () =>
+        expect((await api.get(maps(namespace, "child"))).at("metadata.deletionTimestamp")).toBeDefined(),
+      );
       expect((await api.get(maps(namespace, "owner"))).at("metadata.finalizers")).toEqual(["foregroundDeletion"]);
       await api.patch(maps(namespace, "child"), "merge", { metadata: { finalizers: null } });
       await gone(api, maps(namespace, "owner"));
@@ -61,7 +77,9 @@ export const ownersCases: readonly ContractCase[] = [
       await owned(api, namespace, "child", [ownerReference(one)], { finalizers: ["example.com/hold"] });
       await api.delete(maps(namespace, "owner"), { propagationPolicy: "Foreground" });
       await gone(api, maps(namespace, "owner"));
-      await eventually(async () => expect((await api.get(maps(namespace, "child"))).at("metadata.deletionTimestamp")).toBeDefined());
+      await eventually(async () =>
+        expect((await api.get(maps(namespace, "child"))).at("metadata.deletionTimestamp")).toBeDefined(),
+      );
       await api.patch(maps(namespace, "child"), "merge", { metadata: { finalizers: null } });
     },
   },
@@ -71,14 +89,20 @@ export const ownersCases: readonly ContractCase[] = [
       const [one, other] = [await owner(api, namespace), await owner(api, namespace, "other")];
       await owned(api, namespace, "child", [ownerReference(one), ownerReference(other)]);
       await api.delete(maps(namespace, "owner"), { propagationPolicy: "Background" });
-      await eventually(async () => expect((await api.get(maps(namespace, "child"))).at("metadata.ownerReferences")).toEqual([ownerReference(other)]));
+      await eventually(async () =>
+        expect((await api.get(maps(namespace, "child"))).at("metadata.ownerReferences")).toEqual([
+          ownerReference(other),
+        ]),
+      );
     },
   },
   {
     title: "what is owned by nobody that is there goes",
     async run(api, namespace) {
       const one = await owner(api, namespace);
-      await owned(api, namespace, "child", [{ ...ownerReference(one), name: "ghost", uid: "00000000-0000-0000-0000-000000000000" }]);
+      await owned(api, namespace, "child", [
+        { ...ownerReference(one), name: "ghost", uid: "00000000-0000-0000-0000-000000000000" },
+      ]);
       await gone(api, maps(namespace, "child"));
     },
   },
@@ -125,7 +149,9 @@ export const ownersCases: readonly ContractCase[] = [
       await created(api, maps(name), configMap("held", {}, { finalizers: ["example.com/hold"] }));
       await api.delete(`/api/v1/namespaces/${name}`);
       await gone(api, maps(name, "free"));
-      await eventually(async () => expect((await api.get(maps(name, "held"))).at("metadata.deletionTimestamp")).toBeDefined());
+      await eventually(async () =>
+        expect((await api.get(maps(name, "held"))).at("metadata.deletionTimestamp")).toBeDefined(),
+      );
       expect((await api.get(`/api/v1/namespaces/${name}`)).at("status.phase")).toBe("Terminating");
       await api.patch(maps(name, "held"), "merge", { metadata: { finalizers: null } });
       await gone(api, `/api/v1/namespaces/${name}`);

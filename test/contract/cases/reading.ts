@@ -7,7 +7,16 @@ export const readingCases: readonly ContractCase[] = [
     title: "an object that is missing answers 404 with its name",
     async run(api, namespace) {
       const reply = await api.get(apps(namespace, "deployments", "ghost"));
-      expect(reply.json).toEqual({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: 'deployments.apps "ghost" not found', reason: "NotFound", details: { name: "ghost", group: "apps", kind: "deployments" }, code: 404 });
+      expect(reply.json).toEqual({
+        kind: "Status",
+        apiVersion: "v1",
+        metadata: {},
+        status: "Failure",
+        message: 'deployments.apps "ghost" not found',
+        reason: "NotFound",
+        details: { name: "ghost", group: "apps", kind: "deployments" },
+        code: 404,
+      });
     },
   },
   {
@@ -28,12 +37,15 @@ export const readingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       await created(api, core(namespace, "configmaps"), configMap("a", {}, { labels: { app: "x", tier: "1" } }));
       await created(api, core(namespace, "configmaps"), configMap("b", {}, { labels: { app: "y" } }));
-      const chosen = async (selector: string) => names((await api.get(`${core(namespace, "configmaps")}?labelSelector=${encodeURIComponent(selector)}`)).json);
+      const chosen = async (selector: string) =>
+        names((await api.get(`${core(namespace, "configmaps")}?labelSelector=${encodeURIComponent(selector)}`)).json);
       expect(await chosen("app=x")).toEqual(["a"]);
       expect(await chosen("app in (x,y)")).toEqual(["a", "b"]);
       expect(await chosen("app,!tier")).toEqual(["b"]);
       expect(await chosen("app!=x,app")).toEqual(["b"]);
-      expect((await api.get(`${core(namespace, "configmaps")}?labelSelector=${encodeURIComponent("a in (")}`)).status).toBe(400);
+      expect(
+        (await api.get(`${core(namespace, "configmaps")}?labelSelector=${encodeURIComponent("a in (")}`)).status,
+      ).toBe(400);
     },
   },
   {
@@ -41,7 +53,8 @@ export const readingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       await created(api, core(namespace, "pods"), pod("a", { nodeName: "n1" }));
       await created(api, core(namespace, "pods"), pod("b", { nodeName: "n2" }));
-      const chosen = async (selector: string) => names((await api.get(`${core(namespace, "pods")}?fieldSelector=${encodeURIComponent(selector)}`)).json);
+      const chosen = async (selector: string) =>
+        names((await api.get(`${core(namespace, "pods")}?fieldSelector=${encodeURIComponent(selector)}`)).json);
       expect(await chosen("metadata.name=a")).toEqual(["a"]);
       expect(await chosen("spec.nodeName=n2")).toEqual(["b"]);
       expect(await chosen("spec.nodeName=n2,status.phase!=Pending")).toEqual([]);
@@ -52,7 +65,8 @@ export const readingCases: readonly ContractCase[] = [
     title: "limit and continue give pages of one moment",
     async run(api, namespace) {
       const path = `/api/v1/namespaces/${namespace}/secrets`;
-      for (const name of ["a", "b", "c", "d", "e"]) await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name } });
+      for (const name of ["a", "b", "c", "d", "e"])
+        await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name } });
       const first = await api.get(`${path}?limit=2`);
       expect(names(first.json)).toEqual(["a", "b"]);
       expect(first.at("metadata.remainingItemCount")).toBe(3);
@@ -76,7 +90,9 @@ export const readingCases: readonly ContractCase[] = [
       await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "b" } });
       await api.delete(`${path}/a`);
       expect(names((await api.get(`${path}?resourceVersion=${then}&resourceVersionMatch=Exact`)).json)).toEqual(["a"]);
-      expect(names((await api.get(`${path}?resourceVersion=${then}&resourceVersionMatch=NotOlderThan`)).json)).toEqual(["b"]);
+      expect(names((await api.get(`${path}?resourceVersion=${then}&resourceVersionMatch=NotOlderThan`)).json)).toEqual([
+        "b",
+      ]);
       expect(names((await api.get(`${path}?resourceVersion=0`)).json)).toEqual(["b"]);
       const future = await api.get(`${path}?resourceVersion=999999999`);
       expect(future.status).toBe(504);
@@ -89,7 +105,13 @@ export const readingCases: readonly ContractCase[] = [
       await created(api, core(namespace, "pods"), pod("p"));
       const reply = await api.get(core(namespace, "pods"), { accept: table });
       expect(reply.json).toMatchObject({ kind: "Table", apiVersion: "meta.k8s.io/v1" });
-      expect((reply.at("columnDefinitions") as Json[]).map((column) => column["name"]).slice(0, 5)).toEqual(["Name", "Ready", "Status", "Restarts", "Age"]);
+      expect((reply.at("columnDefinitions") as Json[]).map((column) => column["name"]).slice(0, 5)).toEqual([
+        "Name",
+        "Ready",
+        "Status",
+        "Restarts",
+        "Age",
+      ]);
       expect((reply.at("rows.0.cells") as unknown[]).slice(0, 3)).toEqual(["p", "0/1", "Pending"]);
       expect(reply.at("rows.0.object.kind")).toBe("PartialObjectMetadata");
       const whole = await api.get(`${core(namespace, "pods", "p")}?includeObject=Object`, { accept: table });
@@ -100,10 +122,14 @@ export const readingCases: readonly ContractCase[] = [
     title: "metadata alone can be asked for",
     async run(api, namespace) {
       await created(api, core(namespace, "configmaps"), configMap("a"));
-      const one = await api.get(core(namespace, "configmaps", "a"), { accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" });
+      const one = await api.get(core(namespace, "configmaps", "a"), {
+        accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+      });
       expect(one.json).toMatchObject({ kind: "PartialObjectMetadata", metadata: { name: "a" } });
       expect(one.at("data")).toBeUndefined();
-      const list = await api.get(core(namespace, "configmaps"), { accept: "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io" });
+      const list = await api.get(core(namespace, "configmaps"), {
+        accept: "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+      });
       expect(list.at("kind")).toBe("PartialObjectMetadataList");
     },
   },
@@ -112,7 +138,9 @@ export const readingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const reply = await api.get(core(namespace, "configmaps"), { accept: "text/html" });
       expect(reply.json).toMatchObject({ code: 406, reason: "NotAcceptable", details: {} });
-      expect(reply.at("message")).toMatch(/^406: Not Acceptable\n\nAvailable representations: application\/json, application\/yaml/);
+      expect(reply.at("message")).toMatch(
+        /^406: Not Acceptable\n\nAvailable representations: application\/json, application\/yaml/,
+      );
       expect((await api.get(core(namespace, "configmaps"), { accept: "text/html,application/json" })).status).toBe(200);
     },
   },
@@ -123,7 +151,11 @@ export const readingCases: readonly ContractCase[] = [
       const one = await api.get(`${core(namespace, "configmaps")}?limit=1&fieldSelector=metadata.name%3Da`);
       expect(names(one.json)).toEqual(["a"]);
       expect(one.at("metadata.continue")).toBeUndefined();
-      expect((await api.get(`${core(namespace, "configmaps")}?limit=1&fieldSelector=metadata.name%21%3Da`)).at("metadata.continue")).toBeDefined();
+      expect(
+        (await api.get(`${core(namespace, "configmaps")}?limit=1&fieldSelector=metadata.name%21%3Da`)).at(
+          "metadata.continue",
+        ),
+      ).toBeDefined();
     },
   },
 ];

@@ -12,7 +12,9 @@ export const updatingCases: readonly ContractCase[] = [
       const stale = await api.put(core(namespace, "configmaps", "a"), { ...first.json, data: { key: "3" } });
       expect(stale.status).toBe(409);
       expect(stale.at("reason")).toBe("Conflict");
-      expect(stale.at("message")).toBe('Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again');
+      expect(stale.at("message")).toBe(
+        'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again',
+      );
     },
   },
   {
@@ -38,7 +40,12 @@ export const updatingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       // Of a Deployment its controller would write annotations meanwhile, which count as well.
       const budgets = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
-      const first = await created(api, budgets, { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name: "d" }, spec: { minAvailable: 1, selector: { matchLabels: { app: "nobody" } } } });
+      const first = await created(api, budgets, {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: "d" },
+        spec: { minAvailable: 1, selector: { matchLabels: { app: "nobody" } } },
+      });
       expect(first.at("metadata.generation")).toBe(1);
       const labelled = await api.patch(`${budgets}/d`, "merge", { metadata: { labels: { a: "b" } } });
       expect(labelled.at("metadata.generation")).toBe(1);
@@ -54,7 +61,10 @@ export const updatingCases: readonly ContractCase[] = [
       await created(api, apps(namespace, "deployments"), deployment("d"));
       const main = await api.patch(apps(namespace, "deployments", "d"), "merge", { status: { replicas: 9 } });
       expect(main.at("status.replicas")).toBeUndefined();
-      const status = await api.patch(`${apps(namespace, "deployments", "d")}/status`, "merge", { spec: { replicas: 9 }, status: { replicas: 4 } });
+      const status = await api.patch(`${apps(namespace, "deployments", "d")}/status`, "merge", {
+        spec: { replicas: 9 },
+        status: { replicas: 4 },
+      });
       expect(status.json).toMatchObject({ spec: { replicas: 1 }, status: { replicas: 4 } });
     },
   },
@@ -62,7 +72,9 @@ export const updatingCases: readonly ContractCase[] = [
     title: "a deployment's selector cannot change",
     async run(api, namespace) {
       await created(api, apps(namespace, "deployments"), deployment("d"));
-      const reply = await api.patch(apps(namespace, "deployments", "d"), "merge", { spec: { selector: { matchLabels: { app: "other" } }, template: { metadata: { labels: { app: "other" } } } } });
+      const reply = await api.patch(apps(namespace, "deployments", "d"), "merge", {
+        spec: { selector: { matchLabels: { app: "other" } }, template: { metadata: { labels: { app: "other" } } } },
+      });
       expect(reply.status).toBe(422);
       expect(reply.at("message")).toContain("field is immutable");
     },
@@ -70,7 +82,12 @@ export const updatingCases: readonly ContractCase[] = [
   {
     title: "PUT makes a lease that is missing",
     async run(api, namespace) {
-      const reply = await api.put(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/l`, { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "l" }, spec: { holderIdentity: "me" } });
+      const reply = await api.put(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/l`, {
+        apiVersion: "coordination.k8s.io/v1",
+        kind: "Lease",
+        metadata: { name: "l" },
+        spec: { holderIdentity: "me" },
+      });
       expect(reply.status).toBe(201);
     },
   },

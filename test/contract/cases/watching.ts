@@ -9,12 +9,16 @@ export const watchingCases: readonly ContractCase[] = [
       const path = core(namespace, "configmaps");
       const first = await created(api, path, configMap("a"));
       await created(api, path, configMap("b"));
-      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(first.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(first.at("metadata.resourceVersion"))}`,
+      );
       await api.patch(`${path}/b`, "merge", { data: { key: "other" } });
       await api.delete(`${path}/a`);
       const [, modified, gone] = await expectEvents(watch, ["ADDED b", "MODIFIED b", "DELETED a"]);
       expect(at(modified, "data.key")).toBe("other");
-      expect(Number(at(gone, "metadata.resourceVersion"))).toBeGreaterThan(Number(at(modified, "metadata.resourceVersion")));
+      expect(Number(at(gone, "metadata.resourceVersion"))).toBeGreaterThan(
+        Number(at(modified, "metadata.resourceVersion")),
+      );
       await watch.close();
     },
   },
@@ -35,7 +39,9 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a", {}, { labels: { app: "x" } }));
-      const watch = await api.watch(`${path}?watch=true&labelSelector=app%3Dy&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${path}?watch=true&labelSelector=app%3Dy&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
       await api.patch(`${path}/a`, "merge", { metadata: { labels: { app: "y" } } });
       await api.patch(`${path}/a`, "merge", { data: { k: "v" } });
       await api.patch(`${path}/a`, "merge", { metadata: { labels: { app: "z" } } });
@@ -49,7 +55,9 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a"));
-      const watch = await api.watch(`${path}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${path}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
       await created(api, path, configMap("b"));
       await api.patch(`${path}/a`, "merge", { data: { k: "v" } });
       await expectEvents(watch, ["MODIFIED a"]);
@@ -61,7 +69,9 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "secrets");
       await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "a" } });
-      const watch = await api.watch(`${path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`);
+      const watch = await api.watch(
+        `${path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`,
+      );
       const [, bookmark] = await expectEvents(watch, ["ADDED a", "BOOKMARK"]);
       expect((at(bookmark, "metadata.annotations") as Json)["k8s.io/initial-events-end"]).toBe("true");
       await watch.close();
@@ -70,7 +80,9 @@ export const watchingCases: readonly ContractCase[] = [
   {
     title: "a watch ends after timeoutSeconds, with a last bookmark",
     async run(api, namespace) {
-      const watch = await api.watch(`${core(namespace, "secrets")}?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=1`);
+      const watch = await api.watch(
+        `${core(namespace, "secrets")}?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=1`,
+      );
       await expectEvents(watch, ["BOOKMARK"]);
       expect(await watch.next()).toBeUndefined();
     },
@@ -91,13 +103,17 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a"));
-      const first = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const first = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
       await created(api, path, configMap("b"));
       const [seen] = await expectEvents(first, ["ADDED b"]);
       await first.close();
       await api.patch(`${path}/b`, "merge", { data: { key: "2" } });
       await api.delete(`${path}/a`);
-      const second = await api.watch(`${path}?watch=true&resourceVersion=${String(at(seen, "metadata.resourceVersion"))}`);
+      const second = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(at(seen, "metadata.resourceVersion"))}`,
+      );
       await expectEvents(second, ["MODIFIED b", "DELETED a"]);
       await second.close();
     },
@@ -107,9 +123,12 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a"));
-      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
       const versions: unknown[] = [];
-      for (const key of ["1", "2", "3"]) versions.push((await api.patch(`${path}/a`, "merge", { data: { key } })).at("metadata.resourceVersion"));
+      for (const key of ["1", "2", "3"])
+        versions.push((await api.patch(`${path}/a`, "merge", { data: { key } })).at("metadata.resourceVersion"));
       const events = await expectEvents(watch, ["MODIFIED a", "MODIFIED a", "MODIFIED a"]);
       expect(events.map((event) => at(event, "metadata.resourceVersion"))).toEqual(versions);
       expect(versions.map(Number)).toEqual(versions.map(Number).toSorted((a, b) => a - b));
@@ -121,7 +140,9 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a"));
-      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
       await api.patch(`${path}/a`, "merge", { data: { key: "value" } });
       await api.patch(`${path}/a?dryRun=All`, "merge", { data: { key: "dry" } });
       await created(api, path, configMap("b"));
@@ -134,8 +155,15 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "pods");
       const made = await created(api, path, pod("p", { schedulerName: "nobody" }));
-      const watch = await api.watch(`${path}?watch=true&fieldSelector=spec.nodeName%3Dn1&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
-      await created(api, `${path}/p/binding`, { apiVersion: "v1", kind: "Binding", metadata: { name: "p" }, target: { kind: "Node", name: "n1" } });
+      const watch = await api.watch(
+        `${path}?watch=true&fieldSelector=spec.nodeName%3Dn1&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
+      await created(api, `${path}/p/binding`, {
+        apiVersion: "v1",
+        kind: "Binding",
+        metadata: { name: "p" },
+        target: { kind: "Node", name: "n1" },
+      });
       await expectEvents(watch, ["ADDED p"]);
       await api.delete(`${path}/p`, { gracePeriodSeconds: 0 });
       // Controllers may write a bound pod's status meanwhile.
@@ -150,7 +178,9 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a", {}, { finalizers: ["example.com/hold"] }));
-      const watch = await api.watch(`${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${path}?watch=true&resourceVersion=${String(made.at("metadata.resourceVersion"))}`,
+      );
       await api.delete(`${path}/a`);
       await api.patch(`${path}/a`, "merge", { metadata: { finalizers: null } });
       const [marked] = await expectEvents(watch, ["MODIFIED a", "DELETED a"]);
@@ -163,7 +193,9 @@ export const watchingCases: readonly ContractCase[] = [
     async run(api, namespace) {
       const path = core(namespace, "secrets");
       await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "a" } });
-      const watch = await api.watch(`${path}?watch=true&resourceVersion=0`, { accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" });
+      const watch = await api.watch(`${path}?watch=true&resourceVersion=0`, {
+        accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+      });
       const [seen] = await expectEvents(watch, ["ADDED a"]);
       expect(seen).toMatchObject({ kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" });
       expect(seen).not.toHaveProperty("type");
@@ -185,13 +217,23 @@ export const watchingCases: readonly ContractCase[] = [
     title: "the end of an object that a finalizer held shows what was stored, its answer what was made of it",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
-      await created(api, core(namespace, "configmaps"), configMap("a", { x: "1" }, { finalizers: ["example.com/hold"] }));
+      await created(
+        api,
+        core(namespace, "configmaps"),
+        configMap("a", { x: "1" }, { finalizers: ["example.com/hold"] }),
+      );
       const marked = await api.delete(path);
-      const watch = await api.watch(`${core(namespace, "configmaps")}?watch=true&resourceVersion=${String(marked.at("metadata.resourceVersion"))}`);
+      const watch = await api.watch(
+        `${core(namespace, "configmaps")}?watch=true&resourceVersion=${String(marked.at("metadata.resourceVersion"))}`,
+      );
       const released = await api.patch(path, "merge", { metadata: { finalizers: null }, data: { x: "2" } });
       expect([released.at("metadata.finalizers"), released.at("data.x")]).toEqual([undefined, "2"]);
       const event = await watch.next();
-      expect([event?.type, at(event?.object, "metadata.finalizers"), at(event?.object, "data.x")]).toEqual(["DELETED", ["example.com/hold"], "1"]);
+      expect([event?.type, at(event?.object, "metadata.finalizers"), at(event?.object, "data.x")]).toEqual([
+        "DELETED",
+        ["example.com/hold"],
+        "1",
+      ]);
       await watch.close();
     },
   },

@@ -11,27 +11,67 @@ type Kind = "Validating" | "Mutating";
 /** A hook that is asked of a namespace's ConfigMaps, until the case ends. */
 async function hooked(
   { api, namespace, hooks }: { readonly api: Api; readonly namespace: string; readonly hooks: HookServer },
-  { kind = "Validating", answer, more = {} }: { readonly kind?: Kind; readonly answer: (request: Json) => HookAnswer; readonly more?: Json },
+  {
+    kind = "Validating",
+    answer,
+    more = {},
+  }: { readonly kind?: Kind; readonly answer: (request: Json) => HookAnswer; readonly more?: Json },
   use: (hook: { readonly reviews: readonly Json[] }) => Promise<void>,
 ): Promise<void> {
   const { url, reviews } = hooks.hook(namespace, answer);
   // A second hook tells when the server has heard of both: it is asked of one name alone, and refuses it.
   const probe = hooks.hook(`${namespace}-probe`, () => ({ response: { allowed: false } }));
   const rules = [{ apiGroups: [""], apiVersions: ["v1"], operations: ["*"], resources: ["configmaps"] }];
-  const common = { rules, sideEffects: "None", admissionReviewVersions: ["v1"], namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } } };
+  const common = {
+    rules,
+    sideEffects: "None",
+    admissionReviewVersions: ["v1"],
+    namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+  };
   const ready = { matchLabels: { probe: "yes" } };
   const webhooks = [
-    { name: "probe.example.com", clientConfig: { url: probe.url, caBundle: hooks.caBundle }, ...common, objectSelector: ready },
-    { name: "hook.example.com", clientConfig: { url, caBundle: hooks.caBundle }, ...common, objectSelector: { matchExpressions: [{ key: "probe", operator: "DoesNotExist" }] }, ...more },
+    {
+      name: "probe.example.com",
+      clientConfig: { url: probe.url, caBundle: hooks.caBundle },
+      ...common,
+      objectSelector: ready,
+    },
+    {
+      name: "hook.example.com",
+      clientConfig: { url, caBundle: hooks.caBundle },
+      ...common,
+      objectSelector: { matchExpressions: [{ key: "probe", operator: "DoesNotExist" }] },
+      ...more,
+    },
   ];
-  await created(api, configurations(kind), { apiVersion: `${group}/v1`, kind: `${kind}WebhookConfiguration`, metadata: { name: namespace }, webhooks });
-  await eventually(async () => expect((await api.post(`${core(namespace, "configmaps")}?dryRun=All`, configMap("probe", {}, { labels: { probe: "yes" } }))).status).toBe(400));
+  await created(api, configurations(kind), {
+    apiVersion: `${group}/v1`,
+    kind: `${kind}WebhookConfiguration`,
+    metadata: { name: namespace },
+    webhooks,
+  });
+  await eventually(async () =>
+    expect(
+      (
+        await api.post(
+          `${core(namespace, "configmaps")}?dryRun=All`,
+          configMap("probe", {}, { labels: { probe: "yes" } }),
+        )
+      ).status,
+    ).toBe(400),
+  );
   await use({ reviews });
   await api.delete(`${configurations(kind)}/${namespace}`);
 }
 
 const allowed: HookAnswer = { response: { allowed: true } };
-const patching = (operations: unknown): HookAnswer => ({ response: { allowed: true, patchType: "JSONPatch", patch: Buffer.from(JSON.stringify(operations)).toString("base64") } });
+const patching = (operations: unknown): HookAnswer => ({
+  response: {
+    allowed: true,
+    patchType: "JSONPatch",
+    patch: Buffer.from(JSON.stringify(operations)).toString("base64"),
+  },
+});
 
 /** Rows: what a hook answers to the creation of ConfigMap `a`, and what its creator then sees. */
 interface Row {
@@ -49,31 +89,145 @@ interface Row {
 
 const rows: readonly Row[] = [
   { title: "a hook that allows lets pass", answer: allowed, status: 201 },
-  { title: "a hook that refuses refuses", answer: { response: { allowed: false } }, status: 400, message: 'admission webhook "hook.example.com" denied the request without explanation' },
-  { title: "a hook that refuses says why", answer: { response: { allowed: false, status: { message: "too blue", code: 403, reason: "Forbidden" } } }, status: 403, message: 'admission webhook "hook.example.com" denied the request: too blue' },
-  { title: "a hook that refuses gives a reason", answer: { response: { allowed: false, status: { reason: "Colour" } } }, status: 400, message: 'admission webhook "hook.example.com" denied the request: Colour' },
-  { title: "a hook warns", answer: { response: { allowed: true, warnings: ["mind the colour", "and the size"] } }, status: 201, warnings: ["mind the colour", "and the size"] },
-  { title: "a hook that fails refuses", answer: { status: 500, body: "broken" }, status: 500, message: /^Internal error occurred: failed calling webhook "hook\.example\.com": failed to call webhook: / },
-  { title: "a hook that fails is passed over where failurePolicy is Ignore", answer: { status: 500, body: "broken" }, more: { failurePolicy: "Ignore" }, status: 201 },
-  { title: "a hook that says nothing sensible refuses", answer: { status: 200, body: "hello" }, status: 500, message: /^Internal error occurred: failed calling webhook "hook\.example\.com": / },
-  { title: "a hook that answers another review refuses", answer: { response: { uid: "other", allowed: true } }, status: 500, message: /^Internal error occurred: failed calling webhook "hook\.example\.com": .*expected response\.uid=/ },
-  { title: "a hook that takes too long refuses", answer: "never", more: { timeoutSeconds: 1 }, status: 500, message: /^Internal error occurred: failed calling webhook "hook\.example\.com": failed to call webhook: Post .*context deadline exceeded/ },
-  { title: "a hook that takes too long is passed over where failurePolicy is Ignore", answer: "never", more: { timeoutSeconds: 1, failurePolicy: "Ignore" }, status: 201 },
-  { title: "a hook changes what is created", kind: "Mutating", answer: patching([{ op: "add", path: "/data/colour", value: "red" }]), status: 201, sees: (reply) => reply.at("data"), shows: { key: "value", colour: "red" } },
-  { title: "a hook that changes nothing changes nothing", kind: "Mutating", answer: allowed, status: 201, sees: (reply) => reply.at("data"), shows: { key: "value" } },
-  { title: "what a hook makes of an object is checked", kind: "Mutating", answer: patching([{ op: "add", path: "/metadata/labels", value: { "a b": "c" } }]), status: 422, message: /^ConfigMap "a" is invalid: metadata\.labels: Invalid value: "a b"/ },
-  { title: "a hook whose patch does not fit refuses", kind: "Mutating", answer: patching([{ op: "remove", path: "/data/ghost" }]), status: 500, message: /^Internal error occurred: / },
-  { title: "a hook without side effects is asked of a dry run", answer: { response: { allowed: false } }, query: "?dryRun=All", status: 400 },
-  { title: "a hook's conditions leave out what they say", answer: { response: { allowed: false } }, more: { matchConditions: [{ name: "not-a", expression: "object.metadata.name != 'a'" }] }, status: 201 },
-  { title: "a hook's conditions let the rest be asked", answer: { response: { allowed: false } }, more: { matchConditions: [{ name: "a", expression: "object.metadata.name == 'a'" }] }, status: 400 },
-  { title: "a hook is asked of the operations it names", answer: { response: { allowed: false } }, more: { rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["DELETE"], resources: ["configmaps"] }] }, status: 201 },
-  { title: "a hook is asked of the resources it names", answer: { response: { allowed: false } }, more: { rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["*"], resources: ["secrets"] }] }, status: 201 },
+  {
+    title: "a hook that refuses refuses",
+    answer: { response: { allowed: false } },
+    status: 400,
+    message: 'admission webhook "hook.example.com" denied the request without explanation',
+  },
+  {
+    title: "a hook that refuses says why",
+    answer: { response: { allowed: false, status: { message: "too blue", code: 403, reason: "Forbidden" } } },
+    status: 403,
+    message: 'admission webhook "hook.example.com" denied the request: too blue',
+  },
+  {
+    title: "a hook that refuses gives a reason",
+    answer: { response: { allowed: false, status: { reason: "Colour" } } },
+    status: 400,
+    message: 'admission webhook "hook.example.com" denied the request: Colour',
+  },
+  {
+    title: "a hook warns",
+    answer: { response: { allowed: true, warnings: ["mind the colour", "and the size"] } },
+    status: 201,
+    warnings: ["mind the colour", "and the size"],
+  },
+  {
+    title: "a hook that fails refuses",
+    answer: { status: 500, body: "broken" },
+    status: 500,
+    message: /^Internal error occurred: failed calling webhook "hook\.example\.com": failed to call webhook: /,
+  },
+  {
+    title: "a hook that fails is passed over where failurePolicy is Ignore",
+    answer: { status: 500, body: "broken" },
+    more: { failurePolicy: "Ignore" },
+    status: 201,
+  },
+  {
+    title: "a hook that says nothing sensible refuses",
+    answer: { status: 200, body: "hello" },
+    status: 500,
+    message: /^Internal error occurred: failed calling webhook "hook\.example\.com": /,
+  },
+  {
+    title: "a hook that answers another review refuses",
+    answer: { response: { uid: "other", allowed: true } },
+    status: 500,
+    message: /^Internal error occurred: failed calling webhook "hook\.example\.com": .*expected response\.uid=/,
+  },
+  {
+    title: "a hook that takes too long refuses",
+    answer: "never",
+    more: { timeoutSeconds: 1 },
+    status: 500,
+    message:
+      /^Internal error occurred: failed calling webhook "hook\.example\.com": failed to call webhook: Post .*context deadline exceeded/,
+  },
+  {
+    title: "a hook that takes too long is passed over where failurePolicy is Ignore",
+    answer: "never",
+    more: { timeoutSeconds: 1, failurePolicy: "Ignore" },
+    status: 201,
+  },
+  {
+    title: "a hook changes what is created",
+    kind: "Mutating",
+    answer: patching([{ op: "add", path: "/data/colour", value: "red" }]),
+    status: 201,
+    sees: (reply) => reply.at("data"),
+    shows: { key: "value", colour: "red" },
+  },
+  {
+    title: "a hook that changes nothing changes nothing",
+    kind: "Mutating",
+    answer: allowed,
+    status: 201,
+    sees: (reply) => reply.at("data"),
+    shows: { key: "value" },
+  },
+  {
+    title: "what a hook makes of an object is checked",
+    kind: "Mutating",
+    answer: patching([{ op: "add", path: "/metadata/labels", value: { "a b": "c" } }]),
+    status: 422,
+    message: /^ConfigMap "a" is invalid: metadata\.labels: Invalid value: "a b"/,
+  },
+  {
+    title: "a hook whose patch does not fit refuses",
+    kind: "Mutating",
+    answer: patching([{ op: "remove", path: "/data/ghost" }]),
+    status: 500,
+    message: /^Internal error occurred: /,
+  },
+  {
+    title: "a hook without side effects is asked of a dry run",
+    answer: { response: { allowed: false } },
+    query: "?dryRun=All",
+    status: 400,
+  },
+  {
+    title: "a hook's conditions leave out what they say",
+    answer: { response: { allowed: false } },
+    more: { matchConditions: [{ name: "not-a", expression: "object.metadata.name != 'a'" }] },
+    status: 201,
+  },
+  {
+    title: "a hook's conditions let the rest be asked",
+    answer: { response: { allowed: false } },
+    more: { matchConditions: [{ name: "a", expression: "object.metadata.name == 'a'" }] },
+    status: 400,
+  },
+  {
+    title: "a hook is asked of the operations it names",
+    answer: { response: { allowed: false } },
+    more: { rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["DELETE"], resources: ["configmaps"] }] },
+    status: 201,
+  },
+  {
+    title: "a hook is asked of the resources it names",
+    answer: { response: { allowed: false } },
+    more: { rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["*"], resources: ["secrets"] }] },
+    status: 201,
+  },
 ];
 
 /** Webhooks on loopback: what they are asked and what their answers do. */
 export const webhooksCases: readonly ContractCase[] = [
   ...rows.map(
-    ({ title, kind = "Validating", answer, more = {}, query = "", status, message, warnings, sees, shows }): ContractCase => ({
+    ({
+      title,
+      kind = "Validating",
+      answer,
+      more = {},
+      query = "",
+      status,
+      message,
+      warnings,
+      sees,
+      shows,
+    }): ContractCase => ({
       title,
       async run(api, namespace, { hooks }) {
         await hooked({ api, namespace, hooks }, { kind, answer: () => answer, more }, async () => {
@@ -95,7 +249,17 @@ export const webhooksCases: readonly ContractCase[] = [
         await api.delete(core(namespace, "configmaps", "a"));
         const [create, update, remove] = reviews;
         const resource = { group: "", version: "v1", resource: "configmaps" };
-        expect(create).toMatchObject({ operation: "CREATE", kind: { group: "", version: "v1", kind: "ConfigMap" }, resource, requestKind: { kind: "ConfigMap" }, requestResource: resource, name: "a", namespace, dryRun: false, oldObject: null });
+        expect(create).toMatchObject({
+          operation: "CREATE",
+          kind: { group: "", version: "v1", kind: "ConfigMap" },
+          resource,
+          requestKind: { kind: "ConfigMap" },
+          requestResource: resource,
+          name: "a",
+          namespace,
+          dryRun: false,
+          oldObject: null,
+        });
         expect(at(create, "object.data")).toEqual({ key: "value" });
         expect(at(create, "userInfo.username")).toBe("admin");
         expect(at(create, "userInfo.groups")).toEqual(["system:masters", "system:authenticated"]);
@@ -112,10 +276,20 @@ export const webhooksCases: readonly ContractCase[] = [
     title: "a hook that allows a deletion is asked once",
     async run(api, namespace, { hooks }) {
       await created(api, core(namespace, "configmaps"), configMap("a"));
-      await hooked({ api, namespace, hooks }, { answer: ({ operation }) => ({ response: { allowed: operation !== "DELETE", status: { message: "it stays" } } }) }, async ({ reviews }) => {
-        expect((await api.delete(core(namespace, "configmaps", "a"))).at("message")).toBe('admission webhook "hook.example.com" denied the request: it stays');
-        expect(reviews).toHaveLength(1);
-      });
+      await hooked(
+        { api, namespace, hooks },
+        {
+          answer: ({ operation }) => ({
+            response: { allowed: operation !== "DELETE", status: { message: "it stays" } },
+          }),
+        },
+        async ({ reviews }) => {
+          expect((await api.delete(core(namespace, "configmaps", "a"))).at("message")).toBe(
+            'admission webhook "hook.example.com" denied the request: it stays',
+          );
+          expect(reviews).toHaveLength(1);
+        },
+      );
     },
   },
 ];
