@@ -1,8 +1,10 @@
 /**
- * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only up,rollOuts,decisions,largest,machines,apiServer,books,builds,server,joins,controlPlane` a part of it
- * (`scale` only when it is named), `--sizes 100,1000` how many machines the control plane gets, `--profile FOLDER` where its processes leave processor profiles,
- * `--date YYYY-MM-DD` what the page is dated with, `--beside TEXT` what else the machine did meanwhile. A quick pass prints and writes nothing; a full one writes the page and
- * its JSON, where sections that were not measured keep what they have.
+ * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only
+ * up,rollOuts,decisions,largest,machines,apiServer,books,builds,server,joins,controlPlane` a part of it (`scale` only
+ * when it is named), `--sizes 100,1000` how many machines the control plane gets, `--profile FOLDER` where its
+ * processes leave processor profiles, `--date YYYY-MM-DD` what the page is dated with, `--beside TEXT` what else the
+ * machine did meanwhile. A quick pass prints and writes nothing; a full one writes the page and its JSON, where
+ * sections that were not measured keep what they have.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, release, totalmem, type } from "node:os";

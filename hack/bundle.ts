@@ -1,4 +1,7 @@
-/** Writes the program for an image: `FOLDER/lib/mco`, and in `FOLDER/bin` `mco` and the processes' own names as links to it. */
+/**
+ * Writes the program for an image: `FOLDER/lib/mco`, and in `FOLDER/bin` `mco` and the processes' own names as links to
+ * it.
+ */
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { writeBundle } from "../src/cli/bundle.ts";

@@ -1,4 +1,7 @@
-/** Runs the tests that `test/conformance/rows.ts` names and writes docs/conformance.md with their results. `--check` runs nothing and only compares; `--missing` runs the files only of which some test was not seen passing. */
+/**
+ * Runs the tests that `test/conformance/rows.ts` names and writes docs/conformance.md with their results. `--check`
+ * runs nothing and only compares; `--missing` runs the files only of which some test was not seen passing.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** Writes the files that are made from code: CRDs, the error reference, the rules of merging, the reference of kinds. `--check` only compares. */
+/**
+ * Writes the files that are made from code: CRDs, the error reference, the rules of merging, the reference of kinds.
+ * `--check` only compares.
+ */
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
@@ -54,7 +57,8 @@ function install(): Record<string, string> {
   };
   const left = manifests.filter((manifest) => !Object.values(parts).flat().includes(manifest));
   if (left.length > 0) throw new Error(`no file of install/ takes the ${left[0]?.kind} ${left[0]?.metadata.name}`);
-  // The other kinds may belong to somebody else (OpenShift has them): the operator installs them where they are missing.
+  // The other kinds may belong to somebody else (OpenShift has them): the operator installs them where they are
+  // missing.
   const kinds = definedResources
     .filter((resource) => resource.group === group)
     .map((resource) => `crds/${resource.crd().metadata.name}.yaml`);

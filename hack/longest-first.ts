@@ -1,6 +1,9 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Those that wait for whole clusters, and those that repeat a run for every fault: begun last, one of them would be all that is still running. */
+/**
+ * Those that wait for whole clusters, and those that repeat a run for every fault: begun last, one of them would be all
+ * that is still running.
+ */
 const long = ["test/faults/", "test/scenario/", "test/crash/", "test/simulation/", "test/sessions/", "test/contract/"];
 
 /** Begins the long files first, and the others as vitest would. */

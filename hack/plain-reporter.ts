@@ -4,8 +4,8 @@ import { isNamed } from "../test/conformance/conformance.ts";
 import { sections } from "../test/conformance/rows.ts";
 
 /**
- * Names the tests that were skipped, with a word more where docs/conformance.md builds on one, and ends a run with one plain
- * line that any CI can read: `12 passed, 0 failed, 1 skipped`.
+ * Names the tests that were skipped, with a word more where docs/conformance.md builds on one, and ends a run with one
+ * plain line that any CI can read: `12 passed, 0 failed, 1 skipped`.
  */
 export default class PlainReporter implements Reporter {
   #vitest: Vitest | undefined;

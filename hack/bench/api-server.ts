@@ -43,7 +43,10 @@ export interface ApiFigures {
   readonly eventsPerSecond: number;
   /** From the write to the last watcher's event. */
   readonly fanOutMs: Summary;
-  /** Before the first request, and at the end with everything stored and all watches open; absent where the server is no process of its own. */
+  /**
+   * Before the first request, and at the end with everything stored and all watches open; absent where the server is no
+   * process of its own.
+   */
   readonly memory?: { readonly idle: Memory; readonly loaded: Memory };
 }
 
@@ -345,7 +348,10 @@ async function measureServed(
   }
 }
 
-/** Measures Kubernetes' own API server as `mco up --api-server kubernetes` starts it, without its clients: they would act on the nodes that are stored here. */
+/**
+ * Measures Kubernetes' own API server as `mco up --api-server kubernetes` starts it, without its clients: they would
+ * act on the nodes that are stored here.
+ */
 async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernetes"]> {
   if (!hasKubernetes) return "absent";
   const controlPlane = await startControlPlane();
@@ -377,7 +383,10 @@ async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernet
   }
 }
 
-/** The API server under load: without a socket on the memory store, over TLS with its database in a process of its own, and Kubernetes' own beside it. */
+/**
+ * The API server under load: without a socket on the memory store, over TLS with its database in a process of its own,
+ * and Kubernetes' own beside it.
+ */
 export async function measureApiServer(load: Load, tell: (line: string) => void): Promise<ApiServerFigures> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {

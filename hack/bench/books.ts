@@ -254,7 +254,10 @@ async function fill(kube: KubeClient, nodes: number, stories: readonly (readonly
     await Promise.all(Array.from({ length: Math.min(16, nodes - from) }, (_, lane) => one(from + lane)));
 }
 
-/** Objects of the suite that changed while nobody did anything, as writes a minute: leases and the kubelets' own reports left out. */
+/**
+ * Objects of the suite that changed while nobody did anything, as writes a minute: leases and the kubelets' own reports
+ * left out.
+ */
 async function idleWrites(seconds: number): Promise<BookFigures["idle"]> {
   const shape = { controlPlane: 1, workers: 3 };
   const cluster = await TestCluster.start(shape);

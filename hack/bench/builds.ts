@@ -14,7 +14,10 @@ import { TestCluster, machineConfig } from "../../test/scenario/test-cluster.ts"
 import { type Summary, summary } from "./statistics.ts";
 
 export interface BuildFigures {
-  /** With an empty cache: custom steps by buildah in a Job, from the object of the build to the image that was found in the registry. */
+  /**
+   * With an empty cache: custom steps by buildah in a Job, from the object of the build to the image that was found in
+   * the registry.
+   */
   readonly coldSeconds: number;
   /** The same without the cache of steps, the base image being there: what a rebuild costs. */
   readonly rebuildSeconds: number;

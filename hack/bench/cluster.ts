@@ -71,7 +71,9 @@ export function memoryOf(directory: string): readonly Memory[] {
   return found.toSorted((a, b) => (a.process < b.process ? -1 : 1));
 }
 
-/** Writes MachineConfigs and watches for the first node that is told; looks at the memory of every process on the way. */
+/**
+ * Writes MachineConfigs and watches for the first node that is told; looks at the memory of every process on the way.
+ */
 export async function measureRollOuts(
   {
     writes,

@@ -1,4 +1,7 @@
-/** The process that `largest.ts` measures: decides about the one MachineConfig on its standard input, prints what it cost. */
+/**
+ * The process that `largest.ts` measures: decides about the one MachineConfig on its standard input, prints what it
+ * cost.
+ */
 import { readFileSync } from "node:fs";
 import type { MachineConfig } from "../../src/api/machine-config.ts";
 import { type ClusterObjects, planCluster } from "../../src/core/plan-cluster.ts";

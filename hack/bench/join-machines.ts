@@ -1,6 +1,6 @@
 /**
- * Simulated machines that boot at once: each fetches its configuration, asks for its certificate as the account in it, waits for
- * it, and registers its Node with it. Prints a JSON line with the milliseconds of each step of each machine.
+ * Simulated machines that boot at once: each fetches its configuration, asks for its certificate as the account in it,
+ * waits for it, and registers its Node with it. Prints a JSON line with the milliseconds of each step of each machine.
  *   join-machines.ts CONFIG_SERVER CONFIG_CA TOKEN POOL COUNT
  */
 import type { IncomingHttpHeaders } from "node:http";

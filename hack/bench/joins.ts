@@ -36,7 +36,10 @@ const { labels, namespace, objects } = names;
 const pool = "worker";
 const patienceMs = 600_000;
 
-/** Machines that boot at the same moment, on a cluster of one control-plane machine; each is a client of its own, over TLS. */
+/**
+ * Machines that boot at the same moment, on a cluster of one control-plane machine; each is a client of its own, over
+ * TLS.
+ */
 export async function measureJoins(machines: number, tell: (line: string) => void): Promise<JoinFigures> {
   const cluster = await TestCluster.start({ workers: 0 });
   try {

@@ -1,6 +1,6 @@
 /**
- * The clients of the config server's measurement: so many connections, each of which asks again as soon as it has its answer,
- * for so many milliseconds after everybody has had one. Bodies are counted and dropped.
+ * The clients of the config server's measurement: so many connections, each of which asks again as soon as it has its
+ * answer, for so many milliseconds after everybody has had one. Bodies are counted and dropped.
  */
 import { type TLSSocket, connect } from "node:tls";
 import { readFileSync } from "node:fs";

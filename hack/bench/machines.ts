@@ -191,7 +191,9 @@ const secondsOf = async (work: () => Promise<unknown>): Promise<number> => {
   return Math.round(performance.now() - began) / 1000;
 };
 
-/** One file after the other as most programs write one durably: a temporary file, flushed, renamed, its folder flushed. */
+/**
+ * One file after the other as most programs write one durably: a temporary file, flushed, renamed, its folder flushed.
+ */
 async function writeOneByOne(folder: string, version: number): Promise<void> {
   for (let index = 0; index < fileCount; index += 1)
     await writeDurably(systemDisk, join(folder, pathOf(index)), textOf(index, version), 0o644);

@@ -197,7 +197,10 @@ ${table(
 )}`;
 }
 
-/** Writes per machine, by what the budget calls them: the drain's own writes of Nodes count as drain, all of MachineConfigNodes as theirs; the target is one of the Node's, which the budget counts beside. */
+/**
+ * Writes per machine, by what the budget calls them: the drain's own writes of Nodes count as drain, all of
+ * MachineConfigNodes as theirs; the target is one of the Node's, which the budget counts beside.
+ */
 function budgetOf({ requests }: ControlPlaneFigures) {
   const written = requests.filter(({ verb }) => verb === "write");
   const sum = (of: readonly { readonly perMachine: number }[]) =>

@@ -1,4 +1,7 @@
-/** The process that `machines.ts` measures: pulls one image into a folder of trees, `pull-one.ts FOLDER IMAGE`, and prints what it cost. */
+/**
+ * The process that `machines.ts` measures: pulls one image into a folder of trees, `pull-one.ts FOLDER IMAGE`, and
+ * prints what it cost.
+ */
 import { readFileSync } from "node:fs";
 import { imageTrees } from "../../src/cli/image-trees.ts";
 import { settings } from "../../test/registry/settings.ts";

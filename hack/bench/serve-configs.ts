@@ -1,4 +1,7 @@
-/** The other process of the config server's measurement: serves one pool over TLS from the folder that is named, answers `{"ask":"usage"}` on its channel, ends with it. */
+/**
+ * The other process of the config server's measurement: serves one pool over TLS from the folder that is named, answers
+ * `{"ask":"usage"}` on its channel, ends with it.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ControllerConfig } from "../../src/api/controller-config.ts";

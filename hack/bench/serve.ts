@@ -1,4 +1,7 @@
-/** The other process of the TLS measurement: `serve.ts apiserver|echo FOLDER`. Prints its URL, ends when its standard input does. */
+/**
+ * The other process of the TLS measurement: `serve.ts apiserver|echo FOLDER`. Prints its URL, ends when its standard
+ * input does.
+ */
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
@@ -31,7 +34,8 @@ if (what === "apiserver") {
   });
   process.stdout.write(`${running.url}\n`);
 } else {
-  // Same shapes as the API server's, and no work: a body comes back, /list is a fixed body, a write goes to all of /watch.
+  // Same shapes as the API server's, and no work: a body comes back, /list is a fixed body, a write goes to all of
+  // /watch.
   const list = text("list.json");
   const watchers = new Set<ServerResponse>();
   const server = createServer(

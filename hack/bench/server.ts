@@ -28,7 +28,10 @@ export interface ServerFigures {
   readonly baseline: ServerLoadFigures;
 }
 
-/** Text as configuration files have it: comments and settings, of which many files have the same, so that gzip makes a small part of it. */
+/**
+ * Text as configuration files have it: comments and settings, of which many files have the same, so that gzip makes a
+ * small part of it.
+ */
 function text(bytes: number, seed: number): string {
   let state = (seed * 2_654_435_761 + 1) >>> 0;
   const next = (most: number) => {

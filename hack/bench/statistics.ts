@@ -16,8 +16,8 @@ export function summary(values: readonly number[]): Summary {
 }
 
 /**
- * How often `work` can be done in a second of processor time, so that other programs on the machine do not count: `seconds`
- * of it, after one tenth of that to warm up. `work` returns how much it did.
+ * How often `work` can be done in a second of processor time, so that other programs on the machine do not count:
+ * `seconds` of it, after one tenth of that to warm up. `work` returns how much it did.
  */
 export function ratePerSecond(work: (turn: number) => number, seconds: number): number {
   const spentMs = () => {

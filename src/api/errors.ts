@@ -1,6 +1,6 @@
 /**
- * Every failure of this suite, once: code → what it means and what to do. `docs/errors.md` is generated from this table.
- * A code never changes its meaning; a retired one is never used again.
+ * Every failure of this suite, once: code → what it means and what to do. `docs/errors.md` is generated from this
+ * table. A code never changes its meaning; a retired one is never used again.
  */
 export const errorCodes = {
   MCO_HOST_COMMAND_FAILED: {

@@ -2,7 +2,9 @@ import Type from "typebox";
 import { type ResourceOf, defineResource } from "./define-resource.ts";
 import { conditionList, dnsName, listMap, oneOf } from "./schema.ts";
 
-/** A reference with a sha256 digest. Nested repositories and loopback registries count, unlike in openshift/api (main). */
+/**
+ * A reference with a sha256 digest. Nested repositories and loopback registries count, unlike in openshift/api (main).
+ */
 export const digestReference = () =>
   Type.String({ minLength: 1, maxLength: 447, pattern: "^[^@]+@sha256:[a-f0-9]{64}$" });
 /** A repository with a tag. */

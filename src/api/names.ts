@@ -30,18 +30,27 @@ export const annotations = {
   lastAppliedDrain: `${prefix}lastAppliedDrain`,
   controlPlaneTopology: `${prefix}controlPlaneTopology`,
   firstPivotConfig: `${prefix}firstPivotConfig`,
-  /** Ours: `alert`, or `settle`: what happens to a machine whose image holds its configuration when somebody changes files of that. */
+  /**
+   * Ours: `alert`, or `settle`: what happens to a machine whose image holds its configuration when somebody changes
+   * files of that.
+   */
   driftPolicy: `${prefix}driftPolicy`,
   customPoolLabelsApplied: `${prefix}customPoolLabelsApplied`,
   /** Ours: the pool for which the node was let into the cluster, and whose labels it was given then. */
   joinedPool: `${prefix}joined-pool`,
   /** Why the last shutdown could not finalise the system that was staged; gone when one was finalised. */
   finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
-  /** Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the cordon is ours. */
+  /**
+   * Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the
+   * cordon is ours.
+   */
   cordonedFor: `${prefix}cordonedFor`,
   /** Ours: JSON {request, at, pods} of the drain under way: when it began, and how many pods had to go then. */
   drainBegan: `${prefix}drainBegan`,
-  /** Ours: JSON {request, at, again, why} of the drain that was given up for now; gone when the node gets a target again. */
+  /**
+   * Ours: JSON {request, at, again, why} of the drain that was given up for now; gone when the node gets a target
+   * again.
+   */
   drainSkipped: `${prefix}drainSkipped`,
   // on MachineConfigs and ControllerConfig
   generatedByController: `${prefix}generated-by-controller-version`,
@@ -75,7 +84,10 @@ export const annotations = {
   buildRetries: `${prefix}buildRetries`,
   /** Image of the newest configuration, where the pool was opted in by its label. */
   newestImageEquivalentConfig: `${prefix}newestImageEquivalentConfig`,
-  /** Ours, RFC 3339: until then machines keep their images though the MachineOSConfig is gone; made again, nothing changes. */
+  /**
+   * Ours, RFC 3339: until then machines keep their images though the MachineOSConfig is gone; made again, nothing
+   * changes.
+   */
   optOutAfter: `${prefix}opt-out-after`,
   /** Ours: how many machines get a new image before all others. */
   rolloutCanary: `${prefix}rollout-canary`,
@@ -135,7 +147,10 @@ export const annotations = {
   // on MachineConfiguration/cluster
   /** Ours: `required`, or `insecure`: who is given a configuration by the config server, secrets included. */
   configServerAccess: `${prefix}config-server-access`,
-  /** Ours: `host` or `host:port` that machines reach the config server by, where it is not the internal name of the API server. */
+  /**
+   * Ours: `host` or `host:port` that machines reach the config server by, where it is not the internal name of the API
+   * server.
+   */
   configServerAddress: `${prefix}config-server-address`,
 } as const;
 
@@ -292,13 +307,21 @@ export const objects = {
   configServer: "machine-config-server",
   /** Secret with the config server's certificate and key. */
   configServerTls: "machine-config-server-tls",
-  /** Secret with the authority that signs it, and ConfigMap with what machines are to believe in, key `ca-bundle.crt`. */
+  /**
+   * Secret with the authority that signs it, and ConfigMap with what machines are to believe in, key `ca-bundle.crt`.
+   */
   configServerCa: "machine-config-server-ca",
-  /** Ours: ConfigMap of an administrator's, whose authorities vouch for machines that may fetch a configuration, key `ca-bundle.crt`. */
+  /**
+   * Ours: ConfigMap of an administrator's, whose authorities vouch for machines that may fetch a configuration, key
+   * `ca-bundle.crt`.
+   */
   configServerClientCa: "machine-config-server-client-ca",
 } as const;
 
-/** Ours, followed by the name of the pool: organization of a client certificate that may fetch that pool's configuration. */
+/**
+ * Ours, followed by the name of the pool: organization of a client certificate that may fetch that pool's
+ * configuration.
+ */
 export const poolOrganizationPrefix = `${group}:pool:`;
 
 /** Names of MachineStateJournals: one for each writer. */
@@ -313,7 +336,10 @@ export const journals = {
   nodePrefix: "node-",
 } as const;
 
-/** Signers of certificates: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers */
+/**
+ * Signers of certificates:
+ * https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
+ */
 export const signers = {
   kubeletClient: "kubernetes.io/kube-apiserver-client-kubelet",
   kubeletServing: "kubernetes.io/kubelet-serving",
@@ -358,7 +384,9 @@ export const fieldManagers = {
 export const hostPaths = {
   currentConfig: "/etc/machine-config-daemon/currentconfig",
   currentImage: "/etc/machine-config-daemon/currentimage",
-  /** Annotations that the config server gives a machine on its way; there until the daemon has taken the machine over. */
+  /**
+   * Annotations that the config server gives a machine on its way; there until the daemon has taken the machine over.
+   */
   nodeAnnotations: "/etc/machine-config-daemon/node-annotations.json",
   nodeAnnotationsDone: "/etc/machine-config-daemon/node-annotation.json.bak",
   /** The MachineConfig of a first boot, its Ignition part emptied; there until what Ignition could not do is done. */
@@ -402,7 +430,10 @@ export const hostPaths = {
   settleUnit: "machine-config-settle.service",
 } as const;
 
-/** Names that controllers of Kubernetes write on workloads, nodes and their pods: k8s.io/api apps/v1, core/v1, batch/v1 (master). */
+/**
+ * Names that controllers of Kubernetes write on workloads, nodes and their pods: k8s.io/api apps/v1, core/v1, batch/v1
+ * (master).
+ */
 export const workloads = {
   // labels
   podTemplateHash: "pod-template-hash",

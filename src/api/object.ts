@@ -36,7 +36,9 @@ export interface LabelSelector {
   matchExpressions?: { key: string; operator: "In" | "NotIn" | "Exists" | "DoesNotExist"; values?: string[] }[];
 }
 
-/** A condition as `metav1.Condition` has it; kinds of config.openshift.io v1 and pools leave `observedGeneration` out. */
+/**
+ * A condition as `metav1.Condition` has it; kinds of config.openshift.io v1 and pools leave `observedGeneration` out.
+ */
 export interface Condition {
   type: string;
   status: "True" | "False" | "Unknown";

@@ -33,7 +33,10 @@ interface ReasonText {
 const nothing = (means: string): ReasonText => ({ means, next: "" });
 const asks = (means: string, next: string): ReasonText => ({ means, next });
 
-/** Every reason that a story line, a section, a chapter or a health condition gives, with its explanation and the default next action. */
+/**
+ * Every reason that a story line, a section, a chapter or a health condition gives, with its explanation and the
+ * default next action.
+ */
 export const storyReasons = {
   // a node's update
   TargetSet: nothing("The node controller chose this machine and gave it a new target."),
@@ -375,8 +378,8 @@ const interruptions = ["Interrupted", "UpdateFailed"] as const;
 type Sections = Readonly<Record<string, readonly StoryReason[]>>;
 
 /**
- * Book kind → chapter → section → its reasons, sections in the order in which they happen. A path that ends with `/*` takes
- * any last word in its place.
+ * Book kind → chapter → section → its reasons, sections in the order in which they happen. A path that ends with `/*`
+ * takes any last word in its place.
  */
 export const stories = {
   node: {
@@ -536,8 +539,9 @@ export const stories = {
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Sections>>>>;
 
 /**
- * Conditions of MachineConfiguration `cluster` that tell of the suite's health → their reasons. Where a part is named, its
- * name is in the reason: `SyncRBACFailing` is SyncFailing, `ChildNodesDown` is ChildDown, `RenderStalled` is ChildStalled.
+ * Conditions of MachineConfiguration `cluster` that tell of the suite's health → their reasons. Where a part is named,
+ * its name is in the reason: `SyncRBACFailing` is SyncFailing, `ChildNodesDown` is ChildDown, `RenderStalled` is
+ * ChildStalled.
  */
 export const healthReasons = {
   OperatorHealthy: [

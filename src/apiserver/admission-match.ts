@@ -58,7 +58,10 @@ export function selectorsMatch(
   return true;
 }
 
-/** The `request` that webhooks are sent and expressions see: `k8s.io/api admission/v1 (master)` AdmissionRequest, without the objects. */
+/**
+ * The `request` that webhooks are sent and expressions see: `k8s.io/api admission/v1 (master)` AdmissionRequest,
+ * without the objects.
+ */
 export function describeRequest(request: AdmissionRequest, user: UserInfo, uid: string): Record<string, unknown> {
   const { group, version, kind, plural, namespaced } = request.served.definition;
   const gvk = { group, version, kind };

@@ -26,7 +26,9 @@ interface Binding {
   readonly actions: readonly unknown[];
 }
 
-/** ValidatingAdmissionPolicies and their bindings: `k8s.io/apiserver pkg/admission/plugin/policy/validating (master)`. */
+/**
+ * ValidatingAdmissionPolicies and their bindings: `k8s.io/apiserver pkg/admission/plugin/policy/validating (master)`.
+ */
 export function admissionPolicies(live: LiveObjects, catalog: () => Catalog): AdmissionPlugin {
   let policies: readonly Policy[] | undefined;
   const changed = () => {

@@ -45,7 +45,10 @@ interface Hook {
 const exemptGroup = "admissionregistration.k8s.io";
 const defaultTimeoutSeconds = 10;
 
-/** Mutating and validating webhooks that are named by URL. Their configurations are read when they change, not with each request. */
+/**
+ * Mutating and validating webhooks that are named by URL. Their configurations are read when they change, not with each
+ * request.
+ */
 export function admissionWebhooks(options: WebhookOptions): AdmissionPlugin {
   const mutating = hooksOf(options, "mutatingwebhookconfigurations.admissionregistration.k8s.io");
   const validating = hooksOf(options, "validatingwebhookconfigurations.admissionregistration.k8s.io");

@@ -7,7 +7,10 @@ import { Refusal, unauthorized } from "./status.ts";
 export interface Peer {
   /** Who it is, known for certain: a caller in this process. Headers are not asked then. */
   readonly user?: UserInfo;
-  /** Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that CA. */
+  /**
+   * Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that
+   * CA.
+   */
   readonly certificate?:
     | {
         readonly commonName: string;

@@ -10,7 +10,10 @@ import type { Random } from "../ports/random.ts";
 /** Namespaces that a cluster cannot be without. */
 const immortal = new Set(["default", "kube-system", "kube-public"]);
 
-/** Nothing is made in a namespace that is not there or going away: `k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle (master)`. */
+/**
+ * Nothing is made in a namespace that is not there or going away: `k8s.io/apiserver
+ * pkg/admission/plugin/namespace/lifecycle (master)`.
+ */
 export function namespaceLifecycle(live: LiveObjects): AdmissionPlugin {
   return {
     mutate({ operation, served, subresource, namespace, name }) {
@@ -26,11 +29,16 @@ export function namespaceLifecycle(live: LiveObjects): AdmissionPlugin {
   };
 }
 
-/** Seconds that a pod's token lives: `k8s.io/kubernetes pkg/serviceaccount (master)` WarnOnlyBoundTokenExpirationPeriod. */
+/**
+ * Seconds that a pod's token lives: `k8s.io/kubernetes pkg/serviceaccount (master)` WarnOnlyBoundTokenExpirationPeriod.
+ */
 export const podTokenSeconds = 3_607;
 const tokenFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Every pod has a service account and, unless it declines, a token of it: `k8s.io/kubernetes plugin/pkg/admission/serviceaccount (master)`. */
+/**
+ * Every pod has a service account and, unless it declines, a token of it: `k8s.io/kubernetes
+ * plugin/pkg/admission/serviceaccount (master)`.
+ */
 export function podServiceAccount(live: LiveObjects, random: Random): AdmissionPlugin {
   return {
     mutate({ operation, served, subresource, namespace, name, object }) {
@@ -162,8 +170,8 @@ export function podTolerations(): AdmissionPlugin {
 }
 
 /**
- * A new node takes no pods until somebody has seen that it is ready: `k8s.io/kubernetes plugin/pkg/admission/nodetaint (master)`.
- * The node lifecycle controller takes the taint away.
+ * A new node takes no pods until somebody has seen that it is ready: `k8s.io/kubernetes plugin/pkg/admission/nodetaint
+ * (master)`. The node lifecycle controller takes the taint away.
  */
 export function nodeTaint(): AdmissionPlugin {
   return {

@@ -23,7 +23,10 @@ export function askedBy(object: KubeObject | undefined): CertificateRequestFacts
   return reading.verdict === "read" ? reading.facts : undefined;
 }
 
-/** A request for a certificate says truly who asks, and its decisions when they were taken: `k8s.io/kubernetes pkg/registry/certificates (v1.34)`. */
+/**
+ * A request for a certificate says truly who asks, and its decisions when they were taken: `k8s.io/kubernetes
+ * pkg/registry/certificates (v1.34)`.
+ */
 export function certificateRequester(clock: Clock): AdmissionPlugin {
   return {
     mutate({ operation, served, subresource, object, before }, { user }): KubeObject | undefined {

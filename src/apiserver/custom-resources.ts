@@ -66,7 +66,8 @@ export function customResources({
         const defined = definitionsOf(crd);
         if (!isEstablished(crd)) catalog.removeCustom(name);
         else if (defined.verdict === "served") catalog.setCustom(name, defined.definitions, defined.storageVersion);
-        // It was accepted once: a definition that an earlier release let in stays out of service, it does not stop the server.
+        // It was accepted once: a definition that an earlier release let in stays out of service, it does not stop the
+        // server.
         else log.error({ crd: name, errors: defined.errors }, "stored definition cannot be served");
         if (crd.metadata.deletionTimestamp !== undefined && !ending.has(storedAs(crd))) end(engine, crd);
       };

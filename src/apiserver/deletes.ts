@@ -84,8 +84,8 @@ export async function deleteObject(
 }
 
 /**
- * What deleting makes of an object: nothing left, another state of it, or (asked again) no change. Kinds with a grace period, which
- * are pods, are marked before they are removed, also when the period is none.
+ * What deleting makes of an object: nothing left, another state of it, or (asked again) no change. Kinds with a grace
+ * period, which are pods, are marked before they are removed, also when the period is none.
  */
 function markDeleted(
   live: LiveObject,

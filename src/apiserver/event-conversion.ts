@@ -1,8 +1,8 @@
 import type { KubeObject } from "./schema/contract.ts";
 
 /**
- * Events are one kind with two spellings: v1 (stored) and events.k8s.io/v1. Pairs of v1 field and events.k8s.io/v1 field:
- * `k8s.io/kubernetes pkg/apis/events/v1/conversion.go (master)`.
+ * Events are one kind with two spellings: v1 (stored) and events.k8s.io/v1. Pairs of v1 field and events.k8s.io/v1
+ * field: `k8s.io/kubernetes pkg/apis/events/v1/conversion.go (master)`.
  */
 const spellings: readonly (readonly [core: string, events: string])[] = [
   ["involvedObject", "regarding"],
@@ -14,7 +14,10 @@ const spellings: readonly (readonly [core: string, events: string])[] = [
   ["reportingComponent", "reportingController"],
 ];
 
-/** The same event, spelled as `apiVersion` does; other kinds only get the other apiVersion. Shares its parts with `object`. */
+/**
+ * The same event, spelled as `apiVersion` does; other kinds only get the other apiVersion. Shares its parts with
+ * `object`.
+ */
 export function inVersion(object: KubeObject, apiVersion: string): KubeObject {
   if (object.apiVersion === apiVersion) return object;
   const { apiVersion: from, kind, metadata, ...rest } = object;

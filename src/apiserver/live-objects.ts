@@ -34,8 +34,8 @@ export type Commit =
   | { readonly outcome: "exists" | "absent" | "changed" };
 
 /**
- * All objects, decoded, in memory, kept equal to the store: reads never touch the store, a write goes to the store first.
- * Keeps the newest events too, so that lists at an older revision and watches can start in the past.
+ * All objects, decoded, in memory, kept equal to the store: reads never touch the store, a write goes to the store
+ * first. Keeps the newest events too, so that lists at an older revision and watches can start in the past.
  */
 export interface LiveObjects {
   revision(): number;

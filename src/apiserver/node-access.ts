@@ -22,8 +22,8 @@ export interface NodeAuthorizer {
 }
 
 /**
- * In the simple form of `k8s.io/kubernetes plugin/pkg/auth/authorizer/node (master)`: what is not named here needs RBAC.
- * Follows pods as they are written, so that a question costs no walk over all of them.
+ * In the simple form of `k8s.io/kubernetes plugin/pkg/auth/authorizer/node (master)`: what is not named here needs
+ * RBAC. Follows pods as they are written, so that a question costs no walk over all of them.
  */
 export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
   const podsOf = new Map<string, Map<string, KubeObject>>();
@@ -204,7 +204,10 @@ function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
   return names;
 }
 
-/** Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go (master)`. */
+/**
+ * Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go
+ * (master)`.
+ */
 const ownLabels = [
   /^kubernetes\.io\/(hostname|os|arch)$/,
   /^beta\.kubernetes\.io\/(os|arch|instance-type)$/,

@@ -183,7 +183,10 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   );
 }
 
-/** What this endpoint does not write cannot be owned through it: `GetResetFields` of the strategies in `pkg/registry (v1.34)`. */
+/**
+ * What this endpoint does not write cannot be owned through it: `GetResetFields` of the strategies in `pkg/registry
+ * (v1.34)`.
+ */
 function resetFields({ served, target }: WriteContext): readonly (readonly string[])[] {
   if (target.subresource === "") return served.definition.hasStatus ? [["status"]] : [];
   if (target.subresource !== "status") return [];

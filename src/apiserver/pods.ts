@@ -27,14 +27,20 @@ export interface LogRequest {
   readonly pod: string;
   readonly container: string;
   readonly nodeName: string;
-  /** The query of the caller, with the container filled in: follow, previous, tailLines, sinceSeconds, timestamps, limitBytes … */
+  /**
+   * The query of the caller, with the container filled in: follow, previous, tailLines, sinceSeconds, timestamps,
+   * limitBytes …
+   */
   readonly query: URLSearchParams;
 }
 export type LogSource = (request: LogRequest, signal: AbortSignal) => Promise<HttpResponse>;
 
 const done: Status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
 const raceAttempts = 12;
-/** More pods in disruption than this and a budget counts as broken: `k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go (master)`. */
+/**
+ * More pods in disruption than this and a budget counts as broken: `k8s.io/kubernetes
+ * pkg/registry/core/pod/storage/eviction.go (master)`.
+ */
 const disruptedPodsLimit = 2_000;
 const wouldViolate = "Cannot evict pod as it would violate the pod's disruption budget.";
 

@@ -105,7 +105,8 @@ export function listObjects(
   const asksFor = Number(query.get("limit") ?? 0);
   if (!Number.isSafeInteger(asksFor) || asksFor < 0)
     return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
-  // One object that is named is read alone, and nothing follows it: `k8s.io/apiserver pkg/registry/generic/registry/store.go (v0.34)` ListPredicate.
+  // One object that is named is read alone, and nothing follows it: `k8s.io/apiserver
+  // pkg/registry/generic/registry/store.go (v0.34)` ListPredicate.
   const limit =
     selection.interest.name !== undefined && (target.namespace !== "" || !served.definition.namespaced) ? 0 : asksFor;
   const token = query.get("continue") ?? "";

@@ -90,7 +90,10 @@ export interface ApiServer {
 
 const defaultIssuer = "https://kubernetes.default.svc";
 
-/** Kubernetes' API over a store. Reads no clock and sets no timer but through `clock`; no I/O but through what is passed in. */
+/**
+ * Kubernetes' API over a store. Reads no clock and sets no timer but through `clock`; no I/O but through what is passed
+ * in.
+ */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { store, clock, random, log } = options;
   const live = liveObjects(store, options.history ?? defaultHistory);
@@ -360,7 +363,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (deleteOptions instanceof Refusal) return deleteOptions;
     const written = await deleteObject(engine, exchange, served, target, deleteOptions);
     if (written instanceof Refusal) return written;
-    // Of a pod that went at once the caller still learns what it was: `ReturnDeletedObject` of the real server's pod store.
+    // Of a pod that went at once the caller still learns what it was: `ReturnDeletedObject` of the real server's pod
+    // store.
     if (written.effect === "removed" && served.stored !== "pods")
       return jsonResponse(200, success(served.definition, target.name, written.live.object.metadata.uid));
     const shown = answer(served, target, request, written);

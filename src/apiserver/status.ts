@@ -1,7 +1,10 @@
 import type { HttpResponse } from "../ports/http.ts";
 import type { FieldError } from "./schema/contract.ts";
 
-/** The error (and, for deletions, success) body of Kubernetes' API: `k8s.io/apimachinery pkg/apis/meta/v1/types.go (master)`. */
+/**
+ * The error (and, for deletions, success) body of Kubernetes' API: `k8s.io/apimachinery pkg/apis/meta/v1/types.go
+ * (master)`.
+ */
 export interface Status {
   readonly kind: "Status";
   readonly apiVersion: "v1";

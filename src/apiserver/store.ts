@@ -1,9 +1,9 @@
 /**
- * Where objects live. One writer (the server that opened it), one counter for all writes: the revision of a write is the
- * object's new resourceVersion, and the log of events is ordered by it.
+ * Where objects live. One writer (the server that opened it), one counter for all writes: the revision of a write is
+ * the object's new resourceVersion, and the log of events is ordered by it.
  *
- * Calls are synchronous on purpose: what happens between reading an object and writing it back cannot be interleaved, and
- * the simulation needs no scheduler inside the store. A write that returned is acknowledged: it survives `kill -9`.
+ * Calls are synchronous on purpose: what happens between reading an object and writing it back cannot be interleaved,
+ * and the simulation needs no scheduler inside the store. A write that returned is acknowledged: it survives `kill -9`.
  */
 export interface Store {
   /** Revision of the newest write; 1 for a store that was never written to. */

@@ -22,7 +22,9 @@ const curves: Readonly<Record<string, { readonly name: string; readonly sizeByte
   "2b81040023": { name: "P-521", sizeBytes: 66 },
 };
 
-/** Whether a request for a certificate was signed with the key that it is for. What is signed in no known way is not. */
+/**
+ * Whether a request for a certificate was signed with the key that it is for. What is signed in no known way is not.
+ */
 export async function verifySignature({
   publicKey,
   signature,

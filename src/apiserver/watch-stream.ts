@@ -1,4 +1,6 @@
-/** Events that a watcher may leave unread before it is cut off; it then lists or resumes, as after any lost connection. */
+/**
+ * Events that a watcher may leave unread before it is cut off; it then lists or resumes, as after any lost connection.
+ */
 export const defaultBacklog = 1_000;
 /** The same in characters, for kinds whose objects are large. */
 const backlogCharacters = 32 * 1024 * 1024;

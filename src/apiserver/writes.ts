@@ -28,7 +28,9 @@ export interface WriteContext {
   readonly mayCreate?: () => Refusal | undefined;
 }
 
-/** Where a changed object comes from: a body that was read as its kind already, a patch of the live object, or an apply. */
+/**
+ * Where a changed object comes from: a body that was read as its kind already, a patch of the live object, or an apply.
+ */
 export type WriteSource = "decoded" | "patched" | "applied";
 
 /** How often a write that lost a race is done again on the newer object. */
@@ -36,7 +38,9 @@ const raceAttempts = 12;
 
 /** Kinds whose status comes from the one who creates them: a kubelet registers its node with addresses. */
 const keepStatusOnCreate = new Set(["nodes"]);
-/** Kinds that PUT may create: `AllowCreateOnUpdate` of their strategies in `k8s.io/kubernetes pkg/registry (master)`. */
+/**
+ * Kinds that PUT may create: `AllowCreateOnUpdate` of their strategies in `k8s.io/kubernetes pkg/registry (master)`.
+ */
 const createdByUpdate = new Set([
   "leases.coordination.k8s.io",
   "events",
@@ -245,8 +249,8 @@ function generated(engine: Engine, base: string): string {
 }
 
 /**
- * The common way of a change into the store: `produce` makes the wanted object from a copy of the live one. Called again
- * with the newer object when somebody else wrote in between.
+ * The common way of a change into the store: `produce` makes the wanted object from a copy of the live one. Called
+ * again with the newer object when somebody else wrote in between.
  */
 export async function modifyObject(
   context: WriteContext,
@@ -298,10 +302,12 @@ async function modifyOnce(
     ...(target.subresource === "" ? {} : { subresource: target.subresource }),
   };
   if (source !== "applied") {
-    // Metadata of custom objects is read into Go's type and written out again, which drops what is empty: nothing is reset.
+    // Metadata of custom objects is read into Go's type and written out again, which drops what is empty: nothing is
+    // reset.
     if (definition.custom && object.metadata.managedFields?.length === 0) delete object.metadata.managedFields;
     const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, ...ownMetadata } = object.metadata;
-    // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before it cuts.
+    // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before
+    // it cuts.
     const sent =
       definition.custom && target.subresource === "status"
         ? { ...object, metadata: { ...ownMetadata, ...sentMetadata } }
@@ -338,7 +344,8 @@ async function modifyOnce(
 
   if (isGone(object) && options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "removed" };
   if (isGone(object)) {
-    // Who took the last finalizer sees what was made of the object, with the version that was there; who watches, what was stored.
+    // Who took the last finalizer sees what was made of the object, with the version that was there; who watches, what
+    // was stored.
     const commit = engine.live.remove(live.key, live.revision, live.object);
     return commit.outcome === "written"
       ? { live: { object, json: JSON.stringify(object) }, effect: "removed" }
@@ -501,8 +508,8 @@ function keepSystemFields(before: KubeObject, object: KubeObject): void {
 }
 
 /**
- * Reads an object as its kind: drops what the schema does not know, fills defaults, and says what was dropped as the caller
- * wants to hear it. A body is refused as such, a patched object as the value of the patch.
+ * Reads an object as its kind: drops what the schema does not know, fills defaults, and says what was dropped as the
+ * caller wants to hear it. A body is refused as such, a patched object as the value of the patch.
  */
 export function decode(
   { served, options, exchange }: WriteContext,

@@ -71,7 +71,9 @@ class StepFailed extends Error {
 
 /** A pod that was told to end has some seconds in all. */
 const removalMs = 5000;
-/** Beyond so long a list of images, some hundreds, a store is emptied: what is left of old builds is of no use any more. */
+/**
+ * Beyond so long a list of images, some hundreds, a store is emptied: what is left of old builds is of no use any more.
+ */
 const maxImageListBytes = 400 * 1024;
 /** Stores for different contents that steps saw; the oldest go first. */
 const storesKept = 3;
@@ -98,8 +100,8 @@ function stepTeller(print: (line: string) => void) {
 }
 
 /**
- * Makes one image as the files of the container say, and pushes it. Never rejects: whatever happens is told. Aborting ends what
- * runs and counts as a lost builder.
+ * Makes one image as the files of the container say, and pushes it. Never rejects: whatever happens is told. Aborting
+ * ends what runs and counts as a lost builder.
  */
 export async function buildImage(options: BuildImageOptions, signal: AbortSignal): Promise<BuildOutcome> {
   const print = withoutSecrets(options.print);
@@ -333,7 +335,8 @@ async function builtParent(
           signal,
         );
   } finally {
-    // Some versions leave the container of a stage that has no instructions, and with it a mount (buildah 1.28); so does a step that was ended.
+    // Some versions leave the container of a stage that has no instructions, and with it a mount (buildah 1.28); so
+    // does a step that was ended.
     if (used !== undefined && (await claimed.isAlone())) await removeContainers(files, used, buildah);
     await claimed.release();
   }
@@ -422,8 +425,9 @@ async function writeContext(files: Files, context: BuildContext, containerfile: 
 }
 
 /**
- * What steps see and the image does not hold: the cluster's own content, and files of the configuration that say where packages
- * come from. `seen`: names what of it may change the outcome, so that nothing is taken from a build that saw something else.
+ * What steps see and the image does not hold: the cluster's own content, and files of the configuration that say where
+ * packages come from. `seen`: names what of it may change the outcome, so that nothing is taken from a build that saw
+ * something else.
  */
 async function writeMounts(
   { files, at }: BuildImageOptions,

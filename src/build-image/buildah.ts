@@ -28,7 +28,10 @@ const keptCharacters = 65_536;
 const maxLineCharacters = 16_384;
 const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
 
-/** Without a mount of the store itself, which would outlive the build and keep its folder from being removed (containers-storage.conf(5)). */
+/**
+ * Without a mount of the store itself, which would outlive the build and keep its folder from being removed
+ * (containers-storage.conf(5)).
+ */
 export const storeArguments = ({ folder, driver }: BuildahStore): readonly string[] => [
   "--root",
   `${folder}/root`,
@@ -40,8 +43,8 @@ export const storeArguments = ({ folder, driver }: BuildahStore): readonly strin
 ];
 
 /**
- * Runs buildah to its end, by argument vector. It stays in our process group, so that whoever kills us whole kills its steps
- * too; when we are told to end, it is told first and has some seconds to clean up.
+ * Runs buildah to its end, by argument vector. It stays in our process group, so that whoever kills us whole kills its
+ * steps too; when we are told to end, it is told first and has some seconds to clean up.
  *
  * @param onLine told each line as it is printed, before it is.
  */
@@ -114,7 +117,9 @@ export const timeArguments = (version: readonly [number, number], epoch: number)
     ? ["--source-date-epoch", String(epoch), "--rewrite-timestamp"]
     : ["--timestamp", String(epoch)];
 
-/** The first line of the custom part on which an instruction begins a here-document that is ended further down, from 1. */
+/**
+ * The first line of the custom part on which an instruction begins a here-document that is ended further down, from 1.
+ */
 export function heredocLine(containerfile: string): number | undefined {
   const whole = containerfile.split("\n");
   const lines = whole.slice(whole.indexOf("# step: user") + 1);
@@ -128,8 +133,8 @@ export function heredocLine(containerfile: string): number | undefined {
 const stepLine = /^(?:\[\d+\/\d+\] )?STEP \d+\/\d+: (\S+)\s*(.*)$/;
 
 /**
- * Follows what buildah says that it does through the instructions of the Containerfile, in their order: stages that nothing
- * needs are left out, and names of stages come as images.
+ * Follows what buildah says that it does through the instructions of the Containerfile, in their order: stages that
+ * nothing needs are left out, and names of stages come as images.
  *
  * @returns gives the step of a line, or `undefined` for one that begins no instruction.
  */

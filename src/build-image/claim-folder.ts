@@ -11,7 +11,10 @@ export interface Claim {
   release(): Promise<void>;
 }
 
-/** Which processes can see each other, this process, and when it began: an id alone may have been given to another one since. */
+/**
+ * Which processes can see each other, this process, and when it began: an id alone may have been given to another one
+ * since.
+ */
 interface Holder {
   readonly namespace: string;
   readonly pid: string;
@@ -31,8 +34,8 @@ async function holderOf(files: Files, pid: string): Promise<Holder | undefined> 
 }
 
 /**
- * Tells other builds of this machine that a folder is in use. A claim counts while its process runs; where builds are in
- * containers that cannot see each other's processes, while it is renewed.
+ * Tells other builds of this machine that a folder is in use. A claim counts while its process runs; where builds are
+ * in containers that cannot see each other's processes, while it is renewed.
  */
 export async function claimFolder(
   folder: string,

@@ -51,8 +51,8 @@ const objectIn = (value: unknown): Json =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 
 /**
- * What was built, as if it had been laid on the base in its registry: the base's layers are the registry's own, byte for byte, since
- * a builder packs them anew; and nothing tells which builder it was.
+ * What was built, as if it had been laid on the base in its registry: the base's layers are the registry's own, byte
+ * for byte, since a builder packs them anew; and nothing tells which builder it was.
  */
 export function onBase(
   built: ParentImage,
@@ -89,8 +89,8 @@ export function onBase(
 }
 
 /**
- * Puts the configuration's own layer in the place of the one that buildah made when it unpacked it for custom steps: the same files,
- * and the same bytes wherever they are.
+ * Puts the configuration's own layer in the place of the one that buildah made when it unpacked it for custom steps:
+ * the same files, and the same bytes wherever they are.
  *
  * @param diffIds layers of the base: these are not looked into.
  */

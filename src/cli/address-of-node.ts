@@ -3,8 +3,8 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { usageError } from "./arguments.ts";
 
 /**
- * The address to listen on: the one that was given, or that of the node that the pod runs on, because a pod's environment
- * may be made before its status knows the address.
+ * The address to listen on: the one that was given, or that of the node that the pod runs on, because a pod's
+ * environment may be made before its status knows the address.
  *
  * @param flag named when neither is known.
  */

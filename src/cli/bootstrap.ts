@@ -35,8 +35,8 @@ interface Values {
 const suiteImage = `mco.local/machine-config-operator:${version}`;
 
 /**
- * Reads a folder of manifests, lets `make` decide what follows from it, and writes that. Nothing is written when anything is
- * wrong, but the story of it into a folder that was named for that.
+ * Reads a folder of manifests, lets `make` decide what follows from it, and writes that. Nothing is written when
+ * anything is wrong, but the story of it into a folder that was named for that.
  */
 export async function bootstrap(
   component: "operator" | "controller",

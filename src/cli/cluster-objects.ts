@@ -127,7 +127,10 @@ function named<T extends KubeObject>(list: readonly T[], manifests: readonly Kub
   return [...merged, ...changed.values()];
 }
 
-/** The objects as they would be once manifests were applied and some MachineConfigs deleted, and the kinds that play no part in that. */
+/**
+ * The objects as they would be once manifests were applied and some MachineConfigs deleted, and the kinds that play no
+ * part in that.
+ */
 export function overlaid(
   before: ClusterObjects,
   manifests: readonly KubeObject[],

@@ -45,7 +45,10 @@ export function connectTo(connection: Connection, { component, onWarning, reread
   return { kube, connection, close: () => transport.close() };
 }
 
-/** Where a command finds its API server: what it was told, $KUBECONFIG, the pod's own account, the cluster in the folder. */
+/**
+ * Where a command finds its API server: what it was told, $KUBECONFIG, the pod's own account, the cluster in the
+ * folder.
+ */
 export async function connect({
   kubeconfig,
   directory,

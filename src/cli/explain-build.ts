@@ -146,7 +146,10 @@ function made(pool: MachineConfigPool, spec: MachineOSConfig["spec"] | undefined
       } as MachineOSConfig);
 }
 
-/** Prints what a build would be, without one. @returns the exit code: 0 nothing would be built, 2 something would, 1 it cannot be. */
+/**
+ * Prints what a build would be, without one. @returns the exit code: 0 nothing would be built, 2 something would, 1 it
+ * cannot be.
+ */
 export async function planOfPool(
   kube: KubeClient,
   objects_: BuildObjects,

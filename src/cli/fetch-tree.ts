@@ -115,8 +115,9 @@ async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Removes trees that were pulled, that no machine has and that nobody asked for within the grace. The note goes first: from
- * then on whoever asks is told that there is no tree. Who asked before that has left a time on it, and gets it back.
+ * Removes trees that were pulled, that no machine has and that nobody asked for within the grace. The note goes first:
+ * from then on whoever asks is told that there is no tree. Who asked before that has left a time on it, and gets it
+ * back.
  */
 async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): Promise<void> {
   /** Not known: in use. */

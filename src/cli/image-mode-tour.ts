@@ -33,8 +33,8 @@ const longestLine = 160;
 const patienceMs = 300_000;
 
 /**
- * Shows images that are built on the cluster, once through: a pool opts in, its machines boot an image, a build fails and is asked
- * for again, and the pool goes back to the stock OS.
+ * Shows images that are built on the cluster, once through: a pool opts in, its machines boot an image, a build fails
+ * and is asked for again, and the pool goes back to the stock OS.
  *
  * @throws McoError `MCO_TOUR_STUCK`: something did not come.
  */

@@ -28,7 +28,10 @@ const credentials = (inNamespace: string, name: string, auth: string): KubeObjec
     data: { ".dockerconfigjson": base64(auth) },
   }) as KubeObject;
 
-/** Credentials and certificates where an administrator puts them: machines pull with the cluster's pull secret, builds push with one of their own. */
+/**
+ * Credentials and certificates where an administrator puts them: machines pull with the cluster's pull secret, builds
+ * push with one of their own.
+ */
 export function imageModeManifests({ host, authority, pushAuth, pullAuth }: ClusterRegistry): readonly KubeObject[] {
   const folder = (name: string): KubeObject => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
   return [

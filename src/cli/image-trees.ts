@@ -48,7 +48,10 @@ export async function recordOf(tree: string): Promise<TreeRecord | "born" | unde
   return text === "" ? "born" : (JSON.parse(text) as TreeRecord);
 }
 
-/** Leaves a time at a tree, that somebody asked for it, and only then says what it is: one that is being removed is none. */
+/**
+ * Leaves a time at a tree, that somebody asked for it, and only then says what it is: one that is being removed is
+ * none.
+ */
 export async function askFor(tree: string, clock: Clock): Promise<TreeRecord | "born" | undefined> {
   const now = new Date(clock.now());
   await utimes(`${tree}.complete`, now, now).catch((error: NodeJS.ErrnoException) => {
@@ -58,9 +61,10 @@ export async function askFor(tree: string, clock: Clock): Promise<TreeRecord | "
 }
 
 /**
- * OS images that lie unpacked in a folder, by digest; others are pulled into it. Several processes may share the folder:
- * two that fetch the same image at once both end with the same tree. Who pulls one removes those that no machine has, and
- * that nobody asked for within the hour: between fetching and staging, only that tells that a tree is wanted.
+ * OS images that lie unpacked in a folder, by digest; others are pulled into it. Several processes may share the
+ * folder: two that fetch the same image at once both end with the same tree. Who pulls one removes those that no
+ * machine has, and that nobody asked for within the hour: between fetching and staging, only that tells that a tree is
+ * wanted.
  */
 export function imageTrees(folder: string, { inUse, clock = systemClock }: ImageTreesOptions = {}): ImageTrees {
   return {

@@ -23,8 +23,9 @@ export function ownProgram(): Program | undefined {
 }
 
 /**
- * Keeps a copy of a program and its runtime on a machine, for its boot, where there is neither a container nor a network. What
- * is there already is not copied again; the command changes over in one step, and copies that it does not lead to go.
+ * Keeps a copy of a program and its runtime on a machine, for its boot, where there is neither a container nor a
+ * network. What is there already is not copied again; the command changes over in one step, and copies that it does not
+ * lead to go.
  *
  * @param root where the machine's root file system lies for us.
  */

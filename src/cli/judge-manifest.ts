@@ -33,7 +33,10 @@ export function servedKinds(): (apiVersion: string, kind: string) => Served | un
   };
 }
 
-/** A manifest as the API server would store it, and everything there is to say of it: first what the server says, then what rendering and the machines do. */
+/**
+ * A manifest as the API server would store it, and everything there is to say of it: first what the server says, then
+ * what rendering and the machines do.
+ */
 export function judgeManifest(
   manifest: Manifest,
   served: Served,

@@ -81,8 +81,8 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
 }
 
 /**
- * Reads the documents of a text as kubectl does: YAML 1.1, in which 0644 is octal; Lists are taken apart. Size, depth and
- * aliases are bounded: what goes beyond is refused.
+ * Reads the documents of a text as kubectl does: YAML 1.1, in which 0644 is octal; Lists are taken apart. Size, depth
+ * and aliases are bounded: what goes beyond is refused.
  */
 export function parseDocuments(text: string, file: string): readonly ReadDocument[] {
   const refusal = (document: number, reason: string, line?: number): ReadDocument => ({
@@ -250,7 +250,10 @@ export function readManifests(paths: readonly string[]): readonly Manifest[] {
 /** Kinds that a server offers, by `apiVersion/kind`. */
 export type ServedResources = (apiVersion: string, kind: string) => Promise<Resource>;
 
-/** Asks discovery for kinds as they are needed, once for each group and version; a kind that is not there yet is asked for again. */
+/**
+ * Asks discovery for kinds as they are needed, once for each group and version; a kind that is not there yet is asked
+ * for again.
+ */
 export async function resourcesServed(kube: KubeClient): Promise<ServedResources> {
   const known = new Map<string, Resource>();
   return async (apiVersion, kind) => {

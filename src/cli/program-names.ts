@@ -11,7 +11,10 @@ const programs: Readonly<Record<string, string>> = {
 /** Names of the reference's programs that this program answers to, with the process that each is. */
 export const programNames = Object.entries(programs);
 
-/** The words of the command: the program's own name counts as the first one where it is a process's, as a link or as a container's command. */
+/**
+ * The words of the command: the program's own name counts as the first one where it is a process's, as a link or as a
+ * container's command.
+ */
 export function verbOf(program: string, args: readonly string[]): readonly string[] {
   const base =
     program

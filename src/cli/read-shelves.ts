@@ -68,7 +68,10 @@ export async function readShelves(kube: KubeClient, book?: string): Promise<Shel
   return { books, chapters, journals };
 }
 
-/** What lies in a folder of story lines, `*.jsonl`, as machines and bootstrap runs write them. What is no whole line counts for nothing. */
+/**
+ * What lies in a folder of story lines, `*.jsonl`, as machines and bootstrap runs write them. What is no whole line
+ * counts for nothing.
+ */
 export async function readFolder(files: Pick<Files, "list" | "readText">, folder: string): Promise<Shelves> {
   const names = (await files.list(folder)).filter((name) => name.endsWith(".jsonl")).sort();
   const texts = await Promise.all(names.map((name) => files.readText(join(folder, name))));

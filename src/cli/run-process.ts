@@ -24,14 +24,17 @@ export const processIdentity = (component: string): string =>
 /** Of this process: what it was started with, until somebody asks for another one. */
 let logLevel: "info" | "debug" = process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : "info";
 
-/** Changes what this process writes into its log from now on. One that was started with `MCO_LOG_LEVEL=debug` stays at that. */
+/**
+ * Changes what this process writes into its log from now on. One that was started with `MCO_LOG_LEVEL=debug` stays at
+ * that.
+ */
 export function setLogLevel(level: "info" | "debug"): void {
   logLevel = process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : level;
 }
 
 /**
- * Runs a long-lived process: gives it its ports, and aborts its signal on TERM, INT, or when the process that started it
- * is gone (the other end of its lifeline pipe). A second signal ends it at once.
+ * Runs a long-lived process: gives it its ports, and aborts its signal on TERM, INT, or when the process that started
+ * it is gone (the other end of its lifeline pipe). A second signal ends it at once.
  *
  * @returns the exit code.
  */
@@ -74,8 +77,8 @@ export async function runProcess(
 }
 
 /**
- * The scribe of a process in a pod. A container that is started again keeps its pod's name and uid, and its memory is gone:
- * each start is a boot of its own, so that no number is ever given twice.
+ * The scribe of a process in a pod. A container that is started again keeps its pod's name and uid, and its memory is
+ * gone: each start is a boot of its own, so that no number is ever given twice.
  */
 function componentScribe(
   component: string,

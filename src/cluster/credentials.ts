@@ -42,7 +42,9 @@ export function kubeconfigText(options: {
 
 export const clusterAuthority = "mco-cluster-ca";
 
-/** Certificate and key of the authority that everybody in the cluster is vouched for by; made where they are not there. */
+/**
+ * Certificate and key of the authority that everybody in the cluster is vouched for by; made where they are not there.
+ */
 export const clusterAuthorityPair = (
   files: Files,
   { pki }: Layout,

@@ -24,11 +24,12 @@ const auditPolicy = {
 };
 
 /**
- * What a Kubernetes control plane of one machine consists of: Kubernetes' own programs, from the folder `binaries`, on the
- * addresses of this cluster, with its certificates. Only etcd's authority is its own: whoever may speak to etcd owns the
- * cluster, and the cluster's authority also vouches for every machine.
+ * What a Kubernetes control plane of one machine consists of: Kubernetes' own programs, from the folder `binaries`, on
+ * the addresses of this cluster, with its certificates. Only etcd's authority is its own: whoever may speak to etcd
+ * owns the cluster, and the cluster's authority also vouches for every machine.
  *
- * Flags: https://kubernetes.io/docs/reference/command-line-tools-reference/ (1.34), https://etcd.io/docs/v3.6/op-guide/configuration/
+ * Flags: https://kubernetes.io/docs/reference/command-line-tools-reference/ (1.34),
+ * https://etcd.io/docs/v3.6/op-guide/configuration/
  */
 export async function kubernetesProcesses(options: {
   readonly binaries: string;

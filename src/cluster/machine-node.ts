@@ -5,7 +5,10 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { isAlreadyExists } from "../kube/kube-error.ts";
 import type { HostRecord } from "./layout.ts";
 
-/** Labels that say what a machine is for. A kubelet may not give them to its own node: `k8s.io/kubernetes plugin/pkg/admission/noderestriction (v1.34)`. */
+/**
+ * Labels that say what a machine is for. A kubelet may not give them to its own node: `k8s.io/kubernetes
+ * plugin/pkg/admission/noderestriction (v1.34)`.
+ */
 export function roleLabels(pool: string): Readonly<Record<string, string>> {
   if (pool === "master") return { [labels.masterRole]: "", [labels.controlPlaneRole]: "" };
   return { [labels.workerRole]: "", [`node-role.kubernetes.io/${pool}`]: "" };

@@ -49,8 +49,8 @@ export interface UpOptions extends Ports {
   /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   /**
-   * The pointer that an empty machine begins with, with a token for this machine alone; tokens that it had before are good no
-   * more. `undefined` where the cluster has no config server: then its machines are born with credentials.
+   * The pointer that an empty machine begins with, with a token for this machine alone; tokens that it had before are
+   * good no more. `undefined` where the cluster has no config server: then its machines are born with credentials.
    */
   readonly issuePointer: (host: HostRecord, signal: AbortSignal) => Promise<string | undefined>;
   readonly onProgress: (line: string) => void;
@@ -240,7 +240,8 @@ export async function runCluster(
   const onAbort = () => stopping.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    // Whom everybody in the cluster believes to be the API server: at first the cluster's own authority, and more while it is replaced.
+    // Whom everybody in the cluster believes to be the API server: at first the cluster's own authority, and more while
+    // it is replaced.
     if ((await files.stat(layout.trustedAuthorities)) === undefined)
       await files.write(layout.trustedAuthorities, credentials.authority.certificate);
     options.onProgress(`API server at ${credentials.serverUrl}`);

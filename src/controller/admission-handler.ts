@@ -35,12 +35,12 @@ const refuse = (status: number, text: string): HttpResponse => ({
 });
 
 /**
- * Answers AdmissionReviews (k8s.io/api admission/v1, master) about MachineConfigs and pools: refuses what could never be
- * rendered, with field, reason and remedy, and warns: of what will not do what its author expects, and of what the change
- * will do to pools and machines, which is the very plan that `mco plan` shows.
+ * Answers AdmissionReviews (k8s.io/api admission/v1, master) about MachineConfigs and pools: refuses what could never
+ * be rendered, with field, reason and remedy, and warns: of what will not do what its author expects, and of what the
+ * change will do to pools and machines, which is the very plan that `mco plan` shows.
  *
- * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan. `usersOf`: what uses a
- * rendered config; without it, or when it does not know, deletions are not judged.
+ * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan. `usersOf`: what
+ * uses a rendered config; without it, or when it does not know, deletions are not judged.
  */
 export function admissionHandler(options: {
   readonly log: Logger;
@@ -84,7 +84,9 @@ export function admissionHandler(options: {
 /** Findings about the object itself that are shown beside the plan. */
 const mostFindings = 5;
 
-/** What the change would do, for people: our own controllers know it, and a failure to foresee must not hinder anybody. */
+/**
+ * What the change would do, for people: our own controllers know it, and a failure to foresee must not hinder anybody.
+ */
 function summaryOf(
   { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
   { facts, log }: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined },

@@ -33,7 +33,10 @@ const used = "used-config";
 const ofPool = "pool";
 const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config }) => config))];
 
-/** Everything that uses a rendered config, as the caches of this process know it; what people look for first comes first. */
+/**
+ * Everything that uses a rendered config, as the caches of this process know it; what people look for first comes
+ * first.
+ */
 export function configUsers(caches: Caches, config: string): readonly string[] {
   const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) =>
     objects
@@ -53,9 +56,9 @@ export function configUsers(caches: Caches, config: string): readonly string[] {
 }
 
 /**
- * Removes rendered configs that nothing uses, after a quiet time, but for the last few of each pool; and makes one again
- * that was deleted while something uses it. The target of a pool is made again by the render controller, from its members.
- * It tells, too, what of a pool's annotations counts as absent.
+ * Removes rendered configs that nothing uses, after a quiet time, but for the last few of each pool; and makes one
+ * again that was deleted while something uses it. The target of a pool is made again by the render controller, from its
+ * members. It tells, too, what of a pool's annotations counts as absent.
  */
 export function collectController(): Controller {
   /** Since when nothing uses a config: forgetting it costs only time. */
@@ -146,7 +149,10 @@ export function collectController(): Controller {
     },
   };
 
-  /** Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody should know. */
+  /**
+   * Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody
+   * should know.
+   */
   function tellProblems(name: string, pool: MachineConfigPool | undefined, { events, log }: Context): void {
     const problems = pool === undefined ? [] : poolPolicy(pool).problems;
     const text = problems

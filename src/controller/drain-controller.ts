@@ -57,8 +57,8 @@ const allBudgets = "all";
 
 /**
  * Takes machines out of service and puts them back, as their daemons ask by annotation. Where a drain stands is on the
- * objects alone: a new process goes on with what it finds. Pods leave by eviction, and never against their budget unless
- * the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
+ * objects alone: a new process goes on with what it finds. Pods leave by eviction, and never against their budget
+ * unless the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
  */
 export function drainController(): Controller {
   let lookouts: Lookouts | undefined;
@@ -234,7 +234,8 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       if (step.do !== "cordon") return undefined;
       anew = step.anew;
       const removed = null as unknown as string;
-      // A drain that somebody put back into service in its middle is the same drain still; one that was done begins anew.
+      // A drain that somebody put back into service in its middle is the same drain still; one that was done begins
+      // anew.
       const began = anew ? undefined : drainBegan(object);
       // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for this one's.
       return {
@@ -551,7 +552,8 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
     return { verdict: "leaving", pod };
   } catch (error) {
     if (isNotFound(error)) return { verdict: "gone" };
-    // A busy server is no budget. 500 is what a pod with two budgets gets (pkg/registry/core/pod/storage/eviction.go, v1.34).
+    // A busy server is no budget. 500 is what a pod with two budgets gets (pkg/registry/core/pod/storage/eviction.go,
+    // v1.34).
     if (!(error instanceof KubeError) || (isPassing(error) && error.httpStatus !== 409 && error.httpStatus !== 500))
       throw error;
     // A replacement of the same name is another pod, and not this one's matter.

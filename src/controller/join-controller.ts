@@ -72,9 +72,9 @@ const relevant = (node: Node | undefined) =>
       ]);
 
 /**
- * Lets machines in: approves the certificate that a machine of a pool joins with and those that it asks for as a node, denies
- * what nobody may have, and gives a node that has joined the labels of its pool, which its kubelet may not. Requests of
- * anybody else are never touched.
+ * Lets machines in: approves the certificate that a machine of a pool joins with and those that it asks for as a node,
+ * denies what nobody may have, and gives a node that has joined the labels of its pool, which its kubelet may not.
+ * Requests of anybody else are never touched.
  */
 export function joinController(): Controller {
   /** What was last told of a request that waits. */
@@ -241,7 +241,9 @@ async function decide(
   return true;
 }
 
-/** Gives the node of a machine that was let in the labels of its pool, once: whoever takes one away afterwards means it. */
+/**
+ * Gives the node of a machine that was let in the labels of its pool, once: whoever takes one away afterwards means it.
+ */
 async function welcome(
   request: CertificateSigningRequest,
   { caches, kube, events, log, signal }: Context,

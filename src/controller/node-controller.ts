@@ -51,7 +51,10 @@ import { PatchedNodes } from "./patched-nodes.ts";
 const overtakenSeconds = 1;
 /** Machines that join are awaited for a while only; nobody tells when that is over. */
 const joiningLookSeconds = 300;
-/** How many machines are written at the same time, and how many are marked in one look: the next target must not wait for marks. */
+/**
+ * How many machines are written at the same time, and how many are marked in one look: the next target must not wait
+ * for marks.
+ */
 const atOnce = 16;
 const marksAtOnce = 200;
 
@@ -74,8 +77,8 @@ interface Standing {
 type Written = "written" | "overtaken";
 
 /**
- * Gives machines of a pool its target, as many at a time as the pool allows, and says how the pool is. What it knows of machines is
- * kept from their single changes, so that a look at a pool costs what is under way there.
+ * Gives machines of a pool its target, as many at a time as the pool allows, and says how the pool is. What it knows of
+ * machines is kept from their single changes, so that a look at a pool costs what is under way there.
  */
 export function nodeController(): Controller {
   const patched = new PatchedNodes();
@@ -400,7 +403,8 @@ export function nodeController(): Controller {
         });
         return stalled("SelectingAll", "the nodeSelector is empty and would select every node");
       }
-      // What is not due yet at this moment is looked at again when it is, also when that comes while something is being written.
+      // What is not due yet at this moment is looked at again when it is, also when that comes while something is being
+      // written.
       const begunAt = now();
       let overtaken = false;
       for (const { name: node, body } of patched.unanswered())
@@ -564,7 +568,9 @@ export function nodeController(): Controller {
     return result;
   }
 
-  /** @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet. */
+  /**
+   * @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet.
+   */
   async function keepQuarantine(
     pool: MachineConfigPool,
     { kube, events, log, scribe, signal }: Context,
@@ -666,7 +672,10 @@ export function nodeController(): Controller {
       });
   }
 
-  /** @param at milliseconds since the epoch. @returns milliseconds since the epoch of when the next machine that went first will have kept well for long enough. */
+  /**
+   * @param at milliseconds since the epoch. @returns milliseconds since the epoch of when the next machine that went
+   * first will have kept well for long enough.
+   */
   function tellCanary(
     pool: MachineConfigPool,
     members: PoolMembers,
@@ -733,7 +742,9 @@ export function nodeController(): Controller {
     });
   }
 
-  /** What nobody would find otherwise: nodes in several pools, and machines of which two sources say different things. */
+  /**
+   * What nobody would find otherwise: nodes in several pools, and machines of which two sources say different things.
+   */
   function tellOddities(pool: MachineConfigPool, { events, log, scribe }: Context): void {
     for (const [name, membership] of cluster.homeless) {
       if (membership.verdict !== "ambiguous" || told.homeless.get(name) === membership.pools.join(",")) continue;

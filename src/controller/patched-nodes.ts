@@ -12,8 +12,8 @@ interface Entry {
 }
 
 /**
- * Nodes as they are after our own patches, until the watch shows them so. Without it a machine that was just taken looks
- * free for a moment, and a second one could be taken on the old count.
+ * Nodes as they are after our own patches, until the watch shows them so. Without it a machine that was just taken
+ * looks free for a moment, and a second one could be taken on the old count.
  *
  * A patch whose answer was lost counts as carried out: its node stays taken until sending it again, or a newer
  * version of the node, proves that the first one can no longer arrive.

@@ -207,7 +207,10 @@ export function renderController(options: RenderOptions): Controller {
 const sentence = (refusals: readonly Refusal[]) =>
   refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ");
 
-/** Pools that select a MachineConfig before or after a change; for a rendered config that vanished, the pool that needs it. */
+/**
+ * Pools that select a MachineConfig before or after a change; for a rendered config that vanished, the pool that needs
+ * it.
+ */
 function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: Caches): readonly string[] {
   const pools = caches.of(MachineConfigPool).list();
   const changed = after ?? before;

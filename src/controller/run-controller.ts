@@ -38,7 +38,10 @@ export type ControllerName = (typeof controllerNames)[number];
 /** Lease that this process leads by; the name is the reference's. */
 export const controllerLease = objects.controller;
 
-/** Written into what is generated. Changes only when generated content does, so that a release neither holds rendering back nor re-renders. */
+/**
+ * Written into what is generated. Changes only when generated content does, so that a release neither holds rendering
+ * back nor re-renders.
+ */
 export const currentGeneratorVersion = "base-1";
 
 export interface ControllerOptions extends Ports {

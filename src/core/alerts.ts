@@ -1,7 +1,10 @@
 import { namespace } from "../api/names.ts";
 import { type StoryReason, storyReasons } from "../api/stories.ts";
 
-/** A rule of Prometheus, and what whoever is woken by it needs to know. Names and severities of those that the reference has are its own. */
+/**
+ * A rule of Prometheus, and what whoever is woken by it needs to know. Names and severities of those that the reference
+ * has are its own.
+ */
 export interface Alert {
   readonly name: string;
   readonly expression: string;
@@ -27,7 +30,10 @@ const told = (reason: StoryReason): Pick<Alert, "means" | "remedy"> => ({
   remedy: storyReasons[reason].next,
 });
 
-/** Figures of daemons are on a loopback address of each machine: these alerts speak only where something scrapes them there. */
+/**
+ * Figures of daemons are on a loopback address of each machine: these alerts speak only where something scrapes them
+ * there.
+ */
 export const alerts: readonly Alert[] = [
   {
     name: "MCCDrainError",

@@ -42,7 +42,10 @@ export interface Answer<T> {
 export interface Facts {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Milliseconds since the epoch of when the server was last heard on every kind; `undefined`: some kind was never read. */
+  /**
+   * Milliseconds since the epoch of when the server was last heard on every kind; `undefined`: some kind was never
+   * read.
+   */
   readonly heardAt: number | undefined;
   readonly members: ClusterMembers;
   readonly machineConfig: (name: string) => MachineConfig | undefined;
@@ -140,7 +143,10 @@ function isNewBase(facts: Facts, members: PoolMembers): boolean {
   return true;
 }
 
-/** Where all pools were opted in at once, those with the control plane get their first image when the others have theirs. */
+/**
+ * Where all pools were opted in at once, those with the control plane get their first image when the others have
+ * theirs.
+ */
 function workersFirst(facts: Facts, pool: MachineConfigPool, members: PoolMembers): RolloutPolicy["afterOthers"] {
   if (!members.image.byDefault || members.image.image === "") return undefined;
   const all = [...members.all()];
@@ -395,7 +401,9 @@ export function poolMayRollOut(facts: Facts, pool: string): Answer<MayOrNot> | u
   return mayOrNot(facts, pool, poolBlockers(poolProgress(about)));
 }
 
-/** Whether an OS image may be built for a pool: only what cannot be rendered forbids it, no state of its machines does. */
+/**
+ * Whether an OS image may be built for a pool: only what cannot be rendered forbids it, no state of its machines does.
+ */
 export function poolMayBuild(facts: Facts, pool: string): Answer<MayOrNot> | undefined {
   const found = facts.members.pool(pool);
   if (found === undefined) return undefined;

@@ -7,8 +7,8 @@ export interface Validity {
 }
 
 /**
- * `make`: there is none that can sign. `prepare`: the next one is made and handed out, and signs nothing yet. `switch`: the next
- * one signs from now on; what the old one signed is believed until it ends.
+ * `make`: there is none that can sign. `prepare`: the next one is made and handed out, and signs nothing yet. `switch`:
+ * the next one signs from now on; what the old one signed is believed until it ends.
  */
 export type AuthorityStep = "make" | "keep" | "prepare" | "switch";
 
@@ -16,9 +16,9 @@ export type AuthorityStep = "make" | "keep" | "prepare" | "switch";
 const preparedAfter = 0.5;
 
 /**
- * What is to be done about an authority that has others believe in it before it signs. The next one signs from the middle of the
- * time that both are good: who starts a machine has learned of it by then, also where nobody looked for long and it came late,
- * and what the old one signed is good for as long again.
+ * What is to be done about an authority that has others believe in it before it signs. The next one signs from the
+ * middle of the time that both are good: who starts a machine has learned of it by then, also where nobody looked for
+ * long and it came late, and what the old one signed is good for as long again.
  *
  * @param now milliseconds since the epoch.
  */
@@ -39,7 +39,10 @@ export function validityOfPem(pem: string | undefined): Validity | undefined {
   return first === undefined ? undefined : { from: Date.parse(first.notBefore), until: Date.parse(first.notAfter) };
 }
 
-/** The certificates of some PEM texts that have not ended, each once, as one text. @param now milliseconds since the epoch. */
+/**
+ * The certificates of some PEM texts that have not ended, each once, as one text. @param now milliseconds since the
+ * epoch.
+ */
 export function bundleOf(texts: readonly (string | undefined)[], now: number): string {
   const good = texts.flatMap((text) => certificatesOf(text ?? "")).filter(({ notAfter }) => Date.parse(notAfter) > now);
   return [...new Set(good.map(({ pem }) => pem))].join("");

@@ -16,7 +16,10 @@ import { lineKey } from "./order-lines.ts";
 
 /** What has to be written of a book. */
 export interface ChapterChange {
-  /** `open`: the chapter is new. `close`: it ended (and may be new as well). `turn`: whoever wrote it vanished, or speaks again. */
+  /**
+   * `open`: the chapter is new. `close`: it ended (and may be new as well). `turn`: whoever wrote it vanished, or
+   * speaks again.
+   */
   readonly do: "open" | "close" | "turn";
   readonly chapter: Chapter;
   /** There is no object of it yet. */
@@ -35,8 +38,8 @@ export interface KeptBook {
 export const newBook: KeptBook = { chapters: [], through: [], lastNumber: 0, counters: {} };
 
 /**
- * Journals of components are sent every ten seconds at most: for this long after its last line an update waits for what others have to say
- * of it, in milliseconds.
+ * Journals of components are sent every ten seconds at most: for this long after its last line an update waits for what
+ * others have to say of it, in milliseconds.
  */
 export const settleMs = 15_000;
 /** Late lines that wait for a chapter to stand in. */
@@ -50,8 +53,8 @@ interface Announced {
 }
 
 /**
- * Keeps one book: takes lines as they come, in any order and any number of times, and says what has to be written. A chapter
- * is written when it opens and when it closes, whatever happens in between.
+ * Keeps one book: takes lines as they come, in any order and any number of times, and says what has to be written. A
+ * chapter is written when it opens and when it closes, whatever happens in between.
  */
 export class BookKeeper {
   readonly book: string;
@@ -141,7 +144,10 @@ export class BookKeeper {
     });
   }
 
-  /** In so many milliseconds a look may find something to write though nothing was heard; `undefined`: no such moment is known. */
+  /**
+   * In so many milliseconds a look may find something to write though nothing was heard; `undefined`: no such moment is
+   * known.
+   */
   nextLook(now: number): number | undefined {
     const drafts = this.#drafts();
     if (drafts.some(({ draft }) => draft.end !== undefined && !this.#isSettled(draft, now)))
@@ -304,7 +310,10 @@ export function oneLiner({
 
 const troubles: ReadonlySet<string> = new Set(["Degraded", "Lost", "Drift", "Blocked", "Rollback", "Revert"]);
 
-/** The word for how the subject of a book is: what it is in, the worst first; else how the last chapter ended, when that was not well. */
+/**
+ * The word for how the subject of a book is: what it is in, the worst first; else how the last chapter ended, when that
+ * was not well.
+ */
 export function healthWord(chapters: readonly Pick<Chapter, "chapter" | "state" | "outcome" | "number">[]): string {
   const open = chapters.filter(({ state }) => state !== "Closed");
   const worst = open.findLast(({ chapter }) => troubles.has(chapter)) ?? open.at(-1);
@@ -326,7 +335,10 @@ export function bookObjectName(book: string): string {
   return `${name.slice(0, most - 17)}-${hash.toString(16).padStart(16, "0")}`;
 }
 
-/** Characters that the value of a label may have: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */
+/**
+ * Characters that the value of a label may have:
+ * https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+ */
 const labelLength = 63;
 
 /** The value of the label by which the chapters of a book are found: of a long name its end. */

@@ -29,8 +29,8 @@ export type Pruning =
   | { readonly prune: "book" };
 
 /**
- * Which chapters of a book are thrown away. Open ones never are, nor the newest that did not succeed: it is what somebody
- * will ask for.
+ * Which chapters of a book are thrown away. Open ones never are, nor the newest that did not succeed: it is what
+ * somebody will ask for.
  *
  * @param now milliseconds since the epoch.
  * @param subjectGoneAt RFC 3339 of when the book's subject was gone; `undefined`: it is there.

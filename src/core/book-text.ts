@@ -47,7 +47,9 @@ const marks: Readonly<Record<StoryOutcome, readonly [mark: string, colour: Colou
 };
 const running: readonly [string, Colour] = ["…", "yellow"];
 
-/** Chapters that are shown with their sections when nobody asks for a certain one; those before them get a line each. */
+/**
+ * Chapters that are shown with their sections when nobody asks for a certain one; those before them get a line each.
+ */
 const shownInFull = 5;
 /** Sections of one kind (`Node/…`) that are shown in a row. */
 const shownInARow = 20;

@@ -75,7 +75,10 @@ export function handOverLine(lines: readonly JournalLine[]): StoryLineIn<"cluste
   };
 }
 
-/** The manifest by which the cluster learns of it: boundary lines in the order in which they were written, the newest where they are too many. */
+/**
+ * The manifest by which the cluster learns of it: boundary lines in the order in which they were written, the newest
+ * where they are too many.
+ */
 export function bootstrapJournal(lines: readonly JournalLine[]): BootstrapFile {
   const inOrder = lines.toSorted((a, b) => a.at - b.at || (a.boot === b.boot ? a.seq - b.seq : 0));
   const spec = appendLines({ lines: [], last: [] }, inOrder)?.spec ?? { lines: [], last: [] };

@@ -50,7 +50,10 @@ const pullSecretKey = "openshift-config/pull-secret";
 const idOf = (object: KubeObject) => `${object.kind} ${keyOf(object)}`;
 const byName = (a: KubeObject, b: KubeObject) => (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0);
 
-/** One object for each name, whatever the order in which they were read: equal ones count once, and a built-in pool gives way to the administrator's. */
+/**
+ * One object for each name, whatever the order in which they were read: equal ones count once, and a built-in pool
+ * gives way to the administrator's.
+ */
 function distinct(
   inputs: readonly BootstrapInput[],
   builtInPools: readonly KubeObject[],
@@ -193,8 +196,9 @@ export function bootstrapOperator(
 }
 
 /**
- * Renders every pool of a folder of manifests, without an API server: with the functions, and so to the names and bytes,
- * of the controllers on the cluster. Members that are generated are not written: the cluster makes them again itself.
+ * Renders every pool of a folder of manifests, without an API server: with the functions, and so to the names and
+ * bytes, of the controllers on the cluster. Members that are generated are not written: the cluster makes them again
+ * itself.
  */
 export function bootstrapController(
   inputs: readonly BootstrapInput[],

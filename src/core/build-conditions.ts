@@ -8,7 +8,9 @@ type PoolCondition = NonNullable<NonNullable<MachineConfigPool["status"]>["condi
 /** What the builder says about a pool. */
 export interface PoolBuildReport {
   readonly degraded: { readonly is: boolean; readonly reason: string; readonly message: string };
-  /** The four conditions of the first release with builds, for pools that were opted in by their label; absent: they go. */
+  /**
+   * The four conditions of the first release with builds, for pools that were opted in by their label; absent: they go.
+   */
   readonly legacy?: { readonly phase: BuildPhase | undefined; readonly message: string };
 }
 
@@ -31,7 +33,10 @@ const legacyOf = (phase: BuildPhase | undefined): string | undefined => {
   }
 };
 
-/** Conditions of a pool with what the builder says among them; `undefined`: they say so already. Conditions of others stay. */
+/**
+ * Conditions of a pool with what the builder says among them; `undefined`: they say so already. Conditions of others
+ * stay.
+ */
 export function withBuildReport(
   pool: MachineConfigPool,
   report: PoolBuildReport,
@@ -81,7 +86,10 @@ export function withBuildReport(
   return changed ? next : undefined;
 }
 
-/** Where the builder left a pool: it was never opted in, has been put in order after it was opted out, or is looked after. */
+/**
+ * Where the builder left a pool: it was never opted in, has been put in order after it was opted out, or is looked
+ * after.
+ */
 export function layeringTold(pool: Pick<MachineConfigPool, "status">): "never" | "optedOut" | "layered" {
   const condition = conditionOf(
     pool.status?.conditions as { type: string; reason?: string }[] | undefined,

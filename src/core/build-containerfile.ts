@@ -57,7 +57,10 @@ const heredoc = /<<-?\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1/g;
 const takesHeredocs: ReadonlySet<string> = new Set(["RUN", "COPY", "ADD"]);
 const shownCharacters = 80;
 
-/** A Containerfile as it counts: line ends of one kind, nothing behind the last character of a line, no empty lines around it. */
+/**
+ * A Containerfile as it counts: line ends of one kind, nothing behind the last character of a line, no empty lines
+ * around it.
+ */
 export const normalisedContainerfile = (text: string): string =>
   text
     .replaceAll(/\r\n?/g, "\n")
@@ -102,8 +105,8 @@ function instructionsOf(text: string): Read {
 const isIgnored = (line: string) => line.trim() === "" || line.trimStart().startsWith("#");
 
 /**
- * Reads a custom Containerfile: at least one `FROM`, known instructions, and a last stage that stands on `configs` or `os`,
- * the stages that it is put behind.
+ * Reads a custom Containerfile: at least one `FROM`, known instructions, and a last stage that stands on `configs` or
+ * `os`, the stages that it is put behind.
  */
 export function readContainerfile(given: string): ContainerfileReading {
   const text = normalisedContainerfile(given);
@@ -213,8 +216,9 @@ function withRepository(mount: string, commands: readonly string[]): string {
 }
 
 /**
- * The text that makes an image's parent: what seldom changes first. Comments `# step: NAME` before an instruction name the step
- * that it is told as. The layer with the configuration is no part of it, but for custom steps that want to see it.
+ * The text that makes an image's parent: what seldom changes first. Comments `# step: NAME` before an instruction name
+ * the step that it is told as. The layer with the configuration is no part of it, but for custom steps that want to see
+ * it.
  */
 export function renderContainerfile(wanted: RenderContainerfile): string {
   const { base, extensions, extensionsImage, kernelType, custom } = wanted;
@@ -261,7 +265,10 @@ export function renderContainerfile(wanted: RenderContainerfile): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Every instruction of a rendered text in order, with the step that it is told as: the custom ones are `user:1`, `user:2`, … */
+/**
+ * Every instruction of a rendered text in order, with the step that it is told as: the custom ones are `user:1`,
+ * `user:2`, …
+ */
 export function stepsOfContainerfile(
   rendered: string,
 ): readonly { readonly instruction: string; readonly step: string }[] {

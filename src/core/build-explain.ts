@@ -56,7 +56,10 @@ export function forecastText(pool: string, forecast: Forecast): string {
   ].join("\n");
 }
 
-/** Where the image of a pool stands: how it was asked for, what is wanted and why that is another image, what runs, what failed, what holds the roll-out. */
+/**
+ * Where the image of a pool stands: how it was asked for, what is wanted and why that is another image, what runs, what
+ * failed, what holds the roll-out.
+ */
 export function explainBuild(
   forecast: Forecast,
   {

@@ -1,8 +1,8 @@
 import { redactText } from "./redact.ts";
 
 /**
- * What is done after a failure by itself. `retry…`: tried again, which counts; `infrastructure`: again without counting, a few
- * times; `wait`: nothing was tried yet, it goes on when what is missing comes.
+ * What is done after a failure by itself. `retry…`: tried again, which counts; `infrastructure`: again without
+ * counting, a few times; `wait`: nothing was tried yet, it goes on when what is missing comes.
  */
 export type RetryVerdict = "permanent" | "retry" | "retryOnce" | "retryTwice" | "infrastructure" | "wait";
 
@@ -204,7 +204,10 @@ const isPush = (step: string) => step === "push";
 const isUser = (step: string) => step.startsWith("user");
 const installsPackages = (step: string) => step === "extensions" || step === "kernel" || isUser(step);
 
-/** What a failure is, from the step that failed and what was printed. Stable words of buildah, dnf, rpm-ostree and registries. */
+/**
+ * What a failure is, from the step that failed and what was printed. Stable words of buildah, dnf, rpm-ostree and
+ * registries.
+ */
 export function classifyFailure(evidence: FailureEvidence): BuildFailure {
   const { step, exitCode, text } = evidence;
   return {
@@ -281,7 +284,10 @@ function imageClassOf(step: string, code: string, status: number | undefined, te
   }
 }
 
-/** Why a pod or a Job ended without an answer of its own: reasons of Kubernetes (core/v1 PodStatus, batch/v1 JobCondition). */
+/**
+ * Why a pod or a Job ended without an answer of its own: reasons of Kubernetes (core/v1 PodStatus, batch/v1
+ * JobCondition).
+ */
 export function classifyPodEnd(end: {
   readonly reason: string;
   readonly message: string;
@@ -350,7 +356,10 @@ const attempts = (max: number) => (max === 0 ? "" : `/${max}`);
 export const failureSentence = (failure: BuildFailure, attempt: number, maxAttempts: number): string =>
   `${failure.step} failed on attempt ${attempt}${attempts(maxAttempts)}: ${failure.cause}. ${nextActionOf(failure)}.`;
 
-/** The one line that says most: the last one that is an error, else the last one; with the instruction where buildah names it. */
+/**
+ * The one line that says most: the last one that is an error, else the last one; with the instruction where buildah
+ * names it.
+ */
 function causeOf(text: string, exitCode: number | undefined): string {
   const lines = redactText(bounded(text))
     .split("\n")

@@ -75,7 +75,9 @@ const digestIn = (pullspec: string | undefined): string | undefined =>
 export const installsPackages = ({ extensions, kernelType }: Pick<NodeConfig, "extensions" | "kernelType">): boolean =>
   extensions.length > 0 || kernelType !== "default";
 
-/** The key of the image that a pool is to have, and what makes it. The controllers and `mco build plan` ask the same. */
+/**
+ * The key of the image that a pool is to have, and what makes it. The controllers and `mco build plan` ask the same.
+ */
 export function buildInputs(sources: BuildSources): BuildInputs {
   const read = readRendered(sources.rendered);
   if (read.verdict === "refused") return read;

@@ -10,7 +10,10 @@ import { supportedExtensions } from "./validate-machine-config.ts";
 
 export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
 
-/** Keys of the ConfigMap on-cluster-build-config. The first three are those of openshift/machine-config-operator (release-4.14). */
+/**
+ * Keys of the ConfigMap on-cluster-build-config. The first three are those of openshift/machine-config-operator
+ * (release-4.14).
+ */
 export const buildConfigKeys = {
   basePullSecret: "baseImagePullSecretName",
   pushSecret: "finalImagePushSecretName",
@@ -71,7 +74,10 @@ export interface OptedIn {
   readonly source: OptInSource;
   /** What decides; absent while it is still to be made. */
   readonly config: MachineOSConfig | undefined;
-  /** What the suite's own MachineOSConfig has to say; absent where a user made it, or where what it is made from is missing. */
+  /**
+   * What the suite's own MachineOSConfig has to say; absent where a user made it, or where what it is made from is
+   * missing.
+   */
   readonly materialised?: MachineOSConfig["spec"];
   readonly problems: readonly InputProblem[];
   readonly because: string;
@@ -87,7 +93,10 @@ export type Intent = OptedIn | OptedOut;
 
 const isTrue = (text: string | undefined) => text?.trim().toLowerCase() === "true";
 
-/** Whether a pool's machines boot images that are built here, who said so, and what they are made from. The first rule that fits decides. */
+/**
+ * Whether a pool's machines boot images that are built here, who said so, and what they are made from. The first rule
+ * that fits decides.
+ */
 export function compileIntent({ pool, machineOSConfigs, buildConfig, customContainerfiles }: IntentFacts): Intent {
   const { name } = pool.metadata;
   const switched = switchOf(pool);
@@ -499,7 +508,10 @@ export function inputsValid(problems: readonly InputProblem[]): {
 const defaultMaxRetries = 5;
 const mostRetries = 20;
 
-/** How often a failed build is tried again: as the MachineOSConfig says, else the cluster's ConfigMap, else 5. What is no number from 0 to 20 says nothing. */
+/**
+ * How often a failed build is tried again: as the MachineOSConfig says, else the cluster's ConfigMap, else 5. What is
+ * no number from 0 to 20 says nothing.
+ */
 export function maxRetriesOf(
   config: Pick<MachineOSConfig, "metadata"> | undefined,
   buildConfig: Data | undefined,
@@ -534,7 +546,10 @@ export interface BuildLimits {
 const defaultLimits: BuildLimits = { seconds: 3600, pushSeconds: 600, cpu: "500m", memory: "1Gi", storage: "20Gi" };
 const quantity = /^([0-9]{1,12})(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 
-/** Limits as the cluster's ConfigMap has them; what is no limit says nothing. `doubled`: memory, after there was too little. */
+/**
+ * Limits as the cluster's ConfigMap has them; what is no limit says nothing. `doubled`: memory, after there was too
+ * little.
+ */
 export function buildLimitsOf(buildConfig: Data | undefined, { doubled }: { readonly doubled: boolean }): BuildLimits {
   const text = (key: string) => buildConfig?.[key]?.trim() ?? "";
   const of = (key: string, otherwise: string) => (quantity.test(text(key)) ? text(key) : otherwise);

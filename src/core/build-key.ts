@@ -173,7 +173,10 @@ export interface VisibleFile {
   readonly digest: string;
 }
 
-/** Files of a configuration that steps of a build see, by path, sorted: people deliver repositories so and use them in their steps. */
+/**
+ * Files of a configuration that steps of a build see, by path, sorted: people deliver repositories so and use them in
+ * their steps.
+ */
 export function buildVisible(config: NodeConfig): readonly VisibleFile[] {
   return [...config.entries]
     .flatMap(([path, entry]) =>

@@ -190,7 +190,10 @@ export function currentBuildOf(
     ?.build;
 }
 
-/** The name of the next build of a key for a configuration: behind the last one that exists, so that a name is never used twice while it is known. */
+/**
+ * The name of the next build of a key for a configuration: behind the last one that exists, so that a name is never
+ * used twice while it is known.
+ */
 export function nextBuildName(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">): string {
   const names = namesOf(facts);
   const last = names.findLastIndex(({ build }) => build !== undefined);

@@ -23,7 +23,10 @@ export interface PruneFacts {
     string,
     { readonly current: string | undefined; readonly image: string | undefined }
   >;
-  /** Pullspecs by digest that anything names: nodes, MachineConfigNodes, what machines may boot back to, what is served, parents of running builds. */
+  /**
+   * Pullspecs by digest that anything names: nodes, MachineConfigNodes, what machines may boot back to, what is served,
+   * parents of running builds.
+   */
   readonly used: Iterable<string>;
   readonly now: number;
   readonly rules?: PruneRules;

@@ -4,7 +4,10 @@ import { annotations } from "../api/names.ts";
 import { sha256Hex } from "./build-key.ts";
 import type { BuildPhase } from "./build-state.ts";
 
-/** A rebuild under way, as the annotation rebuild-active of the MachineOSConfig has it: `<serial>:<hash of the request>`. */
+/**
+ * A rebuild under way, as the annotation rebuild-active of the MachineOSConfig has it: `<serial>:<hash of the
+ * request>`.
+ */
 export interface ActiveRebuild {
   readonly serial: number;
   readonly token: string;

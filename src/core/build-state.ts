@@ -17,7 +17,10 @@ const terminal: ReadonlySet<BuildPhase> = new Set(["Succeeded", "Failed", "Inter
 
 export const hasEnded = ({ phase }: Pick<BuildState, "phase">): boolean => terminal.has(phase);
 
-/** Which conditions a build may go on to from one: what has ended stays as it is, and preparing never comes after building. */
+/**
+ * Which conditions a build may go on to from one: what has ended stays as it is, and preparing never comes after
+ * building.
+ */
 export function mayFollow(from: BuildPhase, to: BuildPhase): boolean {
   if (from === to) return !terminal.has(from);
   if (terminal.has(from) || to === "Initial") return false;

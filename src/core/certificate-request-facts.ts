@@ -38,7 +38,8 @@ const tags = { sequence: 0x30, bitString: 0x03, octetString: 0x04, attributes: 0
 const nameTags = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const;
 
 /**
- * Reads `spec.request` of a CertificateSigningRequest: PEM of a PKCS #10 request (RFC 2986) in base64. Nothing is verified.
+ * Reads `spec.request` of a CertificateSigningRequest: PEM of a PKCS #10 request (RFC 2986) in base64. Nothing is
+ * verified.
  */
 export function readCertificateRequest(base64: string): CertificateRequestReading {
   const contents = decodeContents({ source: `data:;base64,${base64}` });

@@ -5,7 +5,10 @@ import type { MachineConfigPool } from "../api/machine-config-pool.ts";
 export interface ChangedSource {
   readonly name: string;
   readonly what: "added" | "changed" | "taken away";
-  /** Who wrote it last, and when, as the API server keeps it: a field manager, and RFC 3339. Of what was taken away nobody can be asked any more. */
+  /**
+   * Who wrote it last, and when, as the API server keeps it: a field manager, and RFC 3339. Of what was taken away
+   * nobody can be asked any more.
+   */
   readonly by?: string;
   readonly at?: string;
 }

@@ -7,7 +7,10 @@ import { isQuarantined } from "./quarantine.ts";
 export interface JoinFacts extends ImageFacts {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Whether some machine is known to run a configuration in an image. Absent: what the pool's status counts is believed. */
+  /**
+   * Whether some machine is known to run a configuration in an image. Absent: what the pool's status counts is
+   * believed.
+   */
   readonly runs?: (config: string, image: string) => boolean;
 }
 
@@ -28,8 +31,8 @@ export type ChosenServed =
  * Which configuration, and which image, a machine gets that joins a pool now.
  *
  * The target as soon as one machine has it: an old configuration may hold what is of no use any more, and must not keep
- * machines out. Before that, what every machine of the pool had last. A count that was made for an earlier target proves
- * nothing of this one, and a target that a machine went back from is for nobody who has no way back.
+ * machines out. Before that, what every machine of the pool had last. A count that was made for an earlier target
+ * proves nothing of this one, and a target that a machine went back from is for nobody who has no way back.
  */
 export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenServed {
   const { name } = pool.metadata;

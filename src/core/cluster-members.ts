@@ -30,8 +30,8 @@ interface Known {
 }
 
 /**
- * Every machine of the cluster by pool, kept so from single changes: what one node's news costs does not depend on how many
- * nodes there are. It is told of nodes, of what belongs to them, and of pools, in any order.
+ * Every machine of the cluster by pool, kept so from single changes: what one node's news costs does not depend on how
+ * many nodes there are. It is told of nodes, of what belongs to them, and of pools, in any order.
  */
 export class ClusterMembers {
   readonly #nodes = new Map<string, Known>();
@@ -157,7 +157,10 @@ export class ClusterMembers {
     return pool !== undefined && this.#retarget(pool, now) ? [pool] : [];
   }
 
-  /** How long the deletion of a MachineOSConfig has no consequences for machines. @returns names of the pools whose target changed by it. */
+  /**
+   * How long the deletion of a MachineOSConfig has no consequences for machines. @returns names of the pools whose
+   * target changed by it.
+   */
   setGrace(graceMs: number, now: number): readonly string[] {
     this.#graceMs = graceMs;
     return [...this.#pools.keys()].filter((pool) => this.#retarget(pool, now));
@@ -293,7 +296,10 @@ export class ClusterMembers {
     return [...concerned];
   }
 
-  /** Milliseconds since the epoch of when {@link pass} or {@link contradictions} will find something new; `undefined`: not by time alone. */
+  /**
+   * Milliseconds since the epoch of when {@link pass} or {@link contradictions} will find something new; `undefined`:
+   * not by time alone.
+   */
   nextPass(now: number): number | undefined {
     const moments = [
       ...this.#leaving().map(({ at }) => at),

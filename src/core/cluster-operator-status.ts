@@ -42,8 +42,8 @@ const underWayOf = (looked: readonly Looked[]) =>
   );
 
 /**
- * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that somebody
- * added is that pool's, and keeps nothing else from going on.
+ * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that
+ * somebody added is that pool's, and keeps nothing else from going on.
  */
 function troubleOf({ about, progress }: Looked): readonly string[] {
   const { name, labels: has = {} } = about.pool.metadata;

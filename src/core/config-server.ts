@@ -34,7 +34,10 @@ export interface ConfigServerFacts {
   readonly installedAddress: string | undefined;
 }
 
-/** Where kubelets of machines that join reach the API server. Source of the names: openshift/api config/v1/types_infrastructure.go, kubernetes/kubernetes cmd/kubeadm (master). */
+/**
+ * Where kubelets of machines that join reach the API server. Source of the names: openshift/api
+ * config/v1/types_infrastructure.go, kubernetes/kubernetes cmd/kubeadm (master).
+ */
 export function apiServerForMachines({ controllerConfig, clusterInfo, ownServer }: ConfigServerFacts): string {
   const status = controllerConfig?.spec.infra?.["status"];
   const internal = isRecord(status) ? status["apiServerInternalURI"] : undefined;

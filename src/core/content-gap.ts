@@ -17,7 +17,10 @@ export type ObservedEntry =
   | { readonly kind: "link"; readonly target: string }
   | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
-/** What was there before this suite first managed something, so that removal can restore it: also the list of what is managed. */
+/**
+ * What was there before this suite first managed something, so that removal can restore it: also the list of what is
+ * managed.
+ */
 export interface Originals {
   /** Path → the entry that was there (contents base64), or `null` where nothing was. */
   readonly paths: Readonly<Record<string, OriginalEntry | null>>;
@@ -260,7 +263,10 @@ function birthGap(
   }
 }
 
-/** What was there before with `more` behind it, however often this is asked; `undefined` while nobody has remembered what was there. */
+/**
+ * What was there before with `more` behind it, however often this is asked; `undefined` while nobody has remembered
+ * what was there.
+ */
 export function appendedTo(originals: Originals, more: Uint8Array, path: string): Uint8Array | undefined {
   const original = originals.paths[path];
   if (original === undefined) return undefined;

@@ -11,8 +11,8 @@ export interface ControlPlaneMarks {
 }
 
 /**
- * What a machine of the control plane bears by the cluster's Scheduler settings: whether workload may run on it. A cluster without
- * such settings (`undefined`) keeps what its administrators gave it.
+ * What a machine of the control plane bears by the cluster's Scheduler settings: whether workload may run on it. A
+ * cluster without such settings (`undefined`) keeps what its administrators gave it.
  * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
 export function controlPlaneMarks(

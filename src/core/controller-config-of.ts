@@ -18,7 +18,10 @@ export type SourceKind = (typeof sourceKinds)[number];
 
 /** Everything in a cluster that says what ControllerConfig is to say. */
 export interface ClusterSources {
-  /** Which of the kinds the API server has: where it has one, an object that is missing is waited for, never taken for "nothing". */
+  /**
+   * Which of the kinds the API server has: where it has one, an object that is missing is waited for, never taken for
+   * "nothing".
+   */
   readonly kinds: ReadonlySet<SourceKind>;
   readonly infrastructure?: Infrastructure | undefined;
   readonly network?: Network | undefined;
@@ -44,9 +47,14 @@ export type ControllerConfigOf =
   /** `problems`: what could not be read, in sentences without contents; its fields stay as they were. */
   | { readonly verdict: "known"; readonly spec: Spec; readonly problems: readonly string[] };
 
-/** Tenth address of OpenShift's default service network: openshift/installer pkg/types/defaults/installconfig.go (main). */
+/**
+ * Tenth address of OpenShift's default service network: openshift/installer pkg/types/defaults/installconfig.go (main).
+ */
 const defaultDnsIP = "172.30.0.10";
-/** The subject of the certificate that kubelets know the API server by: openshift/machine-config-operator pkg/operator/sync.go (main). */
+/**
+ * The subject of the certificate that kubelets know the API server by: openshift/machine-config-operator
+ * pkg/operator/sync.go (main).
+ */
 const kubeletSigner = "kube-apiserver-to-kubelet-signer";
 /** Platforms on which machines cannot do without a cloud.conf: the same file. */
 const needCloudConf: ReadonlySet<string> = new Set(["Azure", "GCP", "OpenStack", "VSphere"]);
@@ -65,7 +73,10 @@ export const sourceMaps = {
   kubeletSigner: "openshift-kube-apiserver-operator/kube-apiserver-to-kubelet-client-ca",
   bootstrapped: "kube-system/bootstrap",
   rootCa: "kube-system/root-ca",
-  /** What every Kubernetes says of itself: kubernetes/kubernetes pkg/controlplane/controller/clusterauthenticationtrust (v1.34). */
+  /**
+   * What every Kubernetes says of itself: kubernetes/kubernetes pkg/controlplane/controller/clusterauthenticationtrust
+   * (v1.34).
+   */
   authentication: "kube-system/extension-apiserver-authentication",
   serverCa: `${namespace}/machine-config-server-ca`,
   publishedRoot: `${namespace}/kube-root-ca.crt`,
@@ -90,9 +101,10 @@ function asBytes(text: string): string {
 }
 
 /**
- * What the operator writes into ControllerConfig. Where the cluster has the kinds of config.openshift.io they decide; on
- * plain Kubernetes its own objects do, and what has no source there stays at its default. A value whose source cannot be
- * read stays what it was: a rotation of certificates must not wait for a broken bundle, nor machines roll for one.
+ * What the operator writes into ControllerConfig. Where the cluster has the kinds of config.openshift.io they decide;
+ * on plain Kubernetes its own objects do, and what has no source there stays at its default. A value whose source
+ * cannot be read stays what it was: a rotation of certificates must not wait for a broken bundle, nor machines roll for
+ * one.
  *
  * @param before what ControllerConfig says now.
  */
@@ -166,7 +178,10 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
   };
 }
 
-/** An object inside another one: without what changes whenever anybody touches it, which would roll nothing but generations. */
+/**
+ * An object inside another one: without what changes whenever anybody touches it, which would roll nothing but
+ * generations.
+ */
 function embedded(object: KubeObject, more: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { metadata, ...rest } = object;
   return { ...rest, ...more, metadata: { name: metadata.name } };
@@ -188,8 +203,8 @@ function rootCa({ configMaps }: ClusterSources): string | undefined {
 }
 
 /**
- * Whom kubelets believe to be the API server. During bring-up that is what the installer gave the first machines: else the
- * first rendered configuration would have another name than the one they are on.
+ * Whom kubelets believe to be the API server. During bring-up that is what the installer gave the first machines: else
+ * the first rendered configuration would have another name than the one they are on.
  */
 function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined {
   const key = "ca-bundle.crt";
@@ -349,8 +364,8 @@ export type Fence =
     };
 
 /**
- * Base configurations must be complete and from this very version before pools are rendered from them: else a pool would
- * roll out a mixture of two releases.
+ * Base configurations must be complete and from this very version before pools are rendered from them: else a pool
+ * would roll out a mixture of two releases.
  */
 export function renderFence(config: ControllerConfig | undefined, version: string): Fence {
   if (config === undefined)
@@ -388,7 +403,10 @@ export function isCompleted(config: ControllerConfig): boolean {
   );
 }
 
-/** Why the template controller cannot make the base configurations of the newest generation; `undefined` when nothing says so. */
+/**
+ * Why the template controller cannot make the base configurations of the newest generation; `undefined` when nothing
+ * says so.
+ */
 export function failureOf(config: ControllerConfig): string | undefined {
   const { status } = config;
   const failing = conditionOf(
@@ -404,7 +422,10 @@ export type TemplateProgress =
   | { readonly at: "completed"; readonly version: string }
   | { readonly at: "failing"; readonly message: string };
 
-/** The status of a ControllerConfig; the same value when nothing changed. Texts: openshift/machine-config-operator pkg/controller/template/status.go (main). */
+/**
+ * The status of a ControllerConfig; the same value when nothing changed. Texts: openshift/machine-config-operator
+ * pkg/controller/template/status.go (main).
+ */
 export function templateStatus(
   config: ControllerConfig,
   progress: TemplateProgress,
@@ -447,7 +468,10 @@ export function templateStatus(
   };
 }
 
-/** Certificates that machines get, by the field that they come from; a registry's by its file. What cannot be read is left out. */
+/**
+ * Certificates that machines get, by the field that they come from; a registry's by its file. What cannot be read is
+ * left out.
+ */
 function certificatesIn({
   spec,
 }: ControllerConfig): NonNullable<NonNullable<ControllerConfig["status"]>["controllerCertificates"]> {

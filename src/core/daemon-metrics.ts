@@ -22,8 +22,9 @@ export interface DaemonFigures {
 }
 
 /**
- * The figures of one machine. Names and kinds are the reference's (openshift/machine-config-operator pkg/daemon/metrics.go,
- * main), and `err` and `reason` are words of a closed list where it puts whole texts; values that it gives as times are 1.
+ * The figures of one machine. Names and kinds are the reference's (openshift/machine-config-operator
+ * pkg/daemon/metrics.go, main), and `err` and `reason` are words of a closed list where it puts whole texts; values
+ * that it gives as times are 1.
  */
 export function daemonMetrics(figures: DaemonFigures, node: string): readonly MetricFamily[] {
   const family = (

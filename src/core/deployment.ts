@@ -11,7 +11,10 @@ export interface Deployment {
   /** Pullspec of the OS image. */
   readonly image: string;
   readonly kernelArguments: readonly string[];
-  /** Packages asked for on top of the image, sorted: extensions', and what somebody layered by hand. Not those of the kernel type. */
+  /**
+   * Packages asked for on top of the image, sorted: extensions', and what somebody layered by hand. Not those of the
+   * kernel type.
+   */
   readonly packages: readonly string[];
   readonly kernelType: KernelType;
 }

@@ -44,7 +44,10 @@ export function children(bytes: Uint8Array): readonly Element[] {
 
 const bmpString = 0x1e;
 
-/** Last number of 2.5.4.x → what it is called: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the reference writes names. */
+/**
+ * Last number of 2.5.4.x → what it is called: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the
+ * reference writes names.
+ */
 const attributeNames: Readonly<Record<number, string>> = {
   3: "CN",
   5: "SERIALNUMBER",

@@ -178,13 +178,12 @@ function unitLines({ after, before, name }: Extract<ConfigChange, { kind: "unit"
 
 const noLineBreak = "\\ No newline at end of file";
 
-/** Characters that would move a terminal's cursor or hide text are spelled out. */
-// oxlint-disable-next-line no-control-regex -- these are what it is about
+/** Characters that move a terminal's cursor or hide text. */
+// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
 const printable = (line: string) =>
-  line.replaceAll(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  line.replaceAll(unprintable, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 function unified(path: string, before: string | undefined, after: string | undefined): readonly string[] {
   if (before === after) return [];

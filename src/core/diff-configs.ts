@@ -62,9 +62,10 @@ export interface UnitState {
 type Config = Pick<MachineConfig, "metadata" | "spec">;
 
 /**
- * What is different for a machine between two configurations, in the order files, units, accounts, kernel and OS, each by
- * name; storage that only new machines follow comes last. Decoded contents are compared: compression, form of data URLs, order of files, units and kernel arguments, `overwrite`, spelled-out defaults
- * and duplicates make no difference. Equal configurations give an empty list.
+ * What is different for a machine between two configurations, in the order files, units, accounts, kernel and OS, each
+ * by name; storage that only new machines follow comes last. Decoded contents are compared: compression, form of data
+ * URLs, order of files, units and kernel arguments, `overwrite`, spelled-out defaults and duplicates make no
+ * difference. Equal configurations give an empty list.
  *
  * A configuration that cannot be read counts as one without an Ignition config; validate it first.
  */

@@ -24,7 +24,9 @@ const restart = (serviceName: string): PolicyAction => ({ type: "Restart", resta
 const caTrust = "coreos-update-ca-trust.service";
 const localRegistry = "iri-registry.service";
 
-/** What holds where users say nothing. Source: openshift/machine-config-operator pkg/apihelpers/apihelpers.go (main). */
+/**
+ * What holds where users say nothing. Source: openshift/machine-config-operator pkg/apihelpers/apihelpers.go (main).
+ */
 export const defaultPolicies: EffectivePolicies = {
   files: [
     { path: "/var/lib/kubelet/config.json", actions: none },
@@ -52,8 +54,9 @@ export const defaultPolicies: EffectivePolicies = {
 };
 
 /**
- * The effective policies, as `status.nodeDisruptionPolicyStatus.clusterPolicies` publishes them: a user's entry replaces
- * the default of the same path or unit in its place, others follow; SSH keys are replaced when the user names any action.
+ * The effective policies, as `status.nodeDisruptionPolicyStatus.clusterPolicies` publishes them: a user's entry
+ * replaces the default of the same path or unit in its place, others follow; SSH keys are replaced when the user names
+ * any action.
  */
 export function mergePolicies(user: UserPolicies | undefined): EffectivePolicies {
   const over = <T>(defaults: readonly T[], own: readonly T[], keyOf: (policy: T) => string): readonly T[] => {
@@ -90,7 +93,9 @@ const isBelow = (path: string, folder: string): boolean => cleanPath(path).start
 
 /** What an update asks of a machine. */
 export interface Consequences {
-  /** In the order in which they happen, each once: drain, daemon-reload, reloads, restarts, or a reboot that covers all. */
+  /**
+   * In the order in which they happen, each once: drain, daemon-reload, reloads, restarts, or a reboot that covers all.
+   */
   readonly actions: readonly Consequence[];
   /** One entry for each different consequence that something asked for, covered ones included. */
   readonly because: readonly Because[];
@@ -98,7 +103,10 @@ export interface Consequences {
 
 /** What evaluating policies needs to know beyond the changes. */
 export interface PolicyContext {
-  /** The two texts of registries.conf, when that file changed: some changes of it need no drain. `undefined`: no such file. */
+  /**
+   * The two texts of registries.conf, when that file changed: some changes of it need no drain. `undefined`: no such
+   * file.
+   */
   readonly registries?: { readonly before: string | undefined; readonly after: string | undefined };
 }
 
@@ -211,7 +219,10 @@ const rank: Readonly<Record<Consequence["kind"], number>> = {
   reboot: 5,
 };
 
-/** Each once, in the order in which they must happen; a reboot leaves only itself, and `none` says nothing beside others. */
+/**
+ * Each once, in the order in which they must happen; a reboot leaves only itself, and `none` says nothing beside
+ * others.
+ */
 function inOrder(consequences: readonly Consequence[]): readonly Consequence[] {
   if (consequences.some(({ kind }) => kind === "reboot")) return [{ kind: "reboot" }];
   const acting = consequences.filter(({ kind }) => kind !== "none");

@@ -12,7 +12,8 @@ export type TokenStay =
   | { readonly verdict: "goes"; readonly because: TokenEnd; readonly endedAt: number };
 
 /**
- * Whether a token has ended for so long that it can go, whoever made it. What ends a token twice has ended it the first time.
+ * Whether a token has ended for so long that it can go, whoever made it. What ends a token twice has ended it the first
+ * time.
  *
  * @param now milliseconds since the epoch.
  */

@@ -131,7 +131,10 @@ function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): rea
   ];
 }
 
-/** What the pool's own book tells beside what its machines show: an image that is built or could not be, a machine that goes first. */
+/**
+ * What the pool's own book tells beside what its machines show: an image that is built or could not be, a machine that
+ * goes first.
+ */
 function storyOf(past: Past): {
   readonly sections: Explanation["sections"];
   readonly next: readonly string[];
@@ -418,8 +421,8 @@ export function explainClusterOperator(facts: Facts, operator: ClusterOperator):
 }
 
 /**
- * Where one MachineConfig is: the pools that take it, and how many of their machines have it; of a rendered one also why it
- * is kept. `undefined`: there is no such one.
+ * Where one MachineConfig is: the pools that take it, and how many of their machines have it; of a rendered one also
+ * why it is kept. `undefined`: there is no such one.
  */
 export function explainMachineConfig(facts: Facts, name: string, retention?: Retention): Explanation | undefined {
   const config = facts.machineConfig(name);
@@ -436,7 +439,8 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Ret
   const lines = pools.map((pool) => {
     const { name: poolName } = pool.metadata;
     const target = isRendered ? name : (pool.spec.configuration?.name ?? "");
-    // Whether what was rendered last has this very version of it, the pool's list of members does not say; that it has it at all does.
+    // Whether what was rendered last has this very version of it, the pool's list of members does not say; that it has
+    // it at all does.
     const isMember =
       isRendered ||
       (

@@ -143,7 +143,10 @@ export function draftsOf(
   return made;
 }
 
-/** That something was superseded, controllers and the machine may both tell: once it is over, the second has nothing to add. */
+/**
+ * That something was superseded, controllers and the machine may both tell: once it is over, the second has nothing to
+ * add.
+ */
 export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean =>
   reason === "Superseded" && mark === "end";
 
@@ -389,8 +392,8 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
 }
 
 /**
- * The chapter is over. Where one step follows the other, what nobody told the end of has ended when the next one began; what
- * a whole chapter is about, such as a drift, ends with it.
+ * The chapter is over. Where one step follows the other, what nobody told the end of has ended when the next one began;
+ * what a whole chapter is about, such as a drift, ends with it.
  */
 function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>, inTurn: boolean): void {
   for (const [index, step] of steps.entries()) {
@@ -468,8 +471,8 @@ export function linesOfChapter(chapter: Pick<Chapter, "book" | "chapter" | "run"
 }
 
 /**
- * Makes a chapter short enough to be one object: the middle lines of the section that has the most fold to a count. Sections, first and last
- * boundary lines and failures stay.
+ * Makes a chapter short enough to be one object: the middle lines of the section that has the most fold to a count.
+ * Sections, first and last boundary lines and failures stay.
  */
 function fitted(record: ChapterRecord): ChapterRecord {
   if (record.entries.length <= mostEntries && jsonBytes(record) <= chapterBytes) return record;

@@ -6,7 +6,10 @@ export const mostWarnings = 5;
 /** Clients cut longer ones. */
 export const warningLimit = 250;
 
-/** A text as a warning takes it: one line, no longer than `warningLimit`, in ASCII, because it travels in an HTTP header. */
+/**
+ * A text as a warning takes it: one line, no longer than `warningLimit`, in ASCII, because it travels in an HTTP
+ * header.
+ */
 export function clipWarning(text: string): string {
   const line = text
     .replaceAll(/\s+/g, " ")

@@ -379,7 +379,10 @@ export const switchedOff = <T extends string>(types: readonly T[]): readonly Tol
     ...unknown("Off", "the state process does not run, or this part of it is switched off"),
   }));
 
-/** The conditions with the times of their transitions, which move with the status alone. `undefined`: they are there already. */
+/**
+ * The conditions with the times of their transitions, which move with the status alone. `undefined`: they are there
+ * already.
+ */
 export function withTransitions(
   told: readonly Told[],
   before: readonly Condition[],
@@ -401,7 +404,10 @@ export function withTransitions(
   return isNew ? conditions : undefined;
 }
 
-/** The entry of the closed list of reasons that explains the reason of a health condition, which may name a part: `SyncRBACFailing`. */
+/**
+ * The entry of the closed list of reasons that explains the reason of a health condition, which may name a part:
+ * `SyncRBACFailing`.
+ */
 export function healthReasonKey(reason: string): StoryReason | undefined {
   if (isPlain(reason)) return reason;
   if (/^Sync[A-Z]\w*Failing$/.test(reason)) return "SyncFailing";

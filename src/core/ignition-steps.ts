@@ -92,7 +92,10 @@ function unitSteps(
   ];
 }
 
-/** Lines of the preset file: instances of one template share a line. Sorted, so that equal configurations give equal files. */
+/**
+ * Lines of the preset file: instances of one template share a line. Sorted, so that equal configurations give equal
+ * files.
+ */
 function presets(units: readonly Unit[]): readonly IgnitionStep[] {
   const lines = new Map<string, { readonly verb: string; readonly unit: string; readonly instances: string[] }>();
   for (const { name, enabled } of units) {

@@ -34,7 +34,10 @@ export const buildFiles = {
   registries: "registries.conf",
 } as const;
 
-/** Where steps of a Containerfile see what a cluster gives them. Source: openshift/machine-config-operator pkg/controller/build/buildrequest/assets/buildah-build.sh (main). */
+/**
+ * Where steps of a Containerfile see what a cluster gives them. Source: openshift/machine-config-operator
+ * pkg/controller/build/buildrequest/assets/buildah-build.sh (main).
+ */
 export const mountTargets = {
   entitlement: "/etc/pki/entitlement",
   rpmGpg: "/etc/pki/rpm-gpg",

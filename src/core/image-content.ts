@@ -16,18 +16,24 @@ export type ContentMode = "full" | "os-only";
 /**
  * How a path of a configuration gets onto a machine whose image holds it.
  *
- * `image`: in the image itself. `settle`: an image cannot bring it, so that the machine takes it from the image's payload
- * when it boots. `ifAbsent`: the machine's daemon has newer ones; the payload brings it where there is none. `never`: nothing can.
+ * `image`: in the image itself. `settle`: an image cannot bring it, so that the machine takes it from the image's
+ * payload when it boots. `ifAbsent`: the machine's daemon has newer ones; the payload brings it where there is none.
+ * `never`: nothing can.
  */
 export type Delivery = "image" | "settle" | "ifAbsent" | "never";
 
-/** Credentials and certificates that a machine is given apart from its configuration, besides {@link certificatePaths}. */
+/**
+ * Credentials and certificates that a machine is given apart from its configuration, besides {@link certificatePaths}.
+ */
 const credentialPaths: ReadonlySet<string> = new Set([
   ...certificatePaths,
   hostPaths.kubeconfig,
   "/var/lib/kubelet/config.json",
 ]);
-/** On machines with ostree these are links into /var, which no image fills (ostree "Adapting existing mainstream distributions"). */
+/**
+ * On machines with ostree these are links into /var, which no image fills (ostree "Adapting existing mainstream
+ * distributions").
+ */
 const belowVar = ["/var", "/home", "/root", "/opt", "/usr/local", "/srv", "/mnt"] as const;
 
 const isBelow = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
@@ -54,7 +60,10 @@ export interface ContentProblem {
   readonly detail: string;
 }
 
-/** What keeps a configuration from being put into an image. @param owners those that the image knows; without them names are not looked at. */
+/**
+ * What keeps a configuration from being put into an image. @param owners those that the image knows; without them names
+ * are not looked at.
+ */
 export function contentProblems(config: NodeConfig, owners?: OwnerIds): readonly ContentProblem[] {
   const problems: ContentProblem[] = [];
   for (const path of [...config.entries.keys(), ...config.atBirth.links.keys(), ...config.atBirth.folders.keys()]) {
@@ -110,8 +119,8 @@ const byPath = <T>(entries: Iterable<readonly [string, T]>) => [...entries].sort
 const spelled = ({ id, name }: Owner) => id ?? name ?? 0;
 
 /**
- * sha256 of what a machine is to have on its disk, in hex: equal for configurations that differ only in their name, their
- * spelling, kernel arguments or OS image, and in what the daemon keeps by itself.
+ * sha256 of what a machine is to have on its disk, in hex: equal for configurations that differ only in their name,
+ * their spelling, kernel arguments or OS image, and in what the daemon keeps by itself.
  */
 export function contentDigest(config: NodeConfig): string {
   const entries = byPath(config.entries).flatMap(([path, entry]) => {
@@ -278,8 +287,8 @@ const settleEntries: readonly LayerEntry[] = [
 ];
 
 /**
- * What the layer of a configuration holds, by path, sorted: all that an image can bring, links of units that are enabled and
- * whose text the configuration has, the payload, and the unit that makes the machine equal to it.
+ * What the layer of a configuration holds, by path, sorted: all that an image can bring, links of units that are
+ * enabled and whose text the configuration has, the payload, and the unit that makes the machine equal to it.
  *
  * @throws McoError `MCO_OWNER_UNKNOWN`
  */

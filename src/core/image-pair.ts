@@ -53,22 +53,28 @@ export const defaultGraceMs = 60_000;
 const digestPullspec = /^[^@\s]+@sha256:[0-9a-f]{64}$/;
 export const isDigestPullspec = (image: string): boolean => digestPullspec.test(image);
 
-/** When the deletion of a MachineOSConfig takes effect, in milliseconds since the epoch; `undefined`: it is not being deleted. */
+/**
+ * When the deletion of a MachineOSConfig takes effect, in milliseconds since the epoch; `undefined`: it is not being
+ * deleted.
+ */
 export function leavesAt({ metadata }: Pick<MachineOSConfig, "metadata">, graceMs: number): number | undefined {
   if (metadata.deletionTimestamp === undefined) return undefined;
   // What this suite made goes because somebody turned the switch.
   return Date.parse(metadata.deletionTimestamp) + (isMaterialised({ metadata }) ? 0 : graceMs);
 }
 
-/** Until when machines keep their images though the MachineOSConfig is gone, in milliseconds since the epoch: who deleted it by mistake makes it again. */
+/**
+ * Until when machines keep their images though the MachineOSConfig is gone, in milliseconds since the epoch: who
+ * deleted it by mistake makes it again.
+ */
 export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata">): number | undefined {
   const until = Date.parse(metadata.annotations?.[annotations.optOutAfter] ?? "");
   return Number.isNaN(until) ? undefined : until;
 }
 
 /**
- * The image that every machine of a pool should boot, or why there is none to give: only what one MachineOSBuild says together
- * makes a pair of configuration and image.
+ * The image that every machine of a pool should boot, or why there is none to give: only what one MachineOSBuild says
+ * together makes a pair of configuration and image.
  */
 export function imageTargetOf(
   pool: Pick<MachineConfigPool, "metadata" | "spec">,

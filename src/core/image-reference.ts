@@ -25,9 +25,9 @@ const tagPattern = /^\w[\w.-]{0,127}$/;
 export const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Reads `[host[:port]/]path[:tag][@sha256:…]` as container engines do: without a host it is one of docker.io, and there a
- * name of one word lies below `library/`; with neither tag nor digest the tag is `latest`. Where there is a digest, a tag
- * beside it says nothing and is dropped.
+ * Reads `[host[:port]/]path[:tag][@sha256:…]` as container engines do: without a host it is one of docker.io, and there
+ * a name of one word lies below `library/`; with neither tag nor digest the tag is `latest`. Where there is a digest, a
+ * tag beside it says nothing and is dropped.
  */
 export function parseImageReference(text: string): ReferenceReading {
   const refused = (problem: string): ReferenceReading => ({ verdict: "refused", problem });

@@ -3,7 +3,10 @@ import type { ContentMode } from "./image-content.ts";
 import { isDigestPullspec } from "./image-pair.ts";
 import type { NodeConfig } from "./node-config.ts";
 
-/** An image that a machine boots in place of the one that its configuration names, and what it holds of the configuration. */
+/**
+ * An image that a machine boots in place of the one that its configuration names, and what it holds of the
+ * configuration.
+ */
 export interface ImagePair {
   /** `repository@sha256:…` */
   readonly image: string;
@@ -20,7 +23,9 @@ export type ImageWish =
       readonly message: string;
     };
 
-/** Reads which image a machine is to boot. One without a word about what it holds, as others write it, holds no files. */
+/**
+ * Reads which image a machine is to boot. One without a word about what it holds, as others write it, holds no files.
+ */
 export function imageWishOf(has: Readonly<Record<string, string>>): ImageWish {
   const value = (key: string) => (has[key] === "" ? undefined : has[key]);
   const [image, older] = [value(annotations.desiredImage), value(annotations.desiredOSImage)];
@@ -56,7 +61,10 @@ export const contentMismatch = ({ image, content }: ImagePair, says: string): st
 export const contentSaid = (label: string | undefined): string =>
   label === undefined || label === "" ? "os-only" : label;
 
-/** The configuration as a machine with this image follows it: packages and kernel are the image's, kernel arguments stay the configuration's. */
+/**
+ * The configuration as a machine with this image follows it: packages and kernel are the image's, kernel arguments stay
+ * the configuration's.
+ */
 export const withImage = (config: NodeConfig, pair: ImagePair | undefined): NodeConfig =>
   pair === undefined
     ? config

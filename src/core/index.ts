@@ -1,6 +1,6 @@
 /**
- * The decisions of the suite as a library: pure functions over plain data, for Node.js and browsers alike. What they take
- * and give is documented at each of them; the kinds are in `machine-config-operator/api`, Ignition in
+ * The decisions of the suite as a library: pure functions over plain data, for Node.js and browsers alike. What they
+ * take and give is documented at each of them; the kinds are in `machine-config-operator/api`, Ignition in
  * `machine-config-operator/ignition`.
  */
 export { type Because, type Change, type Consequence, type Op, describeChange, describeConsequence } from "./change.ts";

@@ -4,7 +4,10 @@ import { readIgnition } from "../ignition/parse-ignition.ts";
 import { maskLines, masked } from "./mask-secrets.ts";
 import { hunksBetween } from "./unified-diff.ts";
 
-/** A part of the storage section in which a machine differs from its configuration for good, as its MachineConfigNode tells it. */
+/**
+ * A part of the storage section in which a machine differs from its configuration for good, as its MachineConfigNode
+ * tells it.
+ */
 export interface IrreconcilableChange {
   readonly fieldPath: string;
   readonly diff: string;
@@ -12,15 +15,18 @@ export interface IrreconcilableChange {
 
 type Config = Pick<MachineConfig, "metadata" | "spec">;
 
-/** Sections that a machine takes from the first configuration it was served, and from no later one. Source: openshift/machine-config-operator pkg/daemon/irreconcilable_diff_reporter.go (main). */
+/**
+ * Sections that a machine takes from the first configuration it was served, and from no later one. Source:
+ * openshift/machine-config-operator pkg/daemon/irreconcilable_diff_reporter.go (main).
+ */
 const sections = ["disks", "raid", "filesystems", "luks"] as const;
 /** As many characters as the API takes. */
 const diffLimit = 4096;
 
 /**
- * Where the disks that a machine was installed with differ from what its configuration says of them now: an administrator
- * may allow such changes, and then this is the only place that still knows. Keys of encrypted disks are not shown. A
- * configuration that cannot be read says nothing.
+ * Where the disks that a machine was installed with differ from what its configuration says of them now: an
+ * administrator may allow such changes, and then this is the only place that still knows. Keys of encrypted disks are
+ * not shown. A configuration that cannot be read says nothing.
  */
 export function irreconcilableChanges(served: Config, target: Config): readonly IrreconcilableChange[] {
   const [before, after] = [storageOf(served), storageOf(target)];

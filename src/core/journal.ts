@@ -24,7 +24,10 @@ export interface LineNumber {
   readonly sub?: number;
 }
 
-/** The number of the next line: boundary lines are counted, so that one that is missing is missed; others hang on the last of them. */
+/**
+ * The number of the next line: boundary lines are counted, so that one that is missing is missed; others hang on the
+ * last of them.
+ */
 export function numberAfter(last: LineNumber, level: StoryLevel): LineNumber {
   return level === "boundary" ? { seq: last.seq + 1 } : { seq: last.seq, sub: (last.sub ?? 0) + 1 };
 }
@@ -161,8 +164,8 @@ export interface Append {
 }
 
 /**
- * Puts lines behind those of a journal, boundary lines only, each at most once by writer, boot and number. The oldest leave
- * when there are too many.
+ * Puts lines behind those of a journal, boundary lines only, each at most once by writer, boot and number. The oldest
+ * leave when there are too many.
  *
  * @param lines in the order in which each of their writers wrote them.
  * @returns `undefined`: the journal has them all.

@@ -30,13 +30,19 @@ export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spe
   return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
 }
 
-/** Judges the deletion of a MachineConfig: a rendered one stays as long as anything uses it. `users`: what does, for people. */
+/**
+ * Judges the deletion of a MachineConfig: a rendered one stays as long as anything uses it. `users`: what does, for
+ * people.
+ */
 export function judgeDeletion(config: Pick<MachineConfig, "metadata">, users: readonly string[]): AdmissionVerdict {
   if (poolOfRendered(config) === undefined || users.length === 0) return { verdict: "allowed", warnings: [] };
   return { verdict: "forbidden", message: whyNotDeleted(config.metadata.name, users), warnings: [] };
 }
 
-/** Judges a pool by itself: its spec, and what its annotations ask for. What it had before and keeps is not judged again. */
+/**
+ * Judges a pool by itself: its spec, and what its annotations ask for. What it had before and keeps is not judged
+ * again.
+ */
 export function judgePool(
   pool: Pick<MachineConfigPool, "metadata" | "spec">,
   before?: Pick<MachineConfigPool, "metadata" | "spec">,

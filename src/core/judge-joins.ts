@@ -70,8 +70,8 @@ export function joinedNode(node: Node, pool: string): JoinedNode {
 }
 
 /**
- * What became of machines that were served: which node each is, by its address, or else by the pool and the time; and which
- * of them should have joined by now.
+ * What became of machines that were served: which node each is, by its address, or else by the pool and the time; and
+ * which of them should have joined by now.
  *
  * @param now milliseconds since the epoch.
  */

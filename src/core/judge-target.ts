@@ -24,8 +24,8 @@ export interface MachineFacts {
 const reserveBytes = 16 * 1024 * 1024;
 
 /**
- * All reasons why a machine cannot take a target: what it cannot change, accounts it does not have, a kernel in the wrong
- * FIPS mode, no space. Empty when nothing stands in the way. The daemon asks this before it drains.
+ * All reasons why a machine cannot take a target: what it cannot change, accounts it does not have, a kernel in the
+ * wrong FIPS mode, no space. Empty when nothing stands in the way. The daemon asks this before it drains.
  */
 export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
   const problems: TargetProblem[] = [];
@@ -126,8 +126,9 @@ export function unknownOwners(
 }
 
 /**
- * The part of a config that this machine can follow: SSH keys of a core that it does not have, and passwords of accounts
- * that it does not have, are nobody's. Source: openshift/machine-config-operator pkg/daemon/update.go (main), which skips them too.
+ * The part of a config that this machine can follow: SSH keys of a core that it does not have, and passwords of
+ * accounts that it does not have, are nobody's. Source: openshift/machine-config-operator pkg/daemon/update.go (main),
+ * which skips them too.
  */
 export function fitToAccounts(config: NodeConfig, users: ReadonlyMap<string, number>): NodeConfig {
   const strangers = [...config.passwords.keys()].filter((user) => !users.has(user));

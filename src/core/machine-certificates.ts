@@ -14,13 +14,16 @@ export interface MachineFile {
 
 export interface MachineCertificates {
   readonly files: readonly MachineFile[];
-  /** What cannot be written, and why: without contents. `path`: of the file that stays as it is; none where nothing could be one. */
+  /**
+   * What cannot be written, and why: without contents. `path`: of the file that stays as it is; none where nothing
+   * could be one.
+   */
   readonly problems: readonly { readonly path: string | undefined; readonly message: string }[];
 }
 
 /**
- * Files that are the writer's alone: what a MachineConfig says of them is as old as that MachineConfig, so no plan writes
- * or compares them. Same as the reference: openshift/machine-config-operator pkg/daemon/daemon.go (main).
+ * Files that are the writer's alone: what a MachineConfig says of them is as old as that MachineConfig, so no plan
+ * writes or compares them. Same as the reference: openshift/machine-config-operator pkg/daemon/daemon.go (main).
  */
 export const certificatePaths: ReadonlySet<string> = new Set([
   hostPaths.kubeletCa,

@@ -46,9 +46,9 @@ function accessSaid(metadata: MachineConfiguration["metadata"]): Omit<Said, "typ
 const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } } as const;
 
 /**
- * What is in force of the suite's settings. Boot images are kept by nobody here, so none are managed and no skew of theirs
- * is enforced unless the administrator states one by hand; who asks for more is told so in a condition. Fields and
- * defaults: openshift/machine-config-operator pkg/operator/sync.go, pkg/apihelpers/apihelpers.go (main).
+ * What is in force of the suite's settings. Boot images are kept by nobody here, so none are managed and no skew of
+ * theirs is enforced unless the administrator states one by hand; who asks for more is told so in a condition. Fields
+ * and defaults: openshift/machine-config-operator pkg/operator/sync.go, pkg/apihelpers/apihelpers.go (main).
  *
  * @param now milliseconds since the epoch; moves only the time of transitions.
  */

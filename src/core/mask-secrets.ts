@@ -19,8 +19,8 @@ const secretPaths: readonly RegExp[] = [
 const openPaths: readonly RegExp[] = [/^\/etc\/passwd-?$/, /\.pub$/, /^\/etc\/containers\/policy\.json$/];
 
 /**
- * Whether a file's contents must not be shown: its path is one that holds secrets, it is not readable by everybody (mode
- * 0600, 0640, …), or it is a Secret's manifest.
+ * Whether a file's contents must not be shown: its path is one that holds secrets, it is not readable by everybody
+ * (mode 0600, 0640, …), or it is a Secret's manifest.
  */
 export function isSecretFile(path: string, mode: number, text?: string): boolean {
   if ((mode & 0o004) === 0) return true;
@@ -54,7 +54,10 @@ export function maskText(text: string): string {
   return patterns.reduce((line, [pattern, replacement]) => line.replaceAll(pattern, replacement), text);
 }
 
-/** The lines of a text, one for one, with what looks like a secret masked: also private keys and values over several lines. */
+/**
+ * The lines of a text, one for one, with what looks like a secret masked: also private keys and values over several
+ * lines.
+ */
 export function maskLines(lines: readonly string[]): readonly string[] {
   let inKey = false;
   let blockIndent: number | undefined;

@@ -39,13 +39,16 @@ export interface MemberFacts {
   /** RFC 3339 of when it got into its phase; empty: not known. */
   readonly since: string;
   /**
-   * What its MachineConfigNode says, which is written after the node's annotations; `undefined` when there is none that is kept
-   * current: it has no conditions yet, or the daemon that keeps it is away.
+   * What its MachineConfigNode says, which is written after the node's annotations; `undefined` when there is none that
+   * is kept current: it has no conditions yet, or the daemon that keeps it is away.
    */
   readonly told: { readonly updatedTo: string; readonly image: string; readonly degraded: boolean } | undefined;
   /** RFC 3339 of when a machine whose drain was given up is tried again; empty: none was given up. */
   readonly skippedUntil: string;
-  /** RFC 3339 of when the daemon's pod stopped being ready, though the kubelet is; empty: it is ready, or nothing is known of a pod. */
+  /**
+   * RFC 3339 of when the daemon's pod stopped being ready, though the kubelet is; empty: it is ready, or nothing is
+   * known of a pod.
+   */
   readonly daemonAwaySince: string;
 }
 
@@ -109,7 +112,10 @@ function awaySince(pod: Pod | undefined): string {
   return ready?.status === "True" ? "" : (ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "");
 }
 
-/** Conditions of a node that must have a certain status; openshift/machine-config-operator pkg/controller/node/status.go (main). */
+/**
+ * Conditions of a node that must have a certain status; openshift/machine-config-operator pkg/controller/node/status.go
+ * (main).
+ */
 const mustBe: Readonly<Record<string, string>> = { Ready: "True", DiskPressure: "False", NetworkUnavailable: "False" };
 
 /** Everything that a node controller reads of the kubelet's report, as one value: equal texts need no new look. */

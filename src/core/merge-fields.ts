@@ -37,7 +37,10 @@ interface FieldRule<T> {
   said(member: MachineConfigInput): readonly string[];
 }
 
-/** The order in which members merge: what later ones say wins. Groups follow one another; in each, names are in byte order. */
+/**
+ * The order in which members merge: what later ones say wins. Groups follow one another; in each, names are in byte
+ * order.
+ */
 export const mergeOrder: readonly {
   readonly who: string;
   has(member: Pick<MachineConfigInput, "metadata">): boolean;

@@ -23,7 +23,9 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Text of the Prometheus exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/**
+ * Text of the Prometheus exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
+ */
 export function metricsText(families: readonly MetricFamily[]): string {
   const escape = (value: string) => value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
   return families
@@ -50,9 +52,10 @@ export interface MetricFacts {
 const secondsOf = (time: string): number => (time === "" ? 0 : Math.floor(Date.parse(time) / 1000));
 
 /**
- * What pools and machines say, as figures. Names and labels of those that begin with `mcc_`, of `os_image_url_override`, of `mco_state` and of
- * the four counts are the reference's (openshift/machine-config-operator pkg/controller/common/metrics.go, main). Whoever
- * reads them sees what is there now: a machine or pool that is gone leaves nothing behind.
+ * What pools and machines say, as figures. Names and labels of those that begin with `mcc_`, of
+ * `os_image_url_override`, of `mco_state` and of the four counts are the reference's (openshift/machine-config-operator
+ * pkg/controller/common/metrics.go, main). Whoever reads them sees what is there now: a machine or pool that is gone
+ * leaves nothing behind.
  */
 export function clusterMetrics({
   facts,

@@ -1,4 +1,7 @@
-/** Time of day in UTC of milliseconds since the epoch: `11:40:05`; with the day before it where it is another day than `beside`. */
+/**
+ * Time of day in UTC of milliseconds since the epoch: `11:40:05`; with the day before it where it is another day than
+ * `beside`.
+ */
 export function clockText(at: number, beside?: number): string {
   const text = new Date(at).toISOString();
   const day = beside === undefined ? undefined : new Date(beside).toISOString().slice(0, 10);

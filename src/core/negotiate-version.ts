@@ -25,8 +25,8 @@ interface Entry {
  * 2.2.0, whatever else is accepted. What cannot be produced is refused and no later entry is tried: the next one of
  * Ignition's own header is "anything", and a config of another major version helps nobody.
  *
- * Results are those of openshift/machine-config-operator pkg/server/api.go (main) but for three: 3.0.0 is refused, which the
- * reference lists and cannot produce; `q=0` means never; and only `application/` makes the type Ignition's.
+ * Results are those of openshift/machine-config-operator pkg/server/api.go (main) but for three: 3.0.0 is refused,
+ * which the reference lists and cannot produce; `q=0` means never; and only `application/` makes the type Ignition's.
  */
 export function negotiateVersion(accept: string | undefined): Negotiated {
   const refused = (asked: string): Negotiated => ({ verdict: "refused", asked, offered: servedVersions });

@@ -311,7 +311,10 @@ const sameList = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((value, index) => value === b[index]);
 const opOf = (before: boolean, after: boolean): Op => (before ? (after ? "update" : "delete") : "create");
 
-/** Turns differing paths and units into changes: all that differs about one unit is one change. Sorted: files, units, accounts. */
+/**
+ * Turns differing paths and units into changes: all that differs about one unit is one change. Sorted: files, units,
+ * accounts.
+ */
 export function changesOf(
   paths: readonly { readonly path: string; readonly origin: Origin; readonly op: Op }[],
   enablement: readonly { readonly name: string; readonly op: Op }[],
@@ -339,7 +342,9 @@ export function changesOf(
   return [...files, ...unitChanges, ...accounts];
 }
 
-/** What differs between two configurations, in the order files, units, accounts, kernel and OS. Empty for equal ones. */
+/**
+ * What differs between two configurations, in the order files, units, accounts, kernel and OS. Empty for equal ones.
+ */
 export function compareNodeConfigs(from: NodeConfig, to: NodeConfig): readonly Change[] {
   const paths = [];
   for (const path of new Set([...from.entries.keys(), ...to.entries.keys()])) {
@@ -368,7 +373,10 @@ function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<stri
   );
 }
 
-/** Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another order of the same kernel arguments, which no deployment would follow. */
+/**
+ * Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another
+ * order of the same kernel arguments, which no deployment would follow.
+ */
 export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
   return [
     ...(sameBag(from.kernelArguments, to.kernelArguments)

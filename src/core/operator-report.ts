@@ -7,7 +7,10 @@ import { poolLine, poolProgress } from "./pool-progress.ts";
 
 type Status = NonNullable<ClusterOperator["status"]>;
 
-/** What a ClusterOperator says before anybody has looked at anything: openshift/machine-config-operator pkg/operator/status.go (main). */
+/**
+ * What a ClusterOperator says before anybody has looked at anything: openshift/machine-config-operator
+ * pkg/operator/status.go (main).
+ */
 export function initialConditions(now: number): NonNullable<Status["conditions"]> {
   const lastTransitionTime = timestampOf(now);
   return [
@@ -23,8 +26,8 @@ export function initialConditions(now: number): NonNullable<Status["conditions"]
 }
 
 /**
- * The versions that a ClusterOperator is at: the release, and the image that the operator runs from. None while nothing was
- * ever reached.
+ * The versions that a ClusterOperator is at: the release, and the image that the operator runs from. None while nothing
+ * was ever reached.
  */
 export function versionsOf(
   reached: string | undefined,
@@ -56,10 +59,11 @@ export function extensionOf(facts: Facts, outcomes: readonly TaskOutcome[]): Rea
 }
 
 /**
- * Whether the pools that an upgrade waits for have arrived at the release. Nobody is kept waiting for it: the answer is that
- * of this moment.
+ * Whether the pools that an upgrade waits for have arrived at the release. Nobody is kept waiting for it: the answer is
+ * that of this moment.
  *
- * @param osImageOf the OS image that a rendered configuration asks for, and whether a MachineConfig chose it; `undefined`: there is no such configuration.
+ * @param osImageOf the OS image that a rendered configuration asks for, and whether a MachineConfig chose it;
+ * `undefined`: there is no such configuration.
  */
 export function requiredPools(
   facts: Facts,

@@ -19,8 +19,8 @@ export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub
 
 /**
  * The order of what several writers told. Of one writer by boot and number; boots in the order in which they are given,
- * which is the journal's. Between writers by their clocks, but no end before its beginning: such a one is placed behind it
- * and marked. Lines that are there twice count once.
+ * which is the journal's. Between writers by their clocks, but no end before its beginning: such a one is placed behind
+ * it and marked. Lines that are there twice count once.
  */
 export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[] {
   const seen = new Set<string>();
@@ -60,9 +60,9 @@ export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[]
 const mostSkewMs = 600_000;
 
 /**
- * Ends that one writer told and that stand before their beginning, which another one told, with that beginning: the next one
- * after them, where nothing else began before and nothing else ends it. One run may be gone through more than once, its ends
- * may be told by several writers, and what is oldest may be missing.
+ * Ends that one writer told and that stand before their beginning, which another one told, with that beginning: the
+ * next one after them, where nothing else began before and nothing else ends it. One run may be gone through more than
+ * once, its ends may be told by several writers, and what is oldest may be missing.
  */
 function causesOf(placed: readonly PlacedLine[]): ReadonlyMap<PlacedLine, PlacedLine> {
   const sections = new Map<string, { readonly begins: PlacedLine[]; readonly ends: PlacedLine[] }>();

@@ -126,8 +126,8 @@ const sectionOfPhase: Partial<Record<Phase, readonly string[]>> = {
 };
 
 /**
- * When a machine that is in a phase since some moment is likely to have its target: what updates before it took from the
- * same step on, those left out that were through with the step by then.
+ * When a machine that is in a phase since some moment is likely to have its target: what updates before it took from
+ * the same step on, those left out that were through with the step by then.
  *
  * @param since milliseconds since the epoch of when the phase began; `undefined`: not known
  */
@@ -146,7 +146,8 @@ export function estimateMachine(
       : [{ step: section.endedMs - section.beganMs, after: Math.max(0, wholeMs - section.endedMs) }];
   });
   const still = known.filter(({ step }) => step > elapsed);
-  // Whoever has been longer at it than anybody before may be through at any moment; what comes after is known all the same.
+  // Whoever has been longer at it than anybody before may be through at any moment; what comes after is known all the
+  // same.
   const spread = spreadOf(
     still.length > 0 ? still.map(({ step, after }) => step + after - elapsed) : known.map(({ after }) => after),
   );
@@ -214,7 +215,10 @@ export function estimateText({ likely, earliest, latest, of, late }: Estimate, n
   return `${span} (in ${durationText(likely - now)}; ${basis}${late ? "; it has taken longer than any of them so far" : ""})`;
 }
 
-/** Which MachineConfigs make the difference between what a pool had last and what it should have, and who wrote them when. */
+/**
+ * Which MachineConfigs make the difference between what a pool had last and what it should have, and who wrote them
+ * when.
+ */
 export function whoChanged(
   pool: MachineConfigPool,
   machineConfig: (name: string) => MachineConfig | undefined,

@@ -151,7 +151,10 @@ function sharesImage(a: NodeConfig, b: NodeConfig, content: ContentMode): boolea
   return system(a) === system(b) && (content === "os-only" || contentDigest(a) === contentDigest(b));
 }
 
-/** Images of two configurations as far as it matters which of them are the same: what they will be called nobody knows before they are built. */
+/**
+ * Images of two configurations as far as it matters which of them are the same: what they will be called nobody knows
+ * before they are built.
+ */
 const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluster@sha256:${digit.repeat(64)}`) as [
   string,
   string,

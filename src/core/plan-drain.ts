@@ -9,7 +9,10 @@ export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceed
 /** What a node's drain request asks for next. Requests are `drain-<config>` and `uncordon-<config>`. */
 export type DrainStep =
   | { readonly do: "nothing" }
-  /** Take the node out of service. `anew`: an earlier drain was said to be done, and somebody has put the node back since. */
+  /**
+   * Take the node out of service. `anew`: an earlier drain was said to be done, and somebody has put the node back
+   * since.
+   */
   | { readonly do: "cordon"; readonly request: string; readonly anew: boolean }
   /** The node is out of service; see to its pods. */
   | { readonly do: "evict"; readonly request: string }
@@ -94,7 +97,10 @@ function noteOf(text: string | undefined): Readonly<Record<string, unknown>> {
 /** How long a node that was skipped is left alone at least, in seconds: others come first. */
 const leastPauseSeconds = 300;
 
-/** When a node whose drain is given up `now` (milliseconds since the epoch) is tried again: after its deadline once more. */
+/**
+ * When a node whose drain is given up `now` (milliseconds since the epoch) is tried again: after its deadline once
+ * more.
+ */
 export const skippedUntil = (now: number, deadlineSeconds: number): number =>
   now + 1000 * Math.max(leastPauseSeconds, deadlineSeconds);
 
@@ -109,7 +115,9 @@ export interface DrainPlan {
   readonly staying: readonly { readonly pod: Pod; readonly why: "DaemonSet" | "mirror" | "terminated" }[];
 }
 
-/** How long a drain waits for an image that is being built on its node, in milliseconds: to build it again costs more. */
+/**
+ * How long a drain waits for an image that is being built on its node, in milliseconds: to build it again costs more.
+ */
 export const buildPatienceMs = 600_000;
 
 /** Whether a drain still waits for images that are being built there. */
@@ -118,7 +126,10 @@ export function waitsForBuilds(node: Pick<Node, "metadata">, now: number): boole
   return began === undefined || now - Date.parse(began.at) < buildPatienceMs;
 }
 
-/** Sorts the pods of a node: what must go, what goes already, what stays. Nothing is left to do when only those stay. @param holdBuilds pods that build an OS image are let finish. */
+/**
+ * Sorts the pods of a node: what must go, what goes already, what stays. Nothing is left to do when only those stay.
+ * @param holdBuilds pods that build an OS image are let finish.
+ */
 export function planDrain(pods: readonly Pod[], holdBuilds = false): DrainPlan {
   const evict: Pod[] = [];
   const building: Pod[] = [];
@@ -150,7 +161,10 @@ const keepsData = ({ spec }: Pod): boolean => spec?.volumes?.some(({ emptyDir })
 /** A pod that is not gone this long after its grace period is stuck, in milliseconds. */
 export const stuckAfterMs = 60_000;
 
-/** Why a pod that leaves does not get away, for people; `undefined` while it has time. `now`: milliseconds since the epoch. */
+/**
+ * Why a pod that leaves does not get away, for people; `undefined` while it has time. `now`: milliseconds since the
+ * epoch.
+ */
 export function whyStuck({ metadata }: Pod, now: number): string | undefined {
   // The time of deletion has the grace period in it.
   if (metadata.deletionTimestamp === undefined || now - Date.parse(metadata.deletionTimestamp) <= stuckAfterMs)
@@ -162,7 +176,10 @@ export function whyStuck({ metadata }: Pod, now: number): string | undefined {
 /** A pod that the eviction API would not let go. */
 export interface BlockedPod {
   readonly pod: Pod;
-  /** `pdb`: by a disruption budget. `refused`: by something else, such as a webhook. `failed`: the server could not say. `build`: by us, until its image is built. */
+  /**
+   * `pdb`: by a disruption budget. `refused`: by something else, such as a webhook. `failed`: the server could not say.
+   * `build`: by us, until its image is built.
+   */
   readonly by: "pdb" | "refused" | "failed" | "build";
   /** What the API server said, with the disruption budget's name where it names one. */
   readonly why: string;
@@ -175,7 +192,10 @@ export const heldForBuild = (pod: Pod): BlockedPod => ({
   why: "it builds an OS image, which is waited for, ten minutes at most",
 });
 
-/** Everything that protects a blocked pod from being deleted. Webhooks are asked before budgets: a pod that one of them keeps may have a budget too. */
+/**
+ * Everything that protects a blocked pod from being deleted. Webhooks are asked before budgets: a pod that one of them
+ * keeps may have a budget too.
+ */
 export function protectionsOf(
   { pod, by }: BlockedPod,
   budgets: readonly PodDisruptionBudget[],

@@ -30,9 +30,13 @@ export interface Ledger {
   readonly owes: readonly Consequence[];
   /** RFC 3339. */
   readonly openedAt: string;
-  /** Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever. */
+  /**
+   * Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever.
+   */
   readonly rebootsAsked?: readonly string[];
-  /** Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before. */
+  /**
+   * Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before.
+   */
   readonly failed?: { readonly path?: string; readonly cause: string };
 }
 
@@ -48,7 +52,9 @@ export interface ObservedNode extends ObservedContent {
   /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
   readonly fips: boolean | undefined;
   readonly ledger: Ledger | undefined;
-  /** The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither. */
+  /**
+   * The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither.
+   */
   readonly previous: NodeConfig | undefined;
   /** It has been in service with a configuration of ours: then it is drained before it is disrupted. */
   readonly inService: boolean;
@@ -81,7 +87,10 @@ export type Step =
   | { readonly do: "keepPayload"; readonly image: string; readonly of: "previous" | "target" }
   | { readonly do: "stageOs"; readonly deployment: Deployment; readonly packagesFrom: string | undefined }
   | { readonly do: "discardStaged" }
-  /** From here on the daemon writes what the system that runs is to have: a boot must not bring back what was laid down for it. */
+  /**
+   * From here on the daemon writes what the system that runs is to have: a boot must not bring back what was laid down
+   * for it.
+   */
   | { readonly do: "dropPayload" }
   | ContentStep
   | { readonly do: "daemonReload" }
@@ -96,14 +105,18 @@ export type NodePlan =
   | { readonly verdict: "inSync" }
   /** The machine was rebooted for its target `tried` times and still boots something else. */
   | { readonly verdict: "bootFails"; readonly tried: number; readonly booted: Deployment; readonly wanted: Deployment }
-  /** The machine boots what it should, and is not what that system should have: `cause` is empty where nobody told why. */
+  /**
+   * The machine boots what it should, and is not what that system should have: `cause` is empty where nobody told why.
+   */
   | {
       readonly verdict: "unsettled";
       readonly changes: readonly Change[];
       readonly path: string | undefined;
       readonly cause: string;
     }
-  /** The machine could not be made equal to what it booted for its target, and has booted the system before that again. */
+  /**
+   * The machine could not be made equal to what it booted for its target, and has booted the system before that again.
+   */
   | { readonly verdict: "settleFailed"; readonly path: string | undefined; readonly cause: string }
   | {
       readonly verdict: "change";
@@ -117,9 +130,9 @@ export type NodePlan =
 /**
  * Decides how a machine gets from what it is to what it should be.
  *
- * A plan first writes into the ledger what the machine will be owed, and closes the ledger last: a daemon killed between
- * writing a file and reloading its service finds the file in place when it comes back, and still knows to reload.
- * Going back is no second mechanism: it is a plan with the previous configuration as target.
+ * A plan first writes into the ledger what the machine will be owed, and closes the ledger last: a daemon killed
+ * between writing a file and reloading its service finds the file in place when it comes back, and still knows to
+ * reload. Going back is no second mechanism: it is a plan with the previous configuration as target.
  *
  * Of a machine whose image holds its configuration only credentials are written here: the rest is in place once it has
  * booted that image and was settled.
@@ -192,7 +205,9 @@ export function planNode(
 
 const holdsAll = (config: NodeConfig) => config.imageContent === "full";
 
-/** What the changes ask for. Where an image brings all of them it is its boot; credentials take effect by themselves. */
+/**
+ * What the changes ask for. Where an image brings all of them it is its boot; credentials take effect by themselves.
+ */
 function consequencesAsked(
   node: ObservedNode,
   target: NodeConfig,
@@ -213,7 +228,10 @@ function consequencesAsked(
     : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect by themselves" }];
 }
 
-/** Whether a machine that boots what it should is also what that system should have; `undefined`: nothing stands against it. */
+/**
+ * Whether a machine that boots what it should is also what that system should have; `undefined`: nothing stands against
+ * it.
+ */
 function judgeSettling(
   node: ObservedNode,
   target: NodeConfig,
@@ -343,8 +361,8 @@ function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: Deploy
 }
 
 /**
- * Where a machine that owes nothing differs from the configuration that it was proven to have. A machine that runs another
- * system than that is no drift: it was booted into the wrong one, which a plan can put right.
+ * Where a machine that owes nothing differs from the configuration that it was proven to have. A machine that runs
+ * another system than that is no drift: it was booted into the wrong one, which a plan can put right.
  */
 export function driftOf(node: ObservedNode): readonly Change[] {
   const { previous } = node;
@@ -419,7 +437,9 @@ function group(reasons: readonly Because[]): readonly Because[] {
   return grouped.map(({ consequence, changes, why }) => ({ consequence, changes, why: why.join("; ") }));
 }
 
-/** What is done in place of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload. */
+/**
+ * What is done in place of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload.
+ */
 function actions(owes: readonly Consequence[]): readonly Step[] {
   const restarts = owes.flatMap((consequence) => (consequence.kind === "restart" ? [consequence.unit] : []));
   const reloads = owes.flatMap((consequence) =>

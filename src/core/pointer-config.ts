@@ -8,7 +8,10 @@ import type { IgnitionConfig } from "../ignition/types.ts";
 /** Where the config server listens: openshift/machine-config-operator cmd/machine-config-server (main). */
 export const configServerPort = 22623;
 
-/** Platforms whose machines know no name for the API server: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
+/**
+ * Platforms whose machines know no name for the API server: openshift/machine-config-operator
+ * pkg/controller/common/helpers.go (main).
+ */
 const byAddress: Readonly<Record<string, string>> = {
   BareMetal: "baremetal",
   OpenStack: "openstack",
@@ -17,8 +20,8 @@ const byAddress: Readonly<Record<string, string>> = {
 };
 
 /**
- * `host:port` that machines reach the config server by: what an administrator wrote, else the internal name or address of the
- * API server; `undefined`: nobody says.
+ * `host:port` that machines reach the config server by: what an administrator wrote, else the internal name or address
+ * of the API server; `undefined`: nobody says.
  */
 export function configServerAuthority({
   controllerConfig,
@@ -53,10 +56,15 @@ export function withPort(host: string): string {
   return `${bracketed}:${configServerPort}`;
 }
 
-/** Boot images are older than clusters: the version that every Ignition reads which sends headers (coreos/ignition config/v3_1 to v3_5). */
+/**
+ * Boot images are older than clusters: the version that every Ignition reads which sends headers (coreos/ignition
+ * config/v3_1 to v3_5).
+ */
 const pointerVersion = "3.2.0";
 
-/** What a machine is started with: where it gets its configuration, whom it believes that of, and what it shows there. */
+/**
+ * What a machine is started with: where it gets its configuration, whom it believes that of, and what it shows there.
+ */
 export function pointerConfig({
   server,
   pool,

@@ -42,9 +42,9 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
 }
 
 /**
- * Labels that a node lacks for the custom pool into which it booted first, `undefined` when there is nothing to add: it was served
- * that pool's configuration, but nobody has labelled it yet. Done once; whoever takes a label away afterwards means it.
- * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
+ * Labels that a node lacks for the custom pool into which it booted first, `undefined` when there is nothing to add: it
+ * was served that pool's configuration, but nobody has labelled it yet. Done once; whoever takes a label away
+ * afterwards means it. Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
 export function labelsOfFirstPool(
   node: Pick<Node, "metadata">,
@@ -73,7 +73,10 @@ function labelsSelectedBy(pool: MachineConfigPool | undefined): Readonly<Record<
   return wanted;
 }
 
-/** Labels that a node gets that joins a pool: its kubelet may not give them to it. A machine of a custom pool is a worker, too. */
+/**
+ * Labels that a node gets that joins a pool: its kubelet may not give them to it. A machine of a custom pool is a
+ * worker, too.
+ */
 export function labelsOfJoin(pool: MachineConfigPool): Readonly<Record<string, string>> {
   return {
     ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }),

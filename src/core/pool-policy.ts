@@ -3,8 +3,8 @@ import type { Problem } from "../ignition/problem.ts";
 
 /**
  * What protects a pod from being deleted. A pod may have several: `pdb`, a disruption budget refuses its eviction;
- * `refused`, something else does, such as a webhook; `unmanaged`, no controller would make it again; `emptyDir`, it keeps
- * data on the machine that would be lost.
+ * `refused`, something else does, such as a webhook; `unmanaged`, no controller would make it again; `emptyDir`, it
+ * keeps data on the machine that would be lost.
  */
 export const protections = ["pdb", "refused", "unmanaged", "emptyDir"] as const;
 export type Protection = (typeof protections)[number];
@@ -32,7 +32,10 @@ export interface PoolPolicy {
   /** How long one is left alone after its last use. */
   readonly retentionQuietSeconds: number;
   readonly canary: {
-    /** How many machines go first with a new image; `undefined`: one with the first image and with a new base, else none. */
+    /**
+     * How many machines go first with a new image; `undefined`: one with the first image and with a new base, else
+     * none.
+     */
     readonly count: number | undefined;
     /** How long they must keep well. */
     readonly seconds: number;
@@ -47,7 +50,10 @@ export const defaultPoolPolicy: PoolPolicy = {
   canary: { count: undefined, seconds: 300 },
 };
 
-/** Everything that can be said of a pool by annotation, for people: docs/reference/pool-annotations.md is written from it. */
+/**
+ * Everything that can be said of a pool by annotation, for people: docs/reference/pool-annotations.md is written from
+ * it.
+ */
 export const poolAnnotations: readonly {
   readonly key: string;
   readonly values: string;

@@ -15,7 +15,9 @@ export interface PoolFacts {
   readonly irreconcilable: readonly string[];
   /** Nodes that this pool and others select, so that they belong to none of them, with the pools. */
   readonly ambiguous: ReadonlyMap<string, readonly string[]>;
-  /** Certificates that the API server is known by on machines, and until when they are good; `undefined`: nobody looked. */
+  /**
+   * Certificates that the API server is known by on machines, and until when they are good; `undefined`: nobody looked.
+   */
   readonly certificates?: readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[];
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -62,7 +64,10 @@ export interface PoolProgress {
   readonly waiting: readonly Wait[];
   readonly budget: NodeSelection["budget"];
   readonly irreconcilable: readonly string[];
-  /** When it is likely to end, from what updates before it took; absent: no update of this pool is known to have ended, or nothing goes on. */
+  /**
+   * When it is likely to end, from what updates before it took; absent: no update of this pool is known to have ended,
+   * or nothing goes on.
+   */
   readonly eta?: RollOutEta;
 }
 
@@ -246,7 +251,10 @@ export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
   ];
 }
 
-/** One line on a pool, as the ClusterOperator's extension shows it; the wording is the reference's (pkg/operator/status.go, main). */
+/**
+ * One line on a pool, as the ClusterOperator's extension shows it; the wording is the reference's
+ * (pkg/operator/status.go, main).
+ */
 export function poolLine({ pool, members }: PoolFacts, progress: PoolProgress): string {
   const [first] = progress.failed;
   if (first !== undefined)

@@ -60,8 +60,8 @@ const noParts: TokenParts = { id: "", secret: "0".repeat(secretLength) };
 /**
  * Whether a token gives a pool's configuration now.
  *
- * Its work does not depend on what is wrong: an unknown id, a wrong secret and no token at all hash and compare the same
- * number of bytes.
+ * Its work does not depend on what is wrong: an unknown id, a wrong secret and no token at all hash and compare the
+ * same number of bytes.
  */
 export function judgeToken({ presented, pool, find, pending, now }: TokenQuestion): TokenVerdict {
   const parts = presented === undefined ? undefined : parseToken(presented);

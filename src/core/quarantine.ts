@@ -25,8 +25,8 @@ export interface QuarantineStep {
 
 /**
  * What follows for a pool from targets that its machines went back from. A refusal that the pool does not know yet
- * quarantines the target; one that it knew, and that its annotation does not name any more, was lifted by somebody. A new
- * target ends what machines said of older ones.
+ * quarantines the target; one that it knew, and that its annotation does not name any more, was lifted by somebody. A
+ * new target ends what machines said of older ones.
  */
 export function quarantineStep(
   target: string,
@@ -93,7 +93,10 @@ function listOf(text: string | undefined): readonly Entry[] {
   }
 }
 
-/** Targets that a pool's `quarantined` annotation names: a JSON list of `{config}` objects or of names. What cannot be read quarantines nothing. */
+/**
+ * Targets that a pool's `quarantined` annotation names: a JSON list of `{config}` objects or of names. What cannot be
+ * read quarantines nothing.
+ */
 export const quarantinedTargets = (pool: Pick<MachineConfigPool, "metadata">): readonly string[] =>
   listOf(pool.metadata.annotations?.[annotations.quarantined]).map(({ config }) => config);
 

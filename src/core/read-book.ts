@@ -14,8 +14,8 @@ export interface Shelves {
 }
 
 /**
- * One book: the chapters that are kept, and behind them what the journals tell beyond those. The same whether anybody keeps
- * books or not, as far as the journals reach.
+ * One book: the chapters that are kept, and behind them what the journals tell beyond those. The same whether anybody
+ * keeps books or not, as far as the journals reach.
  *
  * @param now milliseconds since the epoch
  */

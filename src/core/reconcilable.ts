@@ -16,7 +16,10 @@ export interface Irreconcilable {
   readonly rule: "reference" | "ours";
 }
 
-/** Parts of the storage section whose changes an administrator has allowed: MachineConfiguration `spec.irreconcilableValidationOverrides.storage`. */
+/**
+ * Parts of the storage section whose changes an administrator has allowed: MachineConfiguration
+ * `spec.irreconcilableValidationOverrides.storage`.
+ */
 export type StorageOverride = "Disks" | "FileSystems" | "Raid";
 
 export interface ReconcileOptions {
@@ -30,8 +33,8 @@ const newMachines = "add a machine that starts with this config instead, or leav
 /**
  * What keeps a machine with `from` from becoming `to` while it runs; empty when nothing does.
  *
- * All findings are given, not only the first, in the order in which the reference looks. `rule: "ours"` are the ones for
- * which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
+ * All findings are given, not only the first, in the order in which the reference looks. `rule: "ours"` are the ones
+ * for which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
  * Source of the rules: openshift/machine-config-operator pkg/controller/common/reconcile.go (main).
  */
 export function reconcile(

@@ -1,10 +1,15 @@
 import type { StoryLine } from "../api/stories.ts";
 import { maskLines, maskText, masked } from "./mask-secrets.ts";
 
-/** A private key, whole or cut off, its lines parted by line feeds or by the two characters that stand for one in JSON. */
+/**
+ * A private key, whole or cut off, its lines parted by line feeds or by the two characters that stand for one in JSON.
+ */
 const privateKey =
   /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g;
-/** Who somebody is to a server, in a URL: everything before the `@`. The authority ends at the first of these characters (RFC 3986, 3.2). */
+/**
+ * Who somebody is to a server, in a URL: everything before the `@`. The authority ends at the first of these characters
+ * (RFC 3986, 3.2).
+ */
 const userInfo = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^/?#\s"'<>]*@/gi;
 /** Contents that a data URL carries (RFC 2397). */
 const dataUrl = /\b(data:[a-z0-9!#$&^_.+/;=-]*,)[^\s"'<>]+/gi;
@@ -21,9 +26,9 @@ const isSecretName =
   /(?:pass(?:word|wd|phrase)?hash|password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|psk|auth)$/i;
 
 /**
- * A text of ours that may quote what others wrote, without what looks like a secret in it: credentials of URLs, tokens, keys,
- * hashes of passwords, values of settings that are named like secrets, contents in data URLs. Used for everything that goes
- * into journals, books and logs.
+ * A text of ours that may quote what others wrote, without what looks like a secret in it: credentials of URLs, tokens,
+ * keys, hashes of passwords, values of settings that are named like secrets, contents in data URLs. Used for everything
+ * that goes into journals, books and logs.
  */
 export function redactText(text: string): string {
   const whole = text

@@ -15,8 +15,8 @@ export type ReleaseOf =
   | { readonly verdict: "unknown"; readonly lasting: boolean; readonly message: string };
 
 /**
- * Which OS image the cluster is to have: what the release's ConfigMap says, once it is meant for this operator. A release
- * arrives object by object; an operator that took images of the next one would roll out a mixture of two.
+ * Which OS image the cluster is to have: what the release's ConfigMap says, once it is meant for this operator. A
+ * release arrives object by object; an operator that took images of the next one would roll out a mixture of two.
  *
  * Keys: openshift/machine-config-operator install/0000_80_machine-config_05_osimageurl.yaml (main).
  *
@@ -58,7 +58,10 @@ function imagesOf(data: Readonly<Record<string, string>> | undefined): ReleaseIm
     : { baseOSContainerImage: image, baseOSExtensionsContainerImage: data?.["baseOSExtensionsContainerImage"] ?? "" };
 }
 
-/** A ControllerConfig as the operator would write it once a release's ConfigMap were applied; the same where it says nothing of images. */
+/**
+ * A ControllerConfig as the operator would write it once a release's ConfigMap were applied; the same where it says
+ * nothing of images.
+ */
 export function withRelease(
   config: ControllerConfig,
   data: Readonly<Record<string, string>> | undefined,

@@ -27,8 +27,8 @@ export interface RenderInputs {
   /** Images of the pool's OS stream, where one applies; they stand in for the ControllerConfig's. */
   readonly stream?: { readonly osImage: string; readonly extensionsImage: string };
   /**
-   * What this suite writes into `generated-by-controller-version`. Members that carry another one are not ready and make
-   * the pool wait; without it they are not looked at.
+   * What this suite writes into `generated-by-controller-version`. Members that carry another one are not ready and
+   * make the pool wait; without it they are not looked at.
    */
   readonly generatorVersion?: string;
 }
@@ -98,8 +98,8 @@ const encoderLength = (text: string): number => {
   let extra = 0;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    // Two-byte characters add one, three-byte ones two; a surrogate pair is four bytes of two units. `<`, `>` and `&` are
-    // written as \u00XX by the reference's encoder.
+    // Two-byte characters add one, three-byte ones two; a surrogate pair is four bytes of two units. `<`, `>` and `&`
+    // are written as \u00XX by the reference's encoder.
     if (code >= 0x80) extra += code < 0x800 ? 1 : code >= 0xd800 && code < 0xe000 ? 1 : 2;
     else if (code === 0x3c || code === 0x3e || code === 0x26) extra += 5;
   }

@@ -17,8 +17,8 @@ export type RenderedName =
   | { readonly verdict: "refused"; readonly reason: string };
 
 /**
- * The name of a rendered config: the pool's name and a hash of the merged spec, nothing else. Equal specs give equal names
- * on every cluster and in every release.
+ * The name of a rendered config: the pool's name and a hash of the merged spec, nothing else. Equal specs give equal
+ * names on every cluster and in every release.
  */
 export function renderedName(pool: string, spec: Required<MachineConfigSpec>): RenderedName {
   const yaml = yamlForHash(spec);

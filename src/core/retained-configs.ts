@@ -70,7 +70,10 @@ export type Retention =
       readonly place: number;
       readonly of: number;
     }
-  /** Nobody has used it for too short a time, of `quietSeconds`. `until`: in milliseconds since the epoch; `undefined` where the beginning is not known. */
+  /**
+   * Nobody has used it for too short a time, of `quietSeconds`. `until`: in milliseconds since the epoch; `undefined`
+   * where the beginning is not known.
+   */
   | {
       readonly name: string;
       readonly keep: true;
@@ -96,8 +99,8 @@ export interface RetentionFacts {
 /**
  * Which rendered configs of a pool stay, and why, in the order in which those that go may go: oldest first.
  *
- * What anything names stays. Of the others the last few stay that the pool has had, for whoever wants to go back; then a
- * quiet time passes, since what refers to a config may come to be known later than the config is.
+ * What anything names stays. Of the others the last few stay that the pool has had, for whoever wants to go back; then
+ * a quiet time passes, since what refers to a config may come to be known later than the config is.
  */
 export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }: RetentionFacts): readonly Retention[] {
   const { retainedConfigs: most, retentionQuietSeconds: quiet } = policy ?? {
@@ -191,7 +194,10 @@ export function describeRetention(retention: Retention): string {
 export const whyNotDeleted = (name: string, users: readonly string[]): string =>
   `${name} is in use by ${listed(users)}: machines could not be brought to it, or be compared with it, any more; bring them to another configuration first, and it is removed when nothing uses it (annotation ${annotations.retainedConfigs} of the pool)`;
 
-/** The same config once more, without what the API server gave the one that is gone. An owner that is gone too is left out. */
+/**
+ * The same config once more, without what the API server gave the one that is gone. An owner that is gone too is left
+ * out.
+ */
 export function remade(config: MachineConfig, poolUid: string | undefined): MachineConfig {
   const { name, labels, annotations: said, ownerReferences, finalizers } = config.metadata;
   const owners = (ownerReferences ?? []).filter(({ uid, kind }) => kind !== "MachineConfigPool" || uid === poolUid);

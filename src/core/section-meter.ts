@@ -17,8 +17,8 @@ export type MeteredLine = Pick<StoryLine, "mark"> & {
 };
 
 /**
- * Measures how long the steps take that this process does, from the lines that it tells of them. It counts whether anybody
- * keeps books or not.
+ * Measures how long the steps take that this process does, from the lines that it tells of them. It counts whether
+ * anybody keeps books or not.
  */
 export class SectionMeter {
   readonly #seconds = new Histogram(
@@ -112,7 +112,10 @@ export class SectionMeter {
 const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) =>
   `${book}\n${chapter}\n${run ?? ""}\n${path}`;
 
-/** The pool of a target by its name: openshift/machine-config-operator pkg/controller/common/helpers.go (main) names it `rendered-POOL-HASH`. */
+/**
+ * The pool of a target by its name: openshift/machine-config-operator pkg/controller/common/helpers.go (main) names it
+ * `rendered-POOL-HASH`.
+ */
 const renderedFor = /^rendered-(.+)-[0-9a-f]{32}$/;
 
 function poolOf(kind: BookKind, { book, run, data }: MeteredLine): string {

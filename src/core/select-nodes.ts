@@ -51,7 +51,10 @@ export interface CanaryFacts {
   readonly proven: readonly string[];
   /** Those that cannot go on without help. */
   readonly failed: readonly string[];
-  /** Milliseconds since the epoch of when the next of them will have kept well for long enough; `undefined`: not by time alone. */
+  /**
+   * Milliseconds since the epoch of when the next of them will have kept well for long enough; `undefined`: not by time
+   * alone.
+   */
   readonly provenAt: number | undefined;
 }
 
@@ -137,8 +140,8 @@ export interface NodeSelection {
 }
 
 /**
- * How many machines of a pool may be out of service at once: 1 when nothing is said, never 0; percentages are rounded down.
- * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
+ * How many machines of a pool may be out of service at once: 1 when nothing is said, never 0; percentages are rounded
+ * down. Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
 export function budgetOf(maxUnavailable: number | string | undefined, members: number): number {
   const text = String(maxUnavailable ?? 1).trim();
@@ -153,8 +156,8 @@ const namedInWait = 5;
 /**
  * Which members of a pool get its target now, and why the others have to wait.
  *
- * A machine that is out of service already costs nothing: it may have its repair at any time. A healthy one is taken only
- * while fewer machines than the budget are out of service, for whatever cause. Of the control plane, whatever the
+ * A machine that is out of service already costs nothing: it may have its repair at any time. A healthy one is taken
+ * only while fewer machines than the budget are out of service, for whatever cause. Of the control plane, whatever the
  * budget, one machine at a time is in our hands, and a healthy one is not taken while another is out of service or a
  * member of etcd elsewhere is not ready. The operator's own machine is the last of them.
  *

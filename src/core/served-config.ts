@@ -123,7 +123,10 @@ export function inVersion(composed: Composed, version: ServedVersion): ServedCon
   return { verdict: "served", body, sizeBytes: strToU8(body).length };
 }
 
-/** Kernel arguments that Ignition cannot be told of are for the machine's first boot to set; there is no way to say there which ones should not be. */
+/**
+ * Kernel arguments that Ignition cannot be told of are for the machine's first boot to set; there is no way to say
+ * there which ones should not be.
+ */
 function withKernelArgumentsMoved({
   config: { kernelArguments, ...config },
   machineConfig,
@@ -196,7 +199,9 @@ const fileOf = (path: string, mode: number, contents: Resource): File => ({
   contents,
 });
 
-/** Compressed: it is the configuration once more. No time goes into it, so that equal configurations are equal answers. */
+/**
+ * Compressed: it is the configuration once more. No time goes into it, so that equal configurations are equal answers.
+ */
 function wholeFile(machineConfig: MachineConfig): File {
   return fileOf(hostPaths.servedConfig, 0o600, {
     compression: "gzip",
@@ -204,7 +209,10 @@ function wholeFile(machineConfig: MachineConfig): File {
   });
 }
 
-/** What the first boot looks for: the MachineConfig without what Ignition does, as a config that Ignition of that version would take. */
+/**
+ * What the first boot looks for: the MachineConfig without what Ignition does, as a config that Ignition of that
+ * version would take.
+ */
 function encapsulatedFile(machineConfig: MachineConfig, version: string): File {
   return fileOf(hostPaths.encapsulated, 0o600, {
     source: encodeDataUrl(

@@ -21,7 +21,9 @@ function addressOf(text: string): Address | undefined {
   return { value: groups.reduce((sum, group) => sum * 65_536n + BigInt(`0x${group}`), 0n), bits: 128 };
 }
 
-/** As RFC 5952 asks for IPv6: lower case, and the longest run of zeros (of at least two, the first of equals) as `::`. */
+/**
+ * As RFC 5952 asks for IPv6: lower case, and the longest run of zeros (of at least two, the first of equals) as `::`.
+ */
 function textOfAddress({ value, bits }: Address): string {
   if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join(".");
   const groups = Array.from({ length: 8 }, (_, index) =>
@@ -37,7 +39,8 @@ function textOfAddress({ value, bits }: Address): string {
 
 /**
  * The address in a service network that the cluster's DNS has by agreement, the tenth after the network's own:
- * openshift/installer pkg/types/defaults/installconfig.go, openshift/machine-config-operator pkg/operator/sync.go (main).
+ * openshift/installer pkg/types/defaults/installconfig.go, openshift/machine-config-operator pkg/operator/sync.go
+ * (main).
  *
  * @param cidr `172.30.0.0/16`, `fd02::/112`
  * @returns `undefined` for what is no network, or one that is too small.

@@ -37,7 +37,10 @@ export interface SettleRecord {
   readonly cause?: string;
 }
 
-/** A payload that was laid down on the machine for the system that it leaves: with what was there before that was managed. */
+/**
+ * A payload that was laid down on the machine for the system that it leaves: with what was there before that was
+ * managed.
+ */
 export interface LocalPayload extends Payload {
   readonly originals?: Originals;
 }
@@ -106,7 +109,9 @@ export interface SettleView extends ObservedContent {
 
 export interface SettlePlan {
   readonly steps: readonly ContentStep[];
-  /** What is remembered before anything is changed: what is managed from now on, together with what was managed before. */
+  /**
+   * What is remembered before anything is changed: what is managed from now on, together with what was managed before.
+   */
   readonly remember: Pick<ContentGap, "paths" | "units" | "users">;
   /** What steps put back. */
   readonly originals: Originals;
@@ -115,7 +120,9 @@ export interface SettlePlan {
   readonly differences: readonly string[];
 }
 
-/** What is read before settling, whatever runs: systemd-sysctl(8), systemd-modules-load(8), udev(7), NetworkManager(8). */
+/**
+ * What is read before settling, whatever runs: systemd-sysctl(8), systemd-modules-load(8), udev(7), NetworkManager(8).
+ */
 const earlyReaders = [
   "/etc/sysctl.conf",
   "/etc/sysctl.d/",
@@ -125,7 +132,10 @@ const earlyReaders = [
   "/etc/NetworkManager/",
 ];
 
-/** What has to be done so that the machine equals its payload, and what was managed before and is not any more is as if it had never been. */
+/**
+ * What has to be done so that the machine equals its payload, and what was managed before and is not any more is as if
+ * it had never been.
+ */
 export function planSettle(view: SettleView, target: NodeConfig): SettlePlan {
   // Where nobody remembers anything, what the system ships is what was there.
   const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) =>
@@ -156,9 +166,9 @@ export function isReadEarly(what: string, active: ReadonlySet<string>): boolean 
 }
 
 /**
- * What is remembered of a path that is managed from now on: what is there, unless that is what the payload brings, which
- * came with the image, or with a deployment that was managed before. Then it was the system's own, if that ships one that
- * an image of ours does not hide.
+ * What is remembered of a path that is managed from now on: what is there, unless that is what the payload brings,
+ * which came with the image, or with a deployment that was managed before. Then it was the system's own, if that ships
+ * one that an image of ours does not hide.
  */
 export function originalToKeep(
   present: OriginalEntry | null,

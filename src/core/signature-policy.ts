@@ -36,7 +36,9 @@ export interface FoundSignature {
 
 export type KeyVerdict = "valid" | "invalid" | { readonly unusable: string };
 
-/** Tells whether the signature was made with the key; `unusable` when there is no such key, or none of a supported kind. */
+/**
+ * Tells whether the signature was made with the key; `unusable` when there is no such key, or none of a supported kind.
+ */
 export type VerifySignature = (key: SignatureKey, found: FoundSignature) => KeyVerdict;
 
 export type SignatureVerdict =
@@ -53,8 +55,8 @@ const defaultScope = "default";
 
 /**
  * Reads a policy as strictly as container engines do: a field that nobody knows makes the whole file unreadable, since
- * leaving it out could accept what its author meant to refuse. Requirements that are known but not supported are kept by
- * name, and refuse only the images that they apply to. Source: containers-policy.json(5).
+ * leaving it out could accept what its author meant to refuse. Requirements that are known but not supported are kept
+ * by name, and refuse only the images that they apply to. Source: containers-policy.json(5).
  */
 export function parseSignaturePolicy(text: string): SignaturePolicyReading {
   try {
@@ -106,8 +108,8 @@ export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference)
  * Decides whether an image may be used. Every requirement of its scope must hold; a signature holds when one of the
  * requirement's keys made it, over this image's manifest, for a name that the requirement's identity accepts.
  *
- * @param image `digests`: of the manifest, and of the index that led to it, if there was one: a signature over the index
- * covers every manifest that the index names by digest.
+ * @param image `digests`: of the manifest, and of the index that led to it, if there was one: a signature over the
+ * index covers every manifest that the index names by digest.
  */
 export function judgeImage(
   policy: SignaturePolicy,

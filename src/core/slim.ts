@@ -6,7 +6,10 @@ import { annotations } from "../api/names.ts";
 import { lastWriter } from "./changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
 
-/** Of a node what decisions read: not its images, volumes and heartbeats, which are most of its size. Every watch of nodes in one process keeps this. */
+/**
+ * Of a node what decisions read: not its images, volumes and heartbeats, which are most of its size. Every watch of
+ * nodes in one process keeps this.
+ */
 export function slimNode({ apiVersion, kind, metadata, spec, status }: Node): Node {
   const { managedFields: _, ...kept } = metadata as Node["metadata"] & { readonly managedFields?: unknown };
   const { unschedulable, taints } = spec ?? {};
@@ -28,7 +31,10 @@ export function slimNode({ apiVersion, kind, metadata, spec, status }: Node): No
   };
 }
 
-/** Of a MachineConfig everything, but of who wrote its fields only who did last. Every watch of MachineConfigs in one process keeps this. */
+/**
+ * Of a MachineConfig everything, but of who wrote its fields only who did last. Every watch of MachineConfigs in one
+ * process keeps this.
+ */
 export function slimMachineConfig(config: MachineConfig): MachineConfig {
   const writer = lastWriter(config);
   const { managedFields: _, ...metadata } = config.metadata;
@@ -49,7 +55,10 @@ export function slimMachineConfig(config: MachineConfig): MachineConfig {
   };
 }
 
-/** Of a build what its pool's target follows from: not its excerpts and texts, which are most of its size. Every watch of builds in one process keeps this. */
+/**
+ * Of a build what its pool's target follows from: not its excerpts and texts, which are most of its size. Every watch
+ * of builds in one process keeps this.
+ */
 export function slimBuild(build: MachineOSBuild): MachineOSBuild {
   const { managedFields: _, annotations: notes, ...metadata } = build.metadata;
   const {

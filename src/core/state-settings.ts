@@ -6,7 +6,9 @@ export const stateChildren = ["nodes", "pools", "builds", "health"] as const;
 export type StateChild = (typeof stateChildren)[number];
 
 export interface StateSettings {
-  /** `off`: no history is kept and nothing else changes. `bootstrap`: a folder is read where there is no cluster yet. */
+  /**
+   * `off`: no history is kept and nothing else changes. `bootstrap`: a folder is read where there is no cluster yet.
+   */
   readonly mode: "on" | "off" | "bootstrap";
   readonly children: Readonly<Record<StateChild, boolean>>;
   readonly retention: Readonly<Record<BookKind, Retention>>;

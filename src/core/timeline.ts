@@ -102,7 +102,10 @@ const stateOf = (chapter: Chapter | undefined): string =>
 export interface TimelineOptions {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Nothing that ended longer ago than this many milliseconds is shown; the newest roll-out, or everything, when absent. */
+  /**
+   * Nothing that ended longer ago than this many milliseconds is shown; the newest roll-out, or everything, when
+   * absent.
+   */
   readonly sinceMs?: number;
 }
 
@@ -244,7 +247,10 @@ export function drawTimeline(
   ];
 }
 
-/** The class that a stretch of time shows: of one row what was going on last in it, of several what most were at; trouble always. */
+/**
+ * The class that a stretch of time shows: of one row what was going on last in it, of several what most were at;
+ * trouble always.
+ */
 function classAt(rows: readonly TimelineRow[], from: number, to: number, now: number): BarClass | undefined {
   const counts = new Map<BarClass, number>();
   for (const { bars } of rows) {

@@ -1,4 +1,7 @@
-/** What `config.openshift.io` APIServer says of TLS. Source of names: openshift/api config/v1/types_tlssecurityprofile.go (master). */
+/**
+ * What `config.openshift.io` APIServer says of TLS. Source of names: openshift/api
+ * config/v1/types_tlssecurityprofile.go (master).
+ */
 export interface TlsSecurityProfile {
   readonly type?: string | undefined;
   readonly custom?:
@@ -29,7 +32,10 @@ interface Cipher {
   readonly of: "TLSv1.2" | "TLSv1.3";
 }
 
-/** Every cipher that a listener of this suite speaks. https://www.iana.org/assignments/tls-parameters, openssl-ciphers(1). */
+/**
+ * Every cipher that a listener of this suite speaks. https://www.iana.org/assignments/tls-parameters,
+ * openssl-ciphers(1).
+ */
 const ciphers: readonly Cipher[] = [
   ...["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"].map((name): Cipher => ({
     flag: name,
@@ -108,8 +114,8 @@ function settingsOf(
 }
 
 /**
- * What a cluster's profile makes of a listener; Intermediate where the cluster says nothing. Versions before 1.2 and ciphers
- * that are not spoken here are left out with a note; a profile of which nothing is left is refused.
+ * What a cluster's profile makes of a listener; Intermediate where the cluster says nothing. Versions before 1.2 and
+ * ciphers that are not spoken here are left out with a note; a profile of which nothing is left is refused.
  */
 export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecision {
   const type = profile?.type === undefined || profile.type === "" ? "Intermediate" : profile.type;
@@ -136,8 +142,8 @@ export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecisi
 }
 
 /**
- * What flags make of a listener: what they say is followed, or refused. @param cipherSuites `undefined`: none were named,
- * and Intermediate holds; an empty list is not the same, and says nothing that can be followed.
+ * What flags make of a listener: what they say is followed, or refused. @param cipherSuites `undefined`: none were
+ * named, and Intermediate holds; an empty list is not the same, and says nothing that can be followed.
  */
 export function tlsOfFlags(minVersion: string | undefined, cipherSuites: readonly string[] | undefined): TlsDecision {
   const version = versions[minVersion ?? "VersionTLS12"];

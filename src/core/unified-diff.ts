@@ -1,4 +1,7 @@
-/** A line of a difference: ` ` both have it, `-` only the old text, `+` only the new one. Indexes are into the lines of the text that has it. */
+/**
+ * A line of a difference: ` ` both have it, `-` only the old text, `+` only the new one. Indexes are into the lines of
+ * the text that has it.
+ */
 export interface DiffLine {
   readonly sign: " " | "-" | "+";
   /** Index of the line in the old text, or in the new one for `+`. */
@@ -14,7 +17,10 @@ export interface Hunk {
   readonly lines: readonly DiffLine[];
 }
 
-/** Beyond this many edits the middle of both texts counts as replaced: the search would cost more than its answer is worth. */
+/**
+ * Beyond this many edits the middle of both texts counts as replaced: the search would cost more than its answer is
+ * worth.
+ */
 const maxEdits = 1500;
 const contextLines = 3;
 

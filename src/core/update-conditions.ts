@@ -12,7 +12,10 @@ export interface PhaseReport {
   readonly supersededBy?: string;
 }
 
-/** Parent → children, in the order of an update; one that is a child itself comes before its parent. A parent without children speaks for itself. */
+/**
+ * Parent → children, in the order of an update; one that is a child itself comes before its parent. A parent without
+ * children speaks for itself.
+ */
 const childrenOf: Readonly<Record<string, readonly string[]>> = {
   [types.appliedFilesAndOS]: [types.appliedFiles, types.appliedOSImage],
   [types.updateExecuted]: [types.cordoned, types.drained, types.appliedFilesAndOS],
@@ -165,7 +168,8 @@ export function phasesAtStart(target: string): readonly PhaseReport[] {
 }
 
 /**
- * At the end everything is behind: the last run stays readable in the messages, with what it did not need and what it did last.
+ * At the end everything is behind: the last run stays readable in the messages, with what it did not need and what it
+ * did last.
  *
  * @param run the conditions as the run left them.
  * @param now milliseconds since the epoch.

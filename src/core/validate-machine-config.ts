@@ -8,7 +8,10 @@ import type { IgnitionConfig } from "../ignition/types.ts";
 /** A MachineConfig as rendering and validation need it: metadata may be little more than a name. */
 export type MachineConfigInput = Pick<MachineConfig, "metadata" | "spec">;
 
-/** Features that a MachineConfig may name, and the packages behind them: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
+/**
+ * Features that a MachineConfig may name, and the packages behind them: openshift/machine-config-operator
+ * pkg/controller/common/helpers.go (main).
+ */
 export const supportedExtensions: Readonly<Record<string, readonly string[]>> = {
   "two-node-ha": ["pacemaker", "pcs", "fence-agents-all"],
   ipsec: ["NetworkManager-libreswan", "libreswan", "openvswitch3.5-ipsec"],
@@ -38,9 +41,9 @@ export function ignitionOf(config: Pick<MachineConfig, "spec">): ParsedIgnition 
 }
 
 /**
- * What is wrong with a MachineConfig by itself. Errors are exactly what the render controller refuses for it; warnings are
- * what renders and then does not do what its author expects: admission and plan show them, the daemon refuses some of
- * them before it disturbs the machine (`reconcilable.ts`).
+ * What is wrong with a MachineConfig by itself. Errors are exactly what the render controller refuses for it; warnings
+ * are what renders and then does not do what its author expects: admission and plan show them, the daemon refuses some
+ * of them before it disturbs the machine (`reconcilable.ts`).
  *
  * `role`: what the caller knows the role to be, when the object does not carry its label yet.
  */

@@ -10,8 +10,8 @@ export type EmittedYaml =
  * YAML does it (ghodss/yaml, as vendored in openshift/machine-config-operator main). Changing one byte of this output
  * renames every rendered config of every cluster.
  *
- * Refuses texts that the YAML reader does not take: with DEL, C1 but U+0085, U+FFFE or U+FFFF, or with a document mark at
- * the start of what U+0085 makes a line.
+ * Refuses texts that the YAML reader does not take: with DEL, C1 but U+0085, U+FFFE or U+FFFF, or with a document mark
+ * at the start of what U+0085 makes a line.
  */
 export function yamlForHash(value: unknown): EmittedYaml {
   const out = new Emitter();
@@ -34,7 +34,10 @@ const bestWidth = 80;
 // The patterns below look for control characters on purpose.
 /* oxlint-disable no-control-regex */
 const refusedByReader = /[\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
-/** Not printable to the emitter: it forces double quotes. Characters beyond U+FFFF count, by an oversight of the library. */
+/**
+ * Not printable to the emitter: it forces double quotes. Characters beyond U+FFFF count, by an oversight of the
+ * library.
+ */
 const special = /[^\n\u0020-\u007e\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const lineBreak = /[\n\r\u0085\u2028\u2029]/;
 /** Texts that need no further look: plain in every respect and too short or without a place to fold. */
@@ -91,7 +94,8 @@ class Emitter {
 
   mapping(value: Readonly<Record<string, unknown>>, indent: number, onLine: boolean): void {
     let fresh = onLine;
-    // The library's order goes in a circle for some keys (10 < 1A < 2~ < 10, with ~ for a space): where they begin must not depend on the object.
+    // The library's order goes in a circle for some keys (10 < 1A < 2~ < 10, with ~ for a space): where they begin must
+    // not depend on the object.
     for (const key of Object.keys(value).toSorted().toSorted(compareKeys)) {
       if (!fresh) this.#newLine(indent);
       fresh = false;

@@ -106,8 +106,8 @@ export async function adoptMachine(
 }
 
 /**
- * What was there before whoever wrote `config`: the copy or the stamp that the reference's daemon kept of a path, else what
- * the OS ships there.
+ * What was there before whoever wrote `config`: the copy or the stamp that the reference's daemon kept of a path, else
+ * what the OS ships there.
  */
 export async function originalsOf(host: Host, config: NodeConfig, signal: AbortSignal): Promise<Originals> {
   const { booted } = await host.os.status(signal);
@@ -172,7 +172,8 @@ const secrets = [
 
 /**
  * What a boot leaves to be tidied once the machine is taken over: markers of a first boot that is behind, presets of
- * Ignition, what was laid down for a revert of another daemon's, and files with secrets that everybody may read. Paths that `config` names are its own matter.
+ * Ignition, what was laid down for a revert of another daemon's, and files with secrets that everybody may read. Paths
+ * that `config` names are its own matter.
  */
 export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
@@ -186,7 +187,10 @@ export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, 
   }
 }
 
-/** Ours goes back another way (`keepPayload`): what another daemon left for that would undo it at a boot. The unit goes first. */
+/**
+ * Ours goes back another way (`keepPayload`): what another daemon left for that would undo it at a boot. The unit goes
+ * first.
+ */
 async function forgetRevert(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   const unit = `/etc/systemd/system/${hostPaths.referenceRevertUnit}`;
   const found: string[] = [];

@@ -44,9 +44,9 @@ const carries = (config: ControllerConfig | undefined) =>
   );
 
 /**
- * Keeps the certificates and credentials of one machine as ControllerConfig has them: without a MachineConfig, a drain or a
- * reboot, and whether its pool is paused or not, since certificates run out on paused machines as well. Registries' files
- * that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
+ * Keeps the certificates and credentials of one machine as ControllerConfig has them: without a MachineConfig, a drain
+ * or a reboot, and whether its pool is paused or not, since certificates run out on paused machines as well.
+ * Registries' files that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
  */
 export function certificateController({ host, nodeName }: CertificateOptions): CertificateController {
   /** The failure that was told of last; `undefined` since it worked. */
@@ -160,9 +160,9 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
 }
 
 /**
- * Lets the kubelet believe new authorities of the API server. It reads them when it starts, so it is owed a start, which is
- * written down before the files are changed: a daemon that dies in between restarts it the next time. The reference puts
- * the restart off for authorities that change during an upgrade; pods do not notice either way.
+ * Lets the kubelet believe new authorities of the API server. It reads them when it starts, so it is owed a start,
+ * which is written down before the files are changed: a daemon that dies in between restarts it the next time. The
+ * reference puts the restart off for authorities that change during an upgrade; pods do not notice either way.
  */
 async function believeServer(
   host: Host,

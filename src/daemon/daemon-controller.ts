@@ -77,7 +77,10 @@ type Change = NodePlan & { readonly verdict: "change" };
 const sentence = (because: readonly Because[]) =>
   because.map(({ consequence, why }) => `${describeConsequence(consequence)} because ${why}`).join("; ");
 
-/** What concerns the daemon of its Node: not the kubelet's heartbeats, and not what it has just written itself, which would undo every back-off. */
+/**
+ * What concerns the daemon of its Node: not the kubelet's heartbeats, and not what it has just written itself, which
+ * would undo every back-off.
+ */
 function concernsUs(before: Node | undefined, after: Node | undefined, reporter: NodeReporter | undefined): boolean {
   if (before === undefined || after === undefined) return true;
   if (
@@ -475,7 +478,10 @@ export function daemonController(options: DaemonOptions): Controller {
     };
   }
 
-  /** What this machine went back from, less what somebody has lifted since: by the force file, or by taking it out of the MachineConfigNode. */
+  /**
+   * What this machine went back from, less what somebody has lifted since: by the force file, or by taking it out of
+   * the MachineConfigNode.
+   */
   async function refusedTargets(
     { refused }: MachineDocuments,
     forced: boolean,
@@ -834,7 +840,10 @@ export function daemonController(options: DaemonOptions): Controller {
     if (missing.length > 0) throw new McoError("MCO_PACKAGES_MISSING", { extensions: missing });
   }
 
-  /** Another boot would not help: the machine goes back to what it had, or stays as it is where there is nothing to go back to. */
+  /**
+   * Another boot would not help: the machine goes back to what it had, or stays as it is where there is nothing to go
+   * back to.
+   */
   async function bootFails(
     plan: NodePlan & { verdict: "bootFails" },
     { previous, refused }: MachineDocuments,

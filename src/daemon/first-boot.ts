@@ -23,8 +23,8 @@ export type FirstBoot =
   | { readonly verdict: "givenUp"; readonly reason: string };
 
 /**
- * Does what Ignition could not before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no API
- * server. The daemon later finds in the documents what was done, and proves it.
+ * Does what Ignition could not before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no
+ * API server. The daemon later finds in the documents what was done, and proves it.
  *
  * @param file where the MachineConfig lies that the machine was started with.
  */
@@ -144,7 +144,10 @@ export async function completeFirstBoot(
   }
 }
 
-/** As {@link completeFirstBoot}, again and again until it comes to an end: nobody else could try it on a machine that has not joined. */
+/**
+ * As {@link completeFirstBoot}, again and again until it comes to an end: nobody else could try it on a machine that
+ * has not joined.
+ */
 export async function keepCompletingFirstBoot(
   options: Parameters<typeof completeFirstBoot>[0],
   signal: AbortSignal,

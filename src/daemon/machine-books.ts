@@ -17,8 +17,8 @@ const pastPatienceMs = 10_000;
 type Given = Pick<Ports, "clock" | "random" | "log"> & { readonly host: Host; readonly version?: string };
 
 /**
- * The story lines that lie on the machine, older boots first, each once; a line that a power cut left in part is none. Given
- * a name, lines of the first boot become lines of the node of that name.
+ * The story lines that lie on the machine, older boots first, each once; a line that a power cut left in part is none.
+ * Given a name, lines of the first boot become lines of the node of that name.
  */
 export async function linesOnDisk(
   host: Host,
@@ -76,7 +76,9 @@ export interface NodeScribe {
   readonly past: readonly JournalLine[];
 }
 
-/** The scribe of a daemon: it goes on where the last one of this boot left off, and sends what earlier ones could not. */
+/**
+ * The scribe of a daemon: it goes on where the last one of this boot left off, and sends what earlier ones could not.
+ */
 export async function nodeScribe(
   options: Given & { readonly nodeName: string; readonly kube: KubeClient },
   signal: AbortSignal,

@@ -20,11 +20,17 @@ export interface NodeReporter {
   begin(node: Node): void;
   /** Whether this value of an annotation is what was last written here: then its event tells nothing new. */
   hasWritten(key: string, value: string | undefined): boolean;
-  /** Writes annotations that differ from the node as far as it is known with what we wrote since; `undefined` removes one. */
+  /**
+   * Writes annotations that differ from the node as far as it is known with what we wrote since; `undefined` removes
+   * one.
+   */
   annotate(node: Node, annotations: Readonly<Record<string, string | undefined>>): Promise<void>;
   /** Notes phases; they are written together by `flush`. */
   phases(reports: readonly PhaseReport[]): void;
-  /** Notes that the update to `target` is over: what it went through is put behind, and what is noted from here on is of the time after it. */
+  /**
+   * Notes that the update to `target` is over: what it went through is put behind, and what is noted from here on is of
+   * the time after it.
+   */
   ended(target: string): void;
   /** Whether the MachineConfigNode names targets that this machine went back from. */
   namesRefused(): Promise<boolean>;
@@ -34,7 +40,10 @@ export interface NodeReporter {
   versions(versions: { readonly desired?: string; readonly current?: string; readonly images?: ImageVersions }): void;
   /** Notes where the machine differs for good from its configuration. */
   irreconcilable(changes: readonly IrreconcilableChange[]): void;
-  /** Writes what was noted since the last time, in one request; what fails is kept and logged, and is to be flushed again soon. */
+  /**
+   * Writes what was noted since the last time, in one request; what fails is kept and logged, and is to be flushed
+   * again soon.
+   */
   flush(): Promise<"told" | "behind">;
 }
 
@@ -53,7 +62,9 @@ export function nodeReporter(options: {
   let over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
   let notedVersions: { desired?: string; current?: string; images?: ImageVersions } = {};
   let notedChanges: readonly IrreconcilableChange[] | undefined;
-  /** What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived. */
+  /**
+   * What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived.
+   */
   const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
 
   /** The MachineConfigNode as our last look at it left it. */

@@ -27,15 +27,21 @@ interface Run {
 }
 
 /**
- * What the daemon tells of its machine, each thing once however often it looks. It knows what was told before from the lines
- * that lie on the machine, so that a daemon that comes back goes on with the story and does not begin it again.
+ * What the daemon tells of its machine, each thing once however often it looks. It knows what was told before from the
+ * lines that lie on the machine, so that a daemon that comes back goes on with the story and does not begin it again.
  */
 export interface NodeStory {
   /** The target of the update that is under way, as far as was told. */
   readonly run: string | undefined;
-  /** A target was seen that the machine does not have yet: the story of its update begins, where it has not begun before. */
+  /**
+   * A target was seen that the machine does not have yet: the story of its update begins, where it has not begun
+   * before.
+   */
   seen(target: string, from: string | undefined): void;
-  /** Called before something is done for it: if a daemon before this one was in the middle of it, that is told first. `isOver`: everything is done already. */
+  /**
+   * Called before something is done for it: if a daemon before this one was in the middle of it, that is told first.
+   * `isOver`: everything is done already.
+   */
   goOn(target: string, how?: { readonly isOver: boolean }): void;
   begin<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
   note<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;

@@ -56,7 +56,10 @@ export interface Known {
   readonly localPayload?: boolean;
 }
 
-/** Whether the image that runs has a payload: the folder that is there for nothing else tells it without reading all of it. */
+/**
+ * Whether the image that runs has a payload: the folder that is there for nothing else tells it without reading all of
+ * it.
+ */
 export const holdsPayload = async (host: Host, signal: AbortSignal) =>
   (await host.files.read(hostPaths.payload.slice(0, hostPaths.payload.lastIndexOf("/")), signal)) !== undefined;
 

@@ -14,7 +14,10 @@ import type { DocumentStore } from "./machine-documents.ts";
 import { originalOf } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
 
-/** What steps are carried out with. `originals` and `ledger` are as they stand on the disk; the executor owns them for one plan. */
+/**
+ * What steps are carried out with. `originals` and `ledger` are as they stand on the disk; the executor owns them for
+ * one plan.
+ */
 export interface Worksite {
   readonly host: Host;
   readonly documents: DocumentStore;
@@ -82,9 +85,9 @@ export async function performStep(step: LocalStep, site: Worksite, signal: Abort
 }
 
 /**
- * Whether there is somebody to be asked. A unit that a configuration took away or masked reads nothing any more, and one
- * that does not run reads its files when it is started. A unit that no configuration names was asked for by mistake, and
- * says so when it is tried.
+ * Whether there is somebody to be asked. A unit that a configuration took away or masked reads nothing any more, and
+ * one that does not run reads its files when it is started. A unit that no configuration names was asked for by
+ * mistake, and says so when it is tried.
  */
 async function readsConfiguration(
   { do: verb, unit }: Step & { do: "reload" | "restart" },
@@ -99,7 +102,9 @@ async function readsConfiguration(
   return verb === "restart" || state?.activity !== "inactive";
 }
 
-/** Whether a configuration has ever spoken of the unit; the originals know of those that were superseded half-way, too. */
+/**
+ * Whether a configuration has ever spoken of the unit; the originals know of those that were superseded half-way, too.
+ */
 function isManaged(unit: string, { observed, target, originals }: Worksite): boolean {
   const path = `/etc/systemd/system/${unit}`;
   if (
@@ -126,7 +131,10 @@ async function expectAlive(
   if (state?.activity === "failed") throw new McoError("MCO_SERVICE_FAILED", { unit, verb, activity: state.activity });
 }
 
-/** What is paid is crossed out at once, so that a daemon that dies now does not do it again for the sake of the next debt. */
+/**
+ * What is paid is crossed out at once, so that a daemon that dies now does not do it again for the sake of the next
+ * debt.
+ */
 async function crossOut(paid: Consequence, site: Worksite, signal: AbortSignal): Promise<void> {
   const { ledger } = site;
   if (ledger === undefined || !ledger.owes.some((owed) => sameConsequence(owed, paid))) return;
@@ -144,7 +152,10 @@ async function reboot(because: string, site: Worksite, signal: AbortSignal): Pro
   await host.os.reboot(`update to ${target.config.name}: ${because}`, signal);
 }
 
-/** Why an image that was just fetched does not hold what it is said to hold; asked before anything is done to the machine. */
+/**
+ * Why an image that was just fetched does not hold what it is said to hold; asked before anything is done to the
+ * machine.
+ */
 export async function contentMismatchOf(
   host: Host,
   config: NodeConfig,
@@ -212,7 +223,10 @@ async function keepPayload(
   await host.units.enable(hostPaths.settleUnit, signal);
 }
 
-/** With what was there before us wherever the payload says nothing: an update that was broken off may have left something else. */
+/**
+ * With what was there before us wherever the payload says nothing: an update that was broken off may have left
+ * something else.
+ */
 function withOriginals(payload: Payload, originals: Originals): LocalPayload {
   const { paths, enablement } = originals;
   const units = Object.entries(enablement).flatMap(([name, was]) =>
@@ -244,8 +258,8 @@ function withOriginals(payload: Payload, originals: Originals): LocalPayload {
 }
 
 /**
- * Takes payloads away that nothing boots any more. `proven`: the machine is what it should be, so that what it runs needs
- * none, nor the unit that read it here; another deployment has that in an /etc of its own.
+ * Takes payloads away that nothing boots any more. `proven`: the machine is what it should be, so that what it runs
+ * needs none, nor the unit that read it here; another deployment has that in an /etc of its own.
  */
 export async function forgetPayloads(
   host: Host,
@@ -268,7 +282,10 @@ export async function forgetPayloads(
   }
 }
 
-/** The proven configuration and image, for people and for handing the node to another daemon: no decision of ours needs them. */
+/**
+ * The proven configuration and image, for people and for handing the node to another daemon: no decision of ours needs
+ * them.
+ */
 export async function writeCurrent(
   host: Host,
   machineConfig: MachineConfig,

@@ -62,9 +62,9 @@ class SettleFailure extends Error {
 }
 
 /**
- * Makes the machine equal to the payload of what it has booted: files, units and accounts. It needs no network, no container
- * runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid down on the
- * machine for the image that runs counts before the image's own.
+ * Makes the machine equal to the payload of what it has booted: files, units and accounts. It needs no network, no
+ * container runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid
+ * down on the machine for the image that runs counts before the image's own.
  */
 export async function settleMachine(
   options: { readonly host: Host } & Pick<Ports, "clock" | "random" | "log">,
@@ -146,7 +146,8 @@ export async function settleMachine(
     const view = await observe(host, documents, target, signal);
     const plan = planSettle(view, target);
     const changed = [...new Set([...soFar, ...plan.changed])].sort();
-    // First what is managed, then what is about to be changed, then the changes: a crash leaves nothing that nobody knows of.
+    // First what is managed, then what is about to be changed, then the changes: a crash leaves nothing that nobody
+    // knows of.
     const originals = await remembered(host, view, plan, target, from, (payload as LocalPayload).originals, signal);
     if (originals !== view.originals) await documents.storeOriginals(originals, signal);
     if (plan.steps.length > 0) await documents.storeSettled({ ...record, changed }, signal);

@@ -14,7 +14,10 @@ const text = (status: number, body: string, type = "text/plain; charset=utf-8"):
   body,
 });
 
-/** Answers the machine itself: `/metrics`, and `/readyz` for the kubelet. Nothing secret is among it, and it listens on loopback. */
+/**
+ * Answers the machine itself: `/metrics`, and `/readyz` for the kubelet. Nothing secret is among it, and it listens on
+ * loopback.
+ */
 export function statusHandler({
   facts,
   clock,

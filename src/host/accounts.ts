@@ -1,6 +1,6 @@
 /**
- * The lines of passwd(5), group(5) and shadow(5), as text. A password field is never taken apart here, only told from one
- * that lets nobody in.
+ * The lines of passwd(5), group(5) and shadow(5), as text. A password field is never taken apart here, only told from
+ * one that lets nobody in.
  */
 export function accountLine(database: string, name: string): readonly string[] | undefined {
   return database
@@ -19,7 +19,10 @@ export const usableHash = (field: string | undefined): string | undefined =>
 /** The field of a password that nobody can log in with. */
 export const lockedPassword = "!";
 
-/** The shadow database with this password field; all other fields and lines stay as and where they are. A user without a line gets one. */
+/**
+ * The shadow database with this password field; all other fields and lines stay as and where they are. A user without a
+ * line gets one.
+ */
 export function withPasswordField(shadow: string, name: string, field: string): string {
   const lines = shadow.split("\n");
   const at = lines.findIndex((line) => line.startsWith(`${name}:`));

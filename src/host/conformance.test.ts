@@ -975,7 +975,8 @@ describe("the disk of a directory machine", () => {
     await host.files.write([{ path: "/etc/many/first", entry: file("x") }], signal);
     calls.length = 0;
     await host.files.write(twoHundred, signal);
-    // Beside the files: the record (a file and its folder), four new folders before they have their names, and after what came into them, and the one they are in.
+    // Beside the files: the record (a file and its folder), four new folders before they have their names, and after
+    // what came into them, and the one they are in.
     expect(countOf("sync")).toBe(200 + 2 + 4 + 4 + 1);
     expect(countOf("create")).toBe(201);
     const onFiles = calls.filter(({ path }) => /\/many\/\d\/\.mco-/.test(path)).map(({ verb }) => verb);

@@ -62,20 +62,29 @@ export interface HostFiles {
   /** What is at the path itself (links are not followed at its end); `undefined` when nothing is. */
   read(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
   /**
-   * Each entry is atomic and durable by itself: after it resolves, a power cut leaves the new ones; before, each path has
-   * the old or the new one. Replaces files and links; a path that has the entry already is not touched. However many they
-   * are, the disk is flushed in one pass: all contents, then all names.
+   * Each entry is atomic and durable by itself: after it resolves, a power cut leaves the new ones; before, each path
+   * has the old or the new one. Replaces files and links; a path that has the entry already is not touched. However
+   * many they are, the disk is flushed in one pass: all contents, then all names.
    */
   write(writes: readonly HostWrite[], signal: AbortSignal): Promise<void>;
   /** Makes a folder, or gives the one that is there this mode and owner. Missing ones above it are 0755 and root's. */
   makeFolder(path: string, own: Ownership, signal: AbortSignal): Promise<void>;
-  /** Removes a file or link (a folder is refused), durably, and then folders above it that this made empty and that `write` had made. */
+  /**
+   * Removes a file or link (a folder is refused), durably, and then folders above it that this made empty and that
+   * `write` had made.
+   */
   remove(path: string, signal: AbortSignal): Promise<void>;
   /** Bytes that are free where /etc and /var are written, the lesser of the two; `undefined` where nobody can say. */
   freeBytes(signal: AbortSignal): Promise<number | undefined>;
-  /** What the operating system itself ships at a path of /etc; `undefined` for paths elsewhere and where it ships nothing. */
+  /**
+   * What the operating system itself ships at a path of /etc; `undefined` for paths elsewhere and where it ships
+   * nothing.
+   */
   vendor(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
-  /** Calls `onChange` soon after something happened to one of `paths`, maybe also when nothing did. Returns the way to stop it. */
+  /**
+   * Calls `onChange` soon after something happened to one of `paths`, maybe also when nothing did. Returns the way to
+   * stop it.
+   */
   watch(paths: readonly string[], onChange: (path: string) => void): () => void;
 }
 
@@ -97,7 +106,10 @@ export interface HostUnits {
   preset(name: string, signal: AbortSignal): Promise<void>;
   /** The service manager reads all unit files again. */
   daemonReload(signal: AbortSignal): Promise<void>;
-  /** The service reads its configuration again and goes on. Rejects when the service says that it could not, and for one that does not run. */
+  /**
+   * The service reads its configuration again and goes on. Rejects when the service says that it could not, and for one
+   * that does not run.
+   */
   reload(name: string, signal: AbortSignal): Promise<void>;
   /** The service is started from nothing. Rejects when it does not start: also because it is absent or masked. */
   restart(name: string, signal: AbortSignal): Promise<void>;
@@ -136,13 +148,16 @@ export interface HostOs {
   /** Throws the staged deployment away; the next boot is like this one. */
   discardStaged(signal: AbortSignal): Promise<void>;
   /**
-   * Has the next boot, also one after a power cut, be of the deployment before this one, with the /etc that it had; this one
-   * is what that can go back to. What is staged is thrown away. Rejects where there is no such deployment.
+   * Has the next boot, also one after a power cut, be of the deployment before this one, with the /etc that it had;
+   * this one is what that can go back to. What is staged is thrown away. Rejects where there is no such deployment.
    */
   bootPrevious(signal: AbortSignal): Promise<void>;
   /** Which of `packages` this system really has, whatever was asked for. */
   installed(packages: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
-  /** Why the shutdown before this boot could not finalise what was staged; `undefined` when nothing is known of a failure. */
+  /**
+   * Why the shutdown before this boot could not finalise what was staged; `undefined` when nothing is known of a
+   * failure.
+   */
   finaliseFailure(signal: AbortSignal): Promise<string | undefined>;
   /** Resolves once the machine has accepted the request; the process may end at any time after. */
   reboot(because: string, signal: AbortSignal): Promise<void>;
@@ -160,8 +175,8 @@ export interface HostUsers {
   /** The hash in the shadow database; `undefined` where the account is locked or has none. */
   passwordHash(name: string, signal: AbortSignal): Promise<string | undefined>;
   /**
-   * `undefined` locks the password: the field is again what it was before a hash was set, where that let nobody in, else
-   * `!`. Rejects a hash for a user that the machine does not have.
+   * `undefined` locks the password: the field is again what it was before a hash was set, where that let nobody in,
+   * else `!`. Rejects a hash for a user that the machine does not have.
    */
   setPasswordHash(name: string, hash: string | undefined, signal: AbortSignal): Promise<void>;
 }
@@ -180,12 +195,15 @@ export interface BookLines {
   readonly lines: readonly string[];
 }
 
-/** Files of story lines beside the ledger, one for each boot; they survive what the ledger survives. Readable by root only. */
+/**
+ * Files of story lines beside the ledger, one for each boot; they survive what the ledger survives. Readable by root
+ * only.
+ */
 export interface HostBooks {
   /**
-   * Puts lines (without line feeds) behind those of a boot. `durable`: after it resolves a power cut leaves them and all before
-   * them; else it may take them, the last one of those that are left in part. What an earlier one left in part stays a line of
-   * its own. The oldest lines go where there are too many.
+   * Puts lines (without line feeds) behind those of a boot. `durable`: after it resolves a power cut leaves them and
+   * all before them; else it may take them, the last one of those that are left in part. What an earlier one left in
+   * part stays a line of its own. The oldest lines go where there are too many.
    */
   append(
     boot: string,
@@ -193,7 +211,10 @@ export interface HostBooks {
     how: { readonly durable: boolean },
     signal: AbortSignal,
   ): Promise<void>;
-  /** The newest lines of the newest boots, each boot's in the order in which they came; the last one may be there in part only. */
+  /**
+   * The newest lines of the newest boots, each boot's in the order in which they came; the last one may be there in
+   * part only.
+   */
   read(signal: AbortSignal): Promise<readonly BookLines[]>;
 }
 
@@ -201,7 +222,8 @@ export interface HostBooks {
 export interface Machine {
   /**
    * Starts the machine. `orderly`: the last shutdown was one, so what is staged is finalised and becomes the booted
-   * deployment; after a power cut it is not. Takes a new boot id, empties /run, and every active service reads its files.
+   * deployment; after a power cut it is not. Takes a new boot id, empties /run, and every active service reads its
+   * files.
    */
   boot(how: { readonly orderly: boolean }): Promise<{ readonly bootId: string }>;
   /** For trying what can go wrong: the next orderly shutdown fails to finalise what is staged, with this reason. */

@@ -18,7 +18,10 @@ export interface UnitModelState {
 
 export const emptyUnitModel = (): UnitModelState => ({ services: {}, manager: {} });
 
-/** Configuration files that well-known services read, beside their own unit files. A path ending in `/` means all below it that is managed. */
+/**
+ * Configuration files that well-known services read, beside their own unit files. A path ending in `/` means all below
+ * it that is managed.
+ */
 export const configurationOf: Readonly<Record<string, readonly string[]>> = {
   "crio.service": [
     "/etc/containers/registries.conf",
@@ -33,7 +36,10 @@ export const configurationOf: Readonly<Record<string, readonly string[]>> = {
   "sshd.service": ["/etc/ssh/"],
 };
 
-/** What it does, `update-ca-trust` does where there is no such unit: openshift/machine-config-operator pkg/daemon/update.go (main). */
+/**
+ * What it does, `update-ca-trust` does where there is no such unit: openshift/machine-config-operator
+ * pkg/daemon/update.go (main).
+ */
 const caTrust = "coreos-update-ca-trust.service";
 
 export const vendorUnitFolder = "/usr/lib/systemd/system";
@@ -111,7 +117,10 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     return "disabled";
   }
 
-  /** What the first line that speaks of the unit says, in the order of the files' names; without one it is enabled (systemd.preset(5)). */
+  /**
+   * What the first line that speaks of the unit says, in the order of the files' names; without one it is enabled
+   * (systemd.preset(5)).
+   */
   async function presetOf(name: string, signal: AbortSignal): Promise<boolean> {
     const files = new Map<string, string>();
     for (const folder of presetFolders)

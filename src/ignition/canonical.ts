@@ -1,8 +1,8 @@
 import { isRecord } from "./shape.ts";
 
 /**
- * The form in which a config is stored, hashed and served: empty lists and empty structs left out, everything else as it is,
- * explicit `false`, 0 and "" included. Takes any config whose values are normalised as `types.ts` says.
+ * The form in which a config is stored, hashed and served: empty lists and empty structs left out, everything else as
+ * it is, explicit `false`, 0 and "" included. Takes any config whose values are normalised as `types.ts` says.
  * Items of lists stay even when they are empty, and so do the structs named in `keptWhenEmpty`.
  */
 export function canonical<T extends object>(config: T, keptWhenEmpty: ReadonlySet<string> = none): T {

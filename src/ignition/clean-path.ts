@@ -1,4 +1,6 @@
-/** The shortest equal path: no `.` or `..` where they can be resolved, no doubled or trailing slash; "." for nothing. */
+/**
+ * The shortest equal path: no `.` or `..` where they can be resolved, no doubled or trailing slash; "." for nothing.
+ */
 export function cleanPath(path: string): string {
   const rooted = path.startsWith("/");
   const kept: string[] = [];

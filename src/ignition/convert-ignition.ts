@@ -29,13 +29,13 @@ export type ConvertedIgnition =
 /**
  * Brings a spec 3 config to another version, for machines whose Ignition is older than the config.
  *
- * Refused when the target cannot say what the config says: nothing is ever left out that would make a machine another one.
- * Every such field is named, with the lowest version that keeps it. Spec 2 configs are only read while rendering and are
- * refused here.
+ * Refused when the target cannot say what the config says: nothing is ever left out that would make a machine another
+ * one. Every such field is named, with the lowest version that keeps it. Spec 2 configs are only read while rendering
+ * and are refused here.
  * Source of the rules: coreos/ign-converter translate/ and openshift/machine-config-operator
- * pkg/controller/common/ignition_converter.go (main). The reference drops, without a word: LUKS `cex`, Tang advertisements,
- * and in 2.2 files without contents and what is to happen to partitions that are there already. Here 3.4 keeps
- * advertisements, which it knows, and the others are refused.
+ * pkg/controller/common/ignition_converter.go (main). The reference drops, without a word: LUKS `cex`, Tang
+ * advertisements, and in 2.2 files without contents and what is to happen to partitions that are there already. Here
+ * 3.4 keeps advertisements, which it knows, and the others are refused.
  */
 export function convertIgnition(value: unknown, target: string): ConvertedIgnition {
   const version = servedVersions.find((one) => one === target);

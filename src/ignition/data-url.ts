@@ -124,7 +124,9 @@ export function encodeBase64(bytes: Uint8Array): string {
   return text;
 }
 
-/** Writes contents as a data URL: text readable and percent-encoded, bytes as base64. `decodeContents` gives them back. */
+/**
+ * Writes contents as a data URL: text readable and percent-encoded, bytes as base64. `decodeContents` gives them back.
+ */
 export function encodeDataUrl(contents: string | Uint8Array): string {
   if (typeof contents !== "string") return `data:;base64,${encodeBase64(contents)}`;
   return `data:,${encodeURIComponent(contents.toWellFormed())}`;
@@ -135,7 +137,10 @@ export type Contents =
   | { readonly verdict: "decoded"; readonly bytes: Uint8Array }
   | { readonly verdict: "refused"; readonly because: "remote" | "invalid" | "tooLarge"; readonly reason: string };
 
-/** Default bound of decoded contents; a MachineConfig holds 1.5 MiB at most, so more can only be a compression bomb or a mistake. */
+/**
+ * Default bound of decoded contents; a MachineConfig holds 1.5 MiB at most, so more can only be a compression bomb or a
+ * mistake.
+ */
 export const defaultMaxBytes = 16 * 1024 * 1024;
 
 /**
@@ -178,7 +183,8 @@ export const defaultMaxTotalBytes = 32 * 1024 * 1024;
 
 /**
  * `decodeContents` for the files of one config one after the other: what is compressed may come to `maxTotalBytes` in
- * all, and what comes after is refused unread, so that a config costs bounded time and memory however many files it has.
+ * all, and what comes after is refused unread, so that a config costs bounded time and memory however many files it
+ * has.
  */
 export function contentsReader(
   options: { readonly maxTotalBytes?: number } = {},

@@ -19,8 +19,8 @@ import { orNothing, present } from "./upgrade-2.ts";
 
 /**
  * Writes a spec 3.2 config in spec 2.2, which has no way to leave a text, a number or a yes/no unset.
- * What cannot be said is for `refuseBelow31` and `refuseBelow32` to find; the result must still be judged by the rules of 2.2.
- * Source of the rules: coreos/ign-converter translate/v32tov22 (main).
+ * What cannot be said is for `refuseBelow31` and `refuseBelow32` to find; the result must still be judged by the rules
+ * of 2.2. Source of the rules: coreos/ign-converter translate/v32tov22 (main).
  */
 export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
   const { ignition, passwd, storage, systemd } = config;

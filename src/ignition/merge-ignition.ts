@@ -40,7 +40,10 @@ export interface Origin {
   readonly contributors: readonly string[];
   /** Field by field, which member's value stands: `contents`, `mode`, `enabled`, … */
   readonly fields: Readonly<Record<string, string>>;
-  /** Values that another member had given and that were replaced by a different one; `kind`: the path was a file, folder or link of that member. */
+  /**
+   * Values that another member had given and that were replaced by a different one; `kind`: the path was a file, folder
+   * or link of that member.
+   */
   readonly overrode: readonly { readonly member: string; readonly field: string; readonly by: string }[];
 }
 
@@ -58,7 +61,10 @@ interface FixUp {
   apply(config: IgnitionConfig): IgnitionConfig;
 }
 
-/** What MachineConfigs add to Ignition's own merge: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
+/**
+ * What MachineConfigs add to Ignition's own merge: openshift/machine-config-operator pkg/controller/common/helpers.go
+ * (main).
+ */
 export const fixUps: readonly FixUp[] = [
   {
     when: "before",
@@ -133,7 +139,10 @@ function withFiles(config: IgnitionConfig, change: (file: File) => File): Igniti
     : { ...config, storage: { ...config.storage, files: files.map(change) } };
 }
 
-/** Group and key of every item of the child's keyed lists: in which list it stands, and where. The last of duplicates counts. */
+/**
+ * Group and key of every item of the child's keyed lists: in which list it stands, and where. The last of duplicates
+ * counts.
+ */
 type Places = Map<string, Map<string, { readonly list: string; readonly item: unknown }>>;
 
 /** A field of a struct while it is merged. */

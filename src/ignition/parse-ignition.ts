@@ -29,22 +29,25 @@ export type ParsedIgnition =
     }
   | { readonly verdict: "invalid"; readonly problems: readonly Problem[] };
 
-/** File modes of a MachineConfig have no special bits: openshift/machine-config-operator pkg/controller/common/helpers.go (main). */
+/**
+ * File modes of a MachineConfig have no special bits: openshift/machine-config-operator
+ * pkg/controller/common/helpers.go (main).
+ */
 const maxFileMode = 0o777;
 
 /**
  * Reads an Ignition config of any supported version, brings it to 3.5, and judges it as a MachineConfig's config.
  *
- * `invalid` exactly when the reference's render controller refuses it; the problems name fields, errors before warnings.
- * Never throws, whatever `value` is, and does work in proportion to the fields that the spec knows.
+ * `invalid` exactly when the reference's render controller refuses it; the problems name fields, errors before
+ * warnings. Never throws, whatever `value` is, and does work in proportion to the fields that the spec knows.
  */
 export function parseIgnition(value: unknown): ParsedIgnition {
   return parseWith(value, "asMachineConfig");
 }
 
 /**
- * Reads a config as `parseIgnition` does, but refuses only what cannot be read or brought to 3.5 at all. This is how the
- * reference reads configs that already rule a machine: what later versions of the rules refuse must still compare.
+ * Reads a config as `parseIgnition` does, but refuses only what cannot be read or brought to 3.5 at all. This is how
+ * the reference reads configs that already rule a machine: what later versions of the rules refuse must still compare.
  */
 export function readIgnition(value: unknown): ParsedIgnition {
   return parseWith(value, "asItIs");
@@ -68,8 +71,8 @@ function judgeFileModes(files: readonly { readonly mode?: number }[], findings: 
 }
 
 /**
- * What keeps a config that was brought to 3.5 from being one of a MachineConfig: errors only, empty for none. Differs from
- * `parseIgnition` for spec 2, whose configs that one judges before they are brought to 3.5.
+ * What keeps a config that was brought to 3.5 from being one of a MachineConfig: errors only, empty for none. Differs
+ * from `parseIgnition` for spec 2, whose configs that one judges before they are brought to 3.5.
  */
 export function judgeIgnition(config: IgnitionConfig): readonly Problem[] {
   const findings = new Findings();
@@ -164,7 +167,10 @@ function upgrade3(config: IgnitionConfig, minor: Minor3, purpose: Purpose): Igni
   return minor === 4 && purpose !== "whole" ? withoutAdvertisements(upgraded) : upgraded;
 }
 
-/** The reference loses Tang advertisements between 3.4 and 3.5, in both directions: coreos/ignition config/v3_5/translate (main). */
+/**
+ * The reference loses Tang advertisements between 3.4 and 3.5, in both directions: coreos/ignition
+ * config/v3_5/translate (main).
+ */
 export function withoutAdvertisements(config: IgnitionConfig): IgnitionConfig {
   const { luks } = config.storage ?? {};
   if (luks?.some(({ clevis }) => clevis?.tang?.some(({ advertisement }) => advertisement !== undefined)) !== true)

@@ -14,8 +14,8 @@ const newline = 10;
 const carriageReturn = 13;
 
 /**
- * Reads unit files with the strictness of coreos/go-systemd unit/deserialize.go (main), which decides what the reference
- * refuses. Sections without any option count as absent, as there.
+ * Reads unit files with the strictness of coreos/go-systemd unit/deserialize.go (main), which decides what the
+ * reference refuses. Sections without any option count as absent, as there.
  */
 export function parseUnit(contents: string): ParsedUnit {
   const reader = new UnitReader(strToU8(contents.toWellFormed()));

@@ -46,12 +46,10 @@ const hostIsBad = (scheme: string, authority: string): boolean => {
   const colon = scheme === "http" || scheme === "https" ? host.indexOf(":") : host.lastIndexOf(":");
   if (colon >= 0 && !/^:[0-9]*$/.test(host.slice(colon))) return true;
   // Escapes of ASCII control characters are refused in hosts, as are characters that must be escaped there.
+  const escapesAscii = /%[0-7][0-9A-Fa-f]/.test(host.replaceAll("%25", ""));
   // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-  return (
-    badEscape(host) ||
-    /%[0-7][0-9A-Fa-f]/.test(host.replaceAll("%25", "")) ||
-    /[\x00-\x20#%/?@\\^`{|}\x7f]/.test(host.replace(/%[0-9A-Fa-f]{2}/g, ""))
-  );
+  const needsEscape = /[\x00-\x20#%/?@\\^`{|}\x7f]/.test(host.replace(/%[0-9A-Fa-f]{2}/g, ""));
+  return badEscape(host) || escapesAscii || needsEscape;
 };
 
 /**

@@ -18,8 +18,8 @@ import {
 export type Minor2 = 0 | 1 | 2;
 
 /**
- * Ignition spec 2.2 as it is read; 2.0 and 2.1 have fewer fields. This version cannot tell an empty text, 0 or false from
- * an absent field, so those are missing, except where the field is marked.
+ * Ignition spec 2.2 as it is read; 2.0 and 2.1 have fewer fields. This version cannot tell an empty text, 0 or false
+ * from an absent field, so those are missing, except where the field is marked.
  * Source: coreos/ignition config/v2_N/types/schema.go (spec2x).
  */
 export interface Ignition2Config {

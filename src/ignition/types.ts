@@ -2,8 +2,8 @@
  * Ignition spec 3.5, the version that everything is brought to. Field names and meaning:
  * coreos/ignition config/v3_5/types/schema.go (main).
  *
- * Values of these types are normalised: an absent field is never `undefined` or `null` but missing, a struct without any
- * field set is missing too, while an empty list stays (the reference tells it apart from an absent one).
+ * Values of these types are normalised: an absent field is never `undefined` or `null` but missing, a struct without
+ * any field set is missing too, while an empty list stays (the reference tells it apart from an absent one).
  */
 export interface IgnitionConfig {
   readonly ignition: IgnitionSection;

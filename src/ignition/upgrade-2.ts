@@ -39,8 +39,8 @@ export const orNothing = <T extends object>(value: T): T | undefined =>
 /**
  * Brings a valid spec 2 config to spec 3.
  *
- * Duplicate files, units and users are folded first, the last one winning, which leaves those lists in reverse order: the
- * rendered name depends on it. Refusals are added to `findings`.
+ * Duplicate files, units and users are folded first, the last one winning, which leaves those lists in reverse order:
+ * the rendered name depends on it. Refusals are added to `findings`.
  * Source of the rules: openshift/machine-config-operator pkg/controller/common/helpers.go and
  * coreos/ign-converter translate/v23tov30 (main).
  */

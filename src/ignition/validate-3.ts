@@ -21,8 +21,8 @@ import type {
 } from "./types.ts";
 
 /**
- * Judges a config by the rules of one minor version: what the reference refuses is an error, what it notes is a warning.
- * Source of the rules: coreos/ignition config/v3_N/types and config/validate (main).
+ * Judges a config by the rules of one minor version: what the reference refuses is an error, what it notes is a
+ * warning. Source of the rules: coreos/ignition config/v3_N/types and config/validate (main).
  */
 export function validate3(config: IgnitionConfig, minor: Minor3, findings: Findings): void {
   noDuplicates(config, shapesOf3[minor], "", findings);
@@ -149,8 +149,8 @@ export function problemOfUrl(url: string, schemes: readonly string[]): string | 
 }
 
 /**
- * Resources whose data URL was found sound, which it is for every version: on its way down through the versions a config of a
- * mebibyte is read once. Objects must not be changed in place after they were given in.
+ * Resources whose data URL was found sound, which it is for every version: on its way down through the versions a
+ * config of a mebibyte is read once. Objects must not be changed in place after they were given in.
  */
 const soundData = new WeakSet<Resource>();
 

@@ -34,7 +34,10 @@ export interface Controller {
   /** Fields that this controller writes, and nobody else: `Kind.field.path`. Two claims to one fail to start. */
   readonly owns: readonly string[];
   readonly workers?: number;
-  /** A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing; False with what it waits for. */
+  /**
+   * A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing; False
+   * with what it waits for.
+   */
   readonly degradedCondition?: string;
   /** Other reasons to look than changes of objects: called once, adds keys until the context's signal aborts. */
   readonly start?: (add: (key: string) => void, context: Omit<Context, "caches">) => void;
@@ -64,7 +67,10 @@ export class Caches {
     for (const [id, list] of byKind) this.#caches.set(id, this.#make(list));
   }
 
-  /** The cache of a kind that some controller of the process watches. The selection must be named where there are several. */
+  /**
+   * The cache of a kind that some controller of the process watches. The selection must be named where there are
+   * several.
+   */
   of<T extends KubeObject>(resource: Resource<T>, selection?: Selection): WatchCache<T> {
     const cache =
       this.#caches.get(idOf(resource, selection)) ?? (selection === undefined ? this.#only(resource) : undefined);
@@ -176,7 +182,8 @@ export async function runControllers(
       tell(outcome.kind);
     } catch (error) {
       if (!signal.aborted) tell("failed");
-      // That the server is away or busy says nothing about the object. Any other failure is shown, without hiding it behind a second one.
+      // That the server is away or busy says nothing about the object. Any other failure is shown, without hiding it
+      // behind a second one.
       if (
         controller.degradedCondition !== undefined &&
         error instanceof McoError &&

@@ -22,7 +22,9 @@ export interface CredentialsOptions {
 export interface CredentialsKeeper {
   /** Those to use now: read again from disk for every minute of use. */
   current(signal: AbortSignal): Promise<Credentials>;
-  /** Those that have taken the place of `used`, which the server or the handshake refused; `undefined` when nothing has. */
+  /**
+   * Those that have taken the place of `used`, which the server or the handshake refused; `undefined` when nothing has.
+   */
   renewed(used: Credentials, signal: AbortSignal): Promise<Credentials | undefined>;
 }
 
@@ -30,9 +32,10 @@ export interface CredentialsKeeper {
 const credentialsLifeMs = 60_000;
 
 /**
- * Keeps the credentials of a connection as they are on disk: token, client certificate and authorities are all replaced there
- * while a process runs. Which server a process speaks to never changes: a kubeconfig that has come to name another is not
- * followed. What cannot be read for the moment (a file that is being replaced) leaves everything as it was.
+ * Keeps the credentials of a connection as they are on disk: token, client certificate and authorities are all replaced
+ * there while a process runs. Which server a process speaks to never changes: a kubeconfig that has come to name
+ * another is not followed. What cannot be read for the moment (a file that is being replaced) leaves everything as it
+ * was.
  */
 export function keepCredentials({
   connection,

@@ -16,9 +16,9 @@ export interface SendingRules {
 }
 
 /**
- * A node's journal: what an update came to is sent at its turning points (the target was seen, the machine is up again, the
- * end) and whatever failed at once; the reboot itself asks for it by `settle`. What lies between may wait, since it comes with
- * the next turning point. Outside of an update ten seconds are soon enough.
+ * A node's journal: what an update came to is sent at its turning points (the target was seen, the machine is up again,
+ * the end) and whatever failed at once; the reboot itself asks for it by `settle`. What lies between may wait, since it
+ * comes with the next turning point. Outside of an update ten seconds are soon enough.
  */
 export const nodeSending: SendingRules = {
   patienceMs({ chapter, path, mark, reason }) {
@@ -36,7 +36,10 @@ export const nodeSending: SendingRules = {
 export const componentSending: SendingRules = { patienceMs: () => 10_000, gapMs: 10_000 };
 
 export interface JournalWriter {
-  /** Takes lines in the order in which they were written, and sends the boundary lines of them when it is time. Never throws, never waits. */
+  /**
+   * Takes lines in the order in which they were written, and sends the boundary lines of them when it is time. Never
+   * throws, never waits.
+   */
   offer(lines: readonly JournalLine[], patienceMs?: number): void;
   /** Tries once to send what waits; resolves when that was tried, or when the signal aborts. */
   send(signal: AbortSignal): Promise<void>;
@@ -69,9 +72,10 @@ const mostLines = 100;
 const fullGapMs = 1000;
 
 /**
- * Appends lines to one MachineStateJournal: each boundary line once, by writer, boot and number, whatever is lost on the way.
- * The body holds new lines only, and the version that was read, so that a stale read is refused and read again. A journal
- * that is absent, a right that is missing and a server that is away are noted in the log: they are no fault of anybody's work.
+ * Appends lines to one MachineStateJournal: each boundary line once, by writer, boot and number, whatever is lost on
+ * the way. The body holds new lines only, and the version that was read, so that a stale read is refused and read
+ * again. A journal that is absent, a right that is missing and a server that is away are noted in the log: they are no
+ * fault of anybody's work.
  */
 export function createJournalWriter({
   kube,

@@ -73,8 +73,8 @@ export type WarningListener = (warning: string) => void;
 
 /**
  * The API server, typed by `Resource`. Every method rejects with {@link KubeError} when the server says no and with
- * `MCO_KUBE_REQUEST_FAILED` when it cannot be reached. A server that is busy and says when to come back is obeyed within
- * the time of the request.
+ * `MCO_KUBE_REQUEST_FAILED` when it cannot be reached. A server that is busy and says when to come back is obeyed
+ * within the time of the request.
  */
 export interface KubeClient {
   /** `undefined` when there is no such object. */
@@ -85,7 +85,10 @@ export interface KubeClient {
     selection?: Selection,
     options?: RequestOptions,
   ): Promise<ListResult<T>>;
-  /** Events from `resourceVersion` on, bookmarks included. Ends when the server ends it; throws on an ERROR event (410 as `isExpired`). */
+  /**
+   * Events from `resourceVersion` on, bookmarks included. Ends when the server ends it; throws on an ERROR event (410
+   * as `isExpired`).
+   */
   watch<T extends KubeObject>(
     resource: Resource<T>,
     selection: Selection,
@@ -244,7 +247,8 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 
   /**
    * A server that says when to come back has done nothing with the request, so that any may be sent again: a few times,
-   * and only while the time for this request lasts. Everything else is for the caller, who knows whether it still wants it.
+   * and only while the time for this request lasts. Everything else is for the caller, who knows whether it still wants
+   * it.
    */
   async function exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
     const endsAt = clock.monotonic() + timeoutMs;
@@ -471,8 +475,8 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 /**
  * Reads an object, lets `change` say what it should be, and writes the difference on the condition that nobody wrote in
  * between; on a conflict it reads again. `change` returns `undefined` when nothing is to be written.
- * For status lists that several writers share; everything else is server-side apply. `byItem`: only items of a list that
- * say something else are sent, which is for kinds that are not Kubernetes' own.
+ * For status lists that several writers share; everything else is server-side apply. `byItem`: only items of a list
+ * that say something else are sent, which is for kinds that are not Kubernetes' own.
  *
  * @returns the object as it is afterwards, or `undefined` when there is none.
  */

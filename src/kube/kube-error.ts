@@ -60,7 +60,10 @@ export const isUnauthorized = (error: unknown): error is KubeError =>
 export const isTooManyRequests = (error: unknown): error is KubeError =>
   error instanceof KubeError && error.httpStatus === 429;
 
-/** A budget forbids an eviction: that is an answer, and no server under load (kubernetes/kubernetes pkg/registry/core/pod/storage/eviction.go, v1.34). */
+/**
+ * A budget forbids an eviction: that is an answer, and no server under load (kubernetes/kubernetes
+ * pkg/registry/core/pod/storage/eviction.go, v1.34).
+ */
 const isDisruptionBudget = (error: KubeError) =>
   (error.status.details?.causes ?? []).some(({ reason }) => reason === "DisruptionBudget");
 

@@ -40,7 +40,8 @@ function fromBase64(value: string): string {
 }
 
 /**
- * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec plug-in.
+ * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec
+ * plug-in.
  *
  * @throws McoError `MCO_KUBECONFIG_INVALID` with what is missing.
  */
@@ -118,7 +119,8 @@ export const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccou
 /**
  * The connection of a pod: its mounted service-account token and CA, and the address in its environment.
  *
- * @param folder where the credentials are mounted; differs from {@link serviceAccountFolder} where pods have no mount namespace.
+ * @param folder where the credentials are mounted; differs from {@link serviceAccountFolder} where pods have no mount
+ * namespace.
  */
 export async function inClusterConnection(
   files: Pick<Files, "readText">,

@@ -28,10 +28,10 @@ const microTime = (milliseconds: number) => `${new Date(milliseconds).toISOStrin
 type Attempt = "held" | "lost" | "unknown";
 
 /**
- * Runs `lead` while the lease is ours, and aborts its signal as soon as we may no longer be the leader: when somebody else
- * holds the lease, or when it was not renewed for `renewSeconds`, counted from before the last request that renewed it was
- * sent, whatever has become of later ones. When `lead` has ended because of that, waits for the lease again. Returns when
- * `signal` aborts or `lead` ends by itself; then the lease is given back at once.
+ * Runs `lead` while the lease is ours, and aborts its signal as soon as we may no longer be the leader: when somebody
+ * else holds the lease, or when it was not renewed for `renewSeconds`, counted from before the last request that
+ * renewed it was sent, whatever has become of later ones. When `lead` has ended because of that, waits for the lease
+ * again. Returns when `signal` aborts or `lead` ends by itself; then the lease is given back at once.
  * The holder's clock is never compared with ours: a lease is over when it has not changed for its own duration.
  */
 export async function whileLeader(

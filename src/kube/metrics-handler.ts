@@ -6,7 +6,10 @@ import type { Logger } from "../ports/logger.ts";
 
 export const metricsPath = "/metrics";
 
-/** An answer of the API server about a caller holds for this long, so that scraping does not cost it a question each time. */
+/**
+ * An answer of the API server about a caller holds for this long, so that scraping does not cost it a question each
+ * time.
+ */
 const verdictMs = 60_000;
 /** Callers that are remembered: enough for those that are meant, and bounded for those that try. */
 const mostVerdicts = 64;

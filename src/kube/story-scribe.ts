@@ -23,7 +23,10 @@ export interface StoryScribeOptions {
 export interface StoryScribe extends Scribe {
   /** The newest lines of this process, oldest first. */
   readonly lines: readonly JournalLine[];
-  /** `lines`: written down so far. `folded`: lines that became part of a count because there were too many. `dropped`: boundary lines that are in no journal. */
+  /**
+   * `lines`: written down so far. `folded`: lines that became part of a count because there were too many. `dropped`:
+   * boundary lines that are in no journal.
+   */
   readonly counts: {
     readonly lines: number;
     readonly folded: number;
@@ -36,12 +39,17 @@ export interface StoryScribe extends Scribe {
 
 /** Lines that are remembered in memory. */
 const ringLines = 10_000;
-/** Lines in a minute, of one writer, from which on only boundary lines are written one by one: first debug, then progress lines are counted. */
+/**
+ * Lines in a minute, of one writer, from which on only boundary lines are written one by one: first debug, then
+ * progress lines are counted.
+ */
 const minuteLines = 2000;
 const minuteMs = 60_000;
 /** Between tries to write to a disk that does not take anything. */
 const storeRetryMs = 5000;
-/** How long a machine that is about to go down waits for the API server to take its story: it is on the disk by then. */
+/**
+ * How long a machine that is about to go down waits for the API server to take its story: it is on the disk by then.
+ */
 const farewellMs = 3000;
 
 interface Count {
@@ -50,8 +58,9 @@ interface Count {
 }
 
 /**
- * The scribe of a process: stamps lines with who wrote them, their number and both clocks, takes secrets out of them, keeps
- * them, first on the disk where there is one, and hands them to the journal. Nothing of it can fail its process or hold it up.
+ * The scribe of a process: stamps lines with who wrote them, their number and both clocks, takes secrets out of them,
+ * keeps them, first on the disk where there is one, and hands them to the journal. Nothing of it can fail its process
+ * or hold it up.
  */
 export function createStoryScribe({
   clock,
@@ -146,7 +155,8 @@ export function createStoryScribe({
               stopping.signal,
             );
           } catch (error) {
-            // Those of them that did arrive are there twice then, under one number: whoever reads them counts them once.
+            // Those of them that did arrive are there twice then, under one number: whoever reads them counts them
+            // once.
             queue = [...batch, ...queue];
             throw error;
           }

@@ -32,8 +32,8 @@ export interface WatchCacheOptions<T extends KubeObject> {
 const stallMs = 150_000;
 
 /**
- * The wait before a watch is asked for again, which doubles while the server says nothing: also after an end in order, since
- * a server that goes down ends all watches of all processes at the same moment.
+ * The wait before a watch is asked for again, which doubles while the server says nothing: also after an end in order,
+ * since a server that goes down ends all watches of all processes at the same moment.
  */
 const again = { firstMs: 200, lastMs: 10_000, spread: 0.5 };
 /** An attempt that took this long has put distance enough between itself and the next. */
@@ -44,7 +44,8 @@ const absentMs = 30_000;
 
 /**
  * All objects of one kind, kept current by one watch: list, then watch with bookmarks, resumed where it ended after a
- * jittered, growing wait, listed again only after a 410. Readers get the cached objects themselves and must not change them.
+ * jittered, growing wait, listed again only after a 410. Readers get the cached objects themselves and must not change
+ * them.
  */
 export class WatchCache<T extends KubeObject> {
   readonly resource: Resource<T>;

@@ -1,7 +1,10 @@
 import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 
-/** Kinds and objects that some policies need; a policy over a kind that is not there, or with parameters that are not, would only stand in the way. */
+/**
+ * Kinds and objects that some policies need; a policy over a kind that is not there, or with parameters that are not,
+ * would only stand in the way.
+ */
 export interface GuardNeeds {
   readonly infrastructure: boolean;
   readonly osImageStreams: boolean;
@@ -10,7 +13,10 @@ export interface GuardNeeds {
 }
 
 interface Guard {
-  /** Of the reference: openshift/machine-config-operator manifests/machineconfigcontroller/*-validatingadmissionpolicy.yaml (main), where the rules' facts are from. */
+  /**
+   * Of the reference: openshift/machine-config-operator
+   * manifests/machineconfigcontroller/*-validatingadmissionpolicy.yaml (main), where the rules' facts are from.
+   */
   readonly name: string;
   readonly needs?: keyof GuardNeeds;
   readonly rule: {
@@ -25,7 +31,10 @@ interface Guard {
   readonly validations: readonly { readonly expression: string; readonly message: string }[];
 }
 
-/** The NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go (main), and one for the state process, which is ours. */
+/**
+ * The NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go
+ * (main), and one for the state process, which is ours.
+ */
 export const networkPolicyNames = [
   "default-deny",
   "allow-all-egress",
@@ -175,7 +184,9 @@ const guards: readonly Guard[] = [
 /** Names of all policies and of their bindings. */
 export const guardNames: readonly string[] = guards.flatMap(({ name }) => [name, `${name}-binding`]);
 
-/** Policies that keep people from what would break a cluster, and their bindings: those of which everything is there. */
+/**
+ * Policies that keep people from what would break a cluster, and their bindings: those of which everything is there.
+ */
 export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
   const apiVersion = "admissionregistration.k8s.io/v1";
   const named = (given: Readonly<Record<string, string>> | undefined) =>
@@ -223,8 +234,8 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
 }
 
 /**
- * Nobody reaches pods of the namespace but where they listen, and they reach everything. The controller's own port is that
- * of its admission webhook and its figures, which the reference's does not have.
+ * Nobody reaches pods of the namespace but where they listen, and they reach everything. The controller's own port is
+ * that of its admission webhook and its figures, which the reference's does not have.
  */
 export function networkPolicies({
   admissionPort,

@@ -27,7 +27,10 @@ const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.nam
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
 /** Accounts that machines which join ask for their certificates as. */
 export const nodeBootstrappers = { namespace, labelSelector: labels.nodeBootstrapper } as const;
-/** Where kubeadm says how its cluster is reached: kubernetes/kubernetes cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34). */
+/**
+ * Where kubeadm says how its cluster is reached: kubernetes/kubernetes
+ * cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34).
+ */
 const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
 /** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
 const mapNamespaces = [
@@ -111,7 +114,10 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
 export const ownMap = (name: string, { caches }: Context): ConfigMap | undefined =>
   caches.of(kubernetes.ConfigMap, ours).get(`${namespace}/${name}`);
 
-/** Where the union of the registries' certificates is published, as it is there; `"nowhere"` on clusters that have no such place. */
+/**
+ * Where the union of the registries' certificates is published, as it is there; `"nowhere"` on clusters that have no
+ * such place.
+ */
 export function publishedRegistryCa({ caches }: Context): ConfigMap | "absent" | "nowhere" {
   const cache = caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace });
   // Every namespace has ConfigMaps: that of the cluster's root certificate at the least.

@@ -59,7 +59,10 @@ function believes(bundle: readonly X509Certificate[], served: X509Certificate, h
   );
 }
 
-/** An operator whose date a test moves, once it has made its first certificates; `after(days)` moves it and waits until the operator has looked. */
+/**
+ * An operator whose date a test moves, once it has made its first certificates; `after(days)` moves it and waits until
+ * the operator has looked.
+ */
 async function start(prepare?: (kube: KubeClient) => Promise<unknown>) {
   const clock = movableClock();
   const began = clock.now();

@@ -71,8 +71,9 @@ function heldIn(secret: Secret | undefined): Held {
 }
 
 /**
- * Keeps what the config server proves itself with: an authority of its own, whose successor is known to everybody long before it
- * signs, and a certificate for all names and addresses that machines reach the server by. Both are replaced by themselves.
+ * Keeps what the config server proves itself with: an authority of its own, whose successor is known to everybody long
+ * before it signs, and a certificate for all names and addresses that machines reach the server by. Both are replaced
+ * by themselves.
  *
  * @param hosts names and addresses.
  * @returns what has changed, for people; `undefined` while there is nothing to vouch for.
@@ -85,7 +86,8 @@ export async function keepConfigServerCertificates(
   if (hosts.length === 0) return undefined;
   const now = context.clock.now();
   const known = await observeAuthority(knownSecret(objects.configServerCa, context), context);
-  // What is known may be older than what was last done: nothing is made of it, and nothing replaced, unless it is so at this moment.
+  // What is known may be older than what was last done: nothing is made of it, and nothing replaced, unless it is so at
+  // this moment.
   const { secret, before, current, retiring, step } =
     known.step === "keep" ? known : await observeAuthority(await liveSecret(objects.configServerCa, context), context);
   const made = () => certificateAuthority({ name: authorityName, ...context });

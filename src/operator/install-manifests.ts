@@ -3,7 +3,10 @@ import { namespace, objects } from "../api/names.ts";
 import { nodeName, onControlPlane, podName } from "./manifests.ts";
 import { operatorRights } from "./rights.ts";
 
-/** What has to be in a cluster before the operator can run: its namespace, account, rights and Deployment. Everything else it makes itself. */
+/**
+ * What has to be in a cluster before the operator can run: its namespace, account, rights and Deployment. Everything
+ * else it makes itself.
+ */
 export function installManifests(options: {
   readonly image: string;
   readonly osImage: string;

@@ -28,7 +28,10 @@ export const admission = {
 export const stateMetrics = { port: 9444, secret: "machine-state-controller-tls" } as const;
 
 const everywhere = [{ operator: "Exists" }] as const;
-/** On a control-plane machine, by whichever of its two labels it has: older clusters know only the first, newer ones only the second. */
+/**
+ * On a control-plane machine, by whichever of its two labels it has: older clusters know only the first, newer ones
+ * only the second.
+ */
 export const onControlPlane = {
   affinity: {
     nodeAffinity: {
@@ -326,7 +329,10 @@ export function tlsFlagsIn(args: readonly string[]): readonly string[] {
   );
 }
 
-/** Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it shows its figures. */
+/**
+ * Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it
+ * shows its figures.
+ */
 export const configServerPorts = { config: 22623, metrics: 9447 } as const;
 
 /** One on each machine of the control plane; on the network of its machine, since who joins has no other. */
@@ -413,7 +419,10 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
 /** Key of the ConfigMap with the authorities of client certificates. */
 export const clientCaKey = "ca-bundle.crt";
 
-/** What a machine that joins may do before it has a certificate of its own: ask for one, and see what became of that. By pool, since the account tells the pool. */
+/**
+ * What a machine that joins may do before it has a certificate of its own: ask for one, and see what became of that. By
+ * pool, since the account tells the pool.
+ */
 export function bootstrapRights(pools: readonly string[]): readonly KubeObject[] {
   const name = made.nodeBootstrapper;
   const accounts = pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`);

@@ -101,7 +101,10 @@ export interface OperatorOptions {
   readonly image: string;
   /** The same with buildah; `image` when absent. */
   readonly builderImage?: string;
-  /** Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed for this long. */
+  /**
+   * Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed
+   * for this long.
+   */
   readonly authoritiesSettleMs?: number;
   /** Where the operator reaches the API server. */
   readonly apiServer: string;
@@ -134,15 +137,18 @@ const one = "cluster";
 /** Cluster-scoped objects that outlive the operator. */
 const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
 
-/** Field managers whose fields an apply would take: no later try helps there. None where somebody only wrote in between. */
+/**
+ * Field managers whose fields an apply would take: no later try helps there. None where somebody only wrote in between.
+ */
 const managersInConflict = (error: unknown): readonly string[] =>
   isConflict(error) && error instanceof Error
     ? [...error.message.matchAll(/conflicts? with "([^"]+)"/g)].flatMap(([, manager]) => manager ?? [])
     : [];
 
 /**
- * The reference's operator, and what lays down its first manifests on a new cluster, write under the names of their processes:
- * openshift/machine-config-operator cmd/machine-config-operator (main), openshift/cluster-bootstrap cmd/cluster-bootstrap (main).
+ * The reference's operator, and what lays down its first manifests on a new cluster, write under the names of their
+ * processes: openshift/machine-config-operator cmd/machine-config-operator (main), openshift/cluster-bootstrap
+ * cmd/cluster-bootstrap (main).
  */
 const managersOfReference: ReadonlySet<string> = new Set(["machine-config-operator", "cluster-bootstrap"]);
 const isOfReference = (error: unknown): boolean =>
@@ -190,7 +196,9 @@ export function operatorController(options: OperatorOptions): Controller {
   const everything = () => [one];
   /** Tasks that were told of as failing. */
   const failing = new Set<string>();
-  /** Journals that are there as far as we know, when they were listed last (monotonic), and nodes that may have none. */
+  /**
+   * Journals that are there as far as we know, when they were listed last (monotonic), and nodes that may have none.
+   */
   const journalsThere = new Set<string>();
   let journalsListedAt: number | undefined;
   const journalsWanted = new Set<string>();
@@ -374,7 +382,8 @@ export function operatorController(options: OperatorOptions): Controller {
     try {
       await context.kube.apply(resource, manifest, { owner, signal: context.signal });
     } catch (error) {
-      // On a cluster that the reference's operator set up, what has its names is taken over from it, and from nobody else.
+      // On a cluster that the reference's operator set up, what has its names is taken over from it, and from nobody
+      // else.
       if (!isOfReference(error)) throw error;
       await context.kube.apply(resource, manifest, { owner, force: true, signal: context.signal });
       context.log.info({ object: id }, "taken over from the reference's operator");
@@ -476,7 +485,10 @@ export function operatorController(options: OperatorOptions): Controller {
     return done("MachineConfigPools");
   }
 
-  /** One MachineConfigNode for each node, from the moment that it registers; they go with their nodes by owner reference. */
+  /**
+   * One MachineConfigNode for each node, from the moment that it registers; they go with their nodes by owner
+   * reference.
+   */
   async function syncNodes(context: Context): Promise<TaskOutcome> {
     for (const name of cluster.withoutMachineConfigNode) {
       const known = cluster.node(name);
@@ -526,8 +538,8 @@ export function operatorController(options: OperatorOptions): Controller {
   }
 
   /**
-   * A journal for each component, and one for each node from the moment that it has a MachineConfigNode; those go with their
-   * nodes by owner reference. Their lines are not looked at: a cluster's journals are large.
+   * A journal for each component, and one for each node from the moment that it has a MachineConfigNode; those go with
+   * their nodes by owner reference. Their lines are not looked at: a cluster's journals are large.
    */
   async function syncJournals(context: Context): Promise<TaskOutcome> {
     const { kube, clock, signal } = context;
@@ -578,7 +590,10 @@ export function operatorController(options: OperatorOptions): Controller {
     return done("Journals");
   }
 
-  /** The process that keeps the books, as the administrator has switched it. Nobody waits for it, and nothing of it is read. */
+  /**
+   * The process that keeps the books, as the administrator has switched it. Nobody waits for it, and nothing of it is
+   * read.
+   */
   async function syncState(context: Context): Promise<TaskOutcome> {
     const task = "StateController";
     const certificate = await servingSecret({ component: objects.state, secret: stateMetrics.secret }, context);
@@ -759,7 +774,10 @@ export function operatorController(options: OperatorOptions): Controller {
     return done(task);
   }
 
-  /** Builds read Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied there. */
+  /**
+   * Builds read Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied
+   * there.
+   */
   async function copyForBuilds(configs: readonly MachineOSConfig[], context: Context): Promise<void> {
     const copy = async (name: string, from: Secret | undefined) => {
       if (from?.data !== undefined)
@@ -781,7 +799,10 @@ export function operatorController(options: OperatorOptions): Controller {
       await copy(`${objects.entitlementPrefix}${spec.machineConfigPool.name}`, entitlement);
   }
 
-  /** Hands the API server's authorities to machines once they have stayed the same for a while: each change restarts kubelets. */
+  /**
+   * Hands the API server's authorities to machines once they have stayed the same for a while: each change restarts
+   * kubelets.
+   */
   async function syncKubeconfigAuthorities(context: Context): Promise<TaskOutcome> {
     const task = "KubeconfigAuthorities";
     const key = "ca-bundle.crt";
@@ -891,7 +912,8 @@ export function operatorController(options: OperatorOptions): Controller {
   }
 
   async function syncDaemon(context: Context): Promise<TaskOutcome> {
-    // A new release reaches machines last: its daemons come once its controller has taken over and its settings are written.
+    // A new release reaches machines last: its daemons come once its controller has taken over and its settings are
+    // written.
     const running = context.caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.daemon}`);
     const settings = context.caches.of(ControllerConfig).get(objects.controllerConfig);
     if (
@@ -1121,7 +1143,8 @@ export function operatorController(options: OperatorOptions): Controller {
           [live.status?.conditions, live.status?.versions, live.status?.relatedObjects, live.status?.extension ?? {}],
           [status.conditions, versions, status.relatedObjects, extension],
         );
-        // A merge keeps what it does not name: lines of pools that are gone, and errors that are over, must be taken out.
+        // A merge keeps what it does not name: lines of pools that are gone, and errors that are over, must be taken
+        // out.
         const over = Object.fromEntries(
           Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])),
         );

@@ -4,7 +4,10 @@ import type { KubeObject } from "../api/object.ts";
 import { mergedRegistryCa } from "../core/controller-config-of.ts";
 import { guardNames, networkPolicyNames } from "./admission-policies.ts";
 
-/** What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used fails them, and so does a request that is refused. */
+/**
+ * What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used
+ * fails them, and so does a request that is refused.
+ */
 interface Rights {
   readonly account: string;
   readonly everywhere: readonly Rule[];
@@ -46,7 +49,10 @@ const components = [
   objects.configServer,
 ] as const;
 
-/** The operator holds no more than it uses; to components it may give only the roles of their names (`bind`, `escalate`). */
+/**
+ * The operator holds no more than it uses; to components it may give only the roles of their names (`bind`,
+ * `escalate`).
+ */
 const operator: Rights = {
   account: objects.operator,
   everywhere: [
@@ -79,7 +85,8 @@ const operator: Rights = {
     rule(configGroup, ["clusteroperators/status"], ["patch"]),
     rule("", ["nodes"], read),
     rule("", ["namespaces"], read, [namespace]),
-    // What ControllerConfig is made from lies in namespaces that not every cluster has; two of the names administrators choose.
+    // What ControllerConfig is made from lies in namespaces that not every cluster has; two of the names administrators
+    // choose.
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
     // How TLS is spoken.
     rule(configGroup, ["apiservers"], read),

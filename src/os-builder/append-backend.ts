@@ -26,8 +26,8 @@ interface Task {
 }
 
 /**
- * Makes images in this process: one layer on a parent that is there. Nothing of a run outlives the process, and nothing has to:
- * the image that comes of a request is the same each time, so that a run that was lost is simply begun again.
+ * Makes images in this process: one layer on a parent that is there. Nothing of a run outlives the process, and nothing
+ * has to: the image that comes of a request is the same each time, so that a run that was lost is simply begun again.
  */
 export function appendBackend(options: AppendBackendOptions): BuildBackend {
   const { kube, clock, storeFor } = options;

@@ -95,8 +95,8 @@ export interface BuildProblem {
 }
 
 /**
- * Where images are made. All verbs may be repeated; what they return is what is, and failures of a build are values. A verb that
- * rejects did not get through, and is tried again.
+ * Where images are made. All verbs may be repeated; what they return is what is, and failures of a build are values. A
+ * verb that rejects did not get through, and is tried again.
  */
 export interface BuildBackend {
   readonly kind: "job" | "append" | "fake";

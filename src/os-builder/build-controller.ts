@@ -117,8 +117,8 @@ interface Standing {
 }
 
 /**
- * Has images made for the pools that are opted in, and says what came of it. Everything that it knows is on objects: a process
- * that takes over goes on where the last one ended, at whatever step.
+ * Has images made for the pools that are opted in, and says what came of it. Everything that it knows is on objects: a
+ * process that takes over goes on where the last one ended, at whatever step.
  */
 export function buildController(options: BuildControllerOptions): Controller {
   const { backends } = options;

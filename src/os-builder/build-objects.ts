@@ -19,7 +19,9 @@ const shortened = (text: string, rest = ""): string => {
   return `${text.slice(0, maxNameLength - hash.length - 1 - rest.length).replace(/[^a-z0-9]+$/, "")}-${hash}${rest}`;
 };
 
-/** Name of a run's Job. The name of a pool may be longer than what is left for it; pods carry the Job's name as a label. */
+/**
+ * Name of a run's Job. The name of a pool may be longer than what is left for it; pods carry the Job's name as a label.
+ */
 export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">): string =>
   shortened(`build-${build}`, `-${attempt}`);
 

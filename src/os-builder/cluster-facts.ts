@@ -163,7 +163,10 @@ export function authIn(caches: Caches, name: string | undefined): string | undef
 
 export type PoolNode = InputFacts["nodes"][number] & { readonly isControlPlane: boolean };
 
-/** Operating systems that images can be booted on, by the label that names one; a node that says nothing is taken for one. Source: node.openshift.io/os_id of the installer's machines. */
+/**
+ * Operating systems that images can be booted on, by the label that names one; a node that says nothing is taken for
+ * one. Source: node.openshift.io/os_id of the installer's machines.
+ */
 const imageBasedOs: ReadonlySet<string> = new Set([
   "rhcos",
   "rhel-coreos",

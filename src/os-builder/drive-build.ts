@@ -33,7 +33,10 @@ export interface DriveContext {
   readonly context: Context;
   readonly backends: readonly BuildBackend[];
   readonly observer: WantObserver;
-  /** What the build is for, read anew. `changed`: its inputs are others by now. `waits`: they cannot be read at the moment. */
+  /**
+   * What the build is for, read anew. `changed`: its inputs are others by now. `waits`: they cannot be read at the
+   * moment.
+   */
   readonly wantOf: (build: MachineOSBuild) => Promise<Want | "changed" | "waits">;
 }
 

@@ -28,7 +28,10 @@ const ordinary: readonly FakeMoment[] = [
   { is: "succeeds" },
 ];
 
-/** Makes no images, by a script and a clock: everything outside of the os-builder, so that it outlives the os-builder's process. */
+/**
+ * Makes no images, by a script and a clock: everything outside of the os-builder, so that it outlives the os-builder's
+ * process.
+ */
 export class FakeBackend implements BuildBackend {
   readonly kind = "fake";
   readonly #clock: Clock;

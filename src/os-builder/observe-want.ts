@@ -105,7 +105,10 @@ export class WantObserver {
     };
   }
 
-  /** The same as nodes have it: the cluster's pull secret and the internal registry's, where these are known, and nothing of what builds push with. */
+  /**
+   * The same as nodes have it: the cluster's pull secret and the internal registry's, where these are known, and
+   * nothing of what builds push with.
+   */
   nodeAccess(access: ImageAccess, caches: Caches): ImageAccess {
     const { nodeAuth } = surroundings(caches);
     const pull = mergedAuth([authIn(caches, objects.globalPullSecret), nodeAuth]);
@@ -318,7 +321,10 @@ function hashOf(text: string): string {
   return hash.toString(16);
 }
 
-/** The Secret that builds pull the base image with: the one that is named, else the cluster's, else, where there is none, what they push with. */
+/**
+ * The Secret that builds pull the base image with: the one that is named, else the cluster's, else, where there is
+ * none, what they push with.
+ */
 export function pullSecretOf({ spec }: MachineOSConfig, caches: Caches): string {
   return (
     spec.baseImagePullSecret?.name ??

@@ -13,8 +13,8 @@ import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
 
 /**
- * Turns whatever opts a pool in into one MachineOSConfig: makes and removes those that no user wrote, holds on to every one of
- * them until what was made for it is gone, and says which one decides.
+ * Turns whatever opts a pool in into one MachineOSConfig: makes and removes those that no user wrote, holds on to every
+ * one of them until what was made for it is gone, and says which one decides.
  */
 export function optInController(): Controller {
   /** Pool → problems of its inputs that were told where there is no MachineOSConfig to tell them on. */
@@ -63,7 +63,10 @@ export function optInController(): Controller {
     },
   };
 
-  /** Takes a MachineOSConfig over: it is held on to, and one that the reference rolled out keeps the meaning that it had. */
+  /**
+   * Takes a MachineOSConfig over: it is held on to, and one that the reference rolled out keeps the meaning that it
+   * had.
+   */
   async function adopt(config: MachineOSConfig, { kube, caches, events, log, signal }: Context): Promise<void> {
     if (config.metadata.finalizers?.includes(finalizers.osBuildCleanup) === true) return;
     const isOurs = (build: string) =>

@@ -8,7 +8,10 @@ export type SecretReading =
   | { readonly verdict: "auth"; readonly text: string; readonly hosts: readonly string[] }
   | { readonly verdict: "refused"; readonly code: "SecretType" | "SecretFormat"; readonly problem: string };
 
-/** The older form has its hosts at the top. Source of types and keys: k8s.io/api core/v1 SecretTypeDockercfg, SecretTypeDockerConfigJson (master). */
+/**
+ * The older form has its hosts at the top. Source of types and keys: k8s.io/api core/v1 SecretTypeDockercfg,
+ * SecretTypeDockerConfigJson (master).
+ */
 const forms: Readonly<Record<string, { readonly key: string; readonly wrapped: boolean }>> = {
   "kubernetes.io/dockerconfigjson": { key: ".dockerconfigjson", wrapped: true },
   "kubernetes.io/dockercfg": { key: ".dockercfg", wrapped: false },

@@ -51,7 +51,10 @@ export interface OsBuilderOptions extends Ports {
 
 const listenAgainMs = 5000;
 
-/** Figures about builds, as objects say. Names are the reference's where it has one (pkg/controller/build/metrics, main). */
+/**
+ * Figures about builds, as objects say. Names are the reference's where it has one (pkg/controller/build/metrics,
+ * main).
+ */
 export function buildFamilies(
   builds: readonly MachineOSBuild[],
   configs: readonly MachineOSConfig[],

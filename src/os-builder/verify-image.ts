@@ -30,8 +30,8 @@ const failed = (cause: string): Verification => ({
 });
 
 /**
- * Looks at a finished image as the nodes will: with their credentials, by its digest. What it was made for has to be what it
- * says of itself. `base`: what it was built on, where that can be asked whether it can be booted at all.
+ * Looks at a finished image as the nodes will: with their credentials, by its digest. What it was made for has to be
+ * what it says of itself. `base`: what it was built on, where that can be asked whether it can be booted at all.
  */
 export async function verifyImage(
   image: string,

@@ -20,7 +20,9 @@ export type ServerHandler = (
   signal: AbortSignal,
 ) => Promise<HttpResponse>;
 
-/** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` says so. Resolves when it listens. */
+/**
+ * Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` says so. Resolves when it listens.
+ */
 export type Listen = (
   options: { readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles },
   handle: ServerHandler,
@@ -28,8 +30,8 @@ export type Listen = (
 ) => Promise<{ readonly port: number }>;
 
 /**
- * Serves HTTP without TLS until `signal` aborts, on a loopback address; elsewhere only where `network` says so, for answers that
- * anybody may have. Resolves when it listens.
+ * Serves HTTP without TLS until `signal` aborts, on a loopback address; elsewhere only where `network` says so, for
+ * answers that anybody may have. Resolves when it listens.
  */
 export type ListenPlain = (
   options: { readonly host: string; readonly port: number; readonly network?: boolean },
@@ -53,7 +55,10 @@ export interface ConfigRequest {
 export interface ConfigAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Handed over as it is, and never changed meanwhile. Absent: `content-length` of the headers stands for what was not asked for. */
+  /**
+   * Handed over as it is, and never changed meanwhile. Absent: `content-length` of the headers stands for what was not
+   * asked for.
+   */
   readonly body?: Uint8Array;
   /** Called once: the answer was handed over to the network whole, or its connection broke before. */
   readonly onEnd?: (how: "whole" | "broken") => void;
@@ -69,7 +74,10 @@ export interface ConfigListenLimits {
   /** Of a request's line and headers. */
   readonly headerBytes: number;
   readonly headers: number;
-  /** From the connection, or from the last answer's end, to the end of a request's headers; the handshake has the same time. */
+  /**
+   * From the connection, or from the last answer's end, to the end of a request's headers; the handshake has the same
+   * time.
+   */
   readonly headersMs: number;
   /** Between two requests of a connection. */
   readonly idleMs: number;
@@ -92,11 +100,17 @@ export interface ConfigListenOptions {
 export interface ConfigListener {
   readonly port: number;
   readonly connections: number;
-  /** From now on handshakes show this certificate; connections that there are stay. Throws where it is none, or its key is another's. */
+  /**
+   * From now on handshakes show this certificate; connections that there are stay. Throws where it is none, or its key
+   * is another's.
+   */
   swap(tls: TlsFiles): void;
   /** Takes no more connections; answers under way have `graceMs` to end. Resolves when all connections are gone. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Serves configurations by HTTP/1.1 over TLS; on loopback addresses only, unless `network` says so. Resolves when it listens. */
+/**
+ * Serves configurations by HTTP/1.1 over TLS; on loopback addresses only, unless `network` says so. Resolves when it
+ * listens.
+ */
 export type ListenConfig = (options: ConfigListenOptions, handle: ConfigHandler) => Promise<ConfigListener>;

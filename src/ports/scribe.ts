@@ -14,7 +14,9 @@ export interface Scribe {
 
 /** Where a scribe keeps lines, as text, before they are anywhere else. */
 export interface LineStore {
-  /** Puts lines (without line feeds) behind those of a boot. `durable`: they survive a loss of power once this resolves. */
+  /**
+   * Puts lines (without line feeds) behind those of a boot. `durable`: they survive a loss of power once this resolves.
+   */
   append(
     boot: string,
     lines: readonly string[],
@@ -23,7 +25,9 @@ export interface LineStore {
   ): Promise<void>;
 }
 
-/** Keeps lines in memory: tests, simulation, and processes whose lines nobody collects yet. Bounded: oldest go first. */
+/**
+ * Keeps lines in memory: tests, simulation, and processes whose lines nobody collects yet. Bounded: oldest go first.
+ */
 export function memoryScribe(limit = 10_000): Scribe & { readonly lines: readonly StoryLine[] } {
   const lines: StoryLine[] = [];
   return {

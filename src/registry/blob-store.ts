@@ -10,8 +10,8 @@ export interface WantedBlob {
 }
 
 /**
- * Contents by their digest, and the beginnings of contents that are still on their way. Several processes may share one.
- * Nothing lies under a digest that was not compared with it.
+ * Contents by their digest, and the beginnings of contents that are still on their way. Several processes may share
+ * one. Nothing lies under a digest that was not compared with it.
  */
 export interface BlobStore {
   has(digest: string): Promise<boolean>;
@@ -21,11 +21,12 @@ export interface BlobStore {
   /** Atomic and durable. @throws McoError `MCO_IMAGE_DIGEST_MISMATCH` */
   put(digest: string, bytes: Uint8Array): Promise<void>;
   /**
-   * Gets the blob, from where an earlier attempt ended, be it of another process. What arrived stays when it breaks off.
+   * Gets the blob, from where an earlier attempt ended, be it of another process. What arrived stays when it breaks
+   * off.
    *
    * @param fetch gives the bytes from the asked position, or from an earlier one.
-   * @throws McoError `MCO_IMAGE_DIGEST_MISMATCH`; fact `resumed` says whether bytes of an earlier attempt were among them.
-   * In either case they are thrown away.
+   * @throws McoError `MCO_IMAGE_DIGEST_MISMATCH`; fact `resumed` says whether bytes of an earlier attempt were among
+   * them. In either case they are thrown away.
    */
   receive(blob: WantedBlob, fetch: (from: number) => Promise<Incoming>, signal: AbortSignal): Promise<void>;
   /** Removes everything else, but for what was used within the last `graceMs`: a pull may count on it. */

@@ -83,21 +83,28 @@ export interface AppendRequest extends Addition {
   readonly parent: string;
 }
 
-/** Images in registries: looked at, made from one another, deleted. Failures are `MCO_IMAGE_*` with the fact `retryable`. */
+/**
+ * Images in registries: looked at, made from one another, deleted. Failures are `MCO_IMAGE_*` with the fact
+ * `retryable`.
+ */
 export interface ImageStore {
   /** The pullspec by digest. One that has a digest already is not asked for. */
   resolve(image: string, signal: AbortSignal): Promise<string>;
   /** With the pull credentials. An image that cannot be used for what it is made of rejects (`MCO_IMAGE_INVALID`). */
   inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage>;
-  /** Contents of files by their absolute paths, as the topmost layer that has them says; what is absent, or no file, is left out. */
+  /**
+   * Contents of files by their absolute paths, as the topmost layer that has them says; what is absent, or no file, is
+   * left out.
+   */
   readFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>>;
   /** What other images are made from. */
   parentOf(image: string, signal: AbortSignal): Promise<ParentImage>;
   /** As {@link publish}, on an image of a registry. */
   append(request: AppendRequest, signal: AbortSignal): Promise<{ readonly digest: string }>;
   /**
-   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and ours on top. What the
-   * registry has already is not sent. The same parent and addition give the same digest, so that it is safe to repeat.
+   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and ours on top.
+   * What the registry has already is not sent. The same parent and addition give the same digest, so that it is safe to
+   * repeat.
    */
   publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }>;
   /** @param image by digest: other tags of the digest go with it. */
@@ -448,7 +455,10 @@ const mismatch = ({ host, path }: Repository, digest: string) =>
     retryable: false,
   });
 
-/** A registry that answers that it takes nothing now is not asked again at once: whoever wants the image waits longer than we would. */
+/**
+ * A registry that answers that it takes nothing now is not asked again at once: whoever wants the image waits longer
+ * than we would.
+ */
 async function onlyBrokenLines(work: () => Promise<void>): Promise<void> {
   try {
     await work();

@@ -109,7 +109,10 @@ export function layersOf(manifest: ImageManifest): readonly (Descriptor & { read
   });
 }
 
-/** The manifest of an index for a Linux machine of this architecture (`amd64`, `arm64`). @throws McoError `MCO_IMAGE_INVALID` */
+/**
+ * The manifest of an index for a Linux machine of this architecture (`amd64`, `arm64`). @throws McoError
+ * `MCO_IMAGE_INVALID`
+ */
 export function manifestFor(index: ImageIndex, architecture: string): Descriptor {
   const found = index.manifests.find((manifest) => manifest.os === "linux" && manifest.architecture === architecture);
   if (found === undefined)

@@ -1,7 +1,10 @@
 import type { OwnerIds } from "../core/image-content.ts";
 import type { ImageStore } from "./image-store.ts";
 
-/** Where an image keeps its accounts: vendor's first, so that the machine's own count more. Source of the first: nss-altfiles. */
+/**
+ * Where an image keeps its accounts: vendor's first, so that the machine's own count more. Source of the first:
+ * nss-altfiles.
+ */
 const folders = ["/usr/lib", "/usr/etc", "/etc"] as const;
 
 /** Names and numbers of the users and groups that an image knows. @throws McoError as {@link ImageStore.readFiles}. */

@@ -13,8 +13,8 @@ export interface PackedLayer {
 }
 
 /**
- * Packs entries as a layer: sorted, owners by number, all of one age, compressed by code that is the same on every machine.
- * So the same entries give the same digest everywhere, in whatever order they come.
+ * Packs entries as a layer: sorted, owners by number, all of one age, compressed by code that is the same on every
+ * machine. So the same entries give the same digest everywhere, in whatever order they come.
  *
  * @param createdSeconds age of every entry, in seconds since the epoch.
  */

@@ -102,9 +102,9 @@ export function readSources(text: string | undefined, reference: ImageReference,
 }
 
 /**
- * Brings an image into the store: every byte compared with its digest, the whole of it with the policy. Mirrors are asked
- * in their order, then the place that the image names; what one of them cannot give, the next one is asked for, from
- * where the last one broke off.
+ * Brings an image into the store: every byte compared with its digest, the whole of it with the policy. Mirrors are
+ * asked in their order, then the place that the image names; what one of them cannot give, the next one is asked for,
+ * from where the last one broke off.
  *
  * @throws McoError `MCO_IMAGE_*`; fact `retryable` says whether a later try could end otherwise.
  */
@@ -197,7 +197,9 @@ async function fromSources<T, Options extends Pick<PullOptions, "clock" | "rando
   return retried(everywhere, { ...options, received: () => pull.received }, signal);
 }
 
-/** One failure for all places: that of the last one, which the image itself names, with what the mirrors said beside it. */
+/**
+ * One failure for all places: that of the last one, which the image itself names, with what the mirrors said beside it.
+ */
 function whatFailed(
   image: string,
   sources: readonly PullSource[],

@@ -14,16 +14,19 @@ const limits = { fileBytes: 1024 * 1024, paths: 64, unpackedBytes: 32 * 1024 ** 
 
 const whiteout = ".wh.";
 
-/** What a layer says of a path: its contents, that it is none (`hidden`), or that a link leads to a place in the same layer. */
+/**
+ * What a layer says of a path: its contents, that it is none (`hidden`), or that a link leads to a place in the same
+ * layer.
+ */
 type Finding =
   | { readonly is: "file"; readonly contents: Uint8Array }
   | { readonly is: "hidden" }
   | { readonly is: "hardLink"; readonly target: string };
 
 /**
- * Reads files out of an image's layers, from the topmost down, and no layer below the last one that is needed. A path is what an
- * overlay file system would show: hidden by a whiteout, or by something above it that is no folder. Links are not followed, but
- * for hard links: encapsulated ostree commits consist of these.
+ * Reads files out of an image's layers, from the topmost down, and no layer below the last one that is needed. A path
+ * is what an overlay file system would show: hidden by a whiteout, or by something above it that is no folder. Links
+ * are not followed, but for hard links: encapsulated ostree commits consist of these.
  *
  * @param open the compressed bytes of a layer.
  * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`, or what `open` throws.

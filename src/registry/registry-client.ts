@@ -37,8 +37,8 @@ export interface Repository {
 }
 
 /**
- * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether trying again can help (`retryable`), what
- * was being done (`action`: pull, push or delete), and where a registry answered, its `status`.
+ * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether trying again can help
+ * (`retryable`), what was being done (`action`: pull, push or delete), and where a registry answered, its `status`.
  */
 export interface RegistryClient {
   /** @param name a tag or a digest; the caller checks the digest. */
@@ -91,7 +91,9 @@ const maxListBytes = 1024 * 1024;
 const partBytes = 256 * 1024;
 /** Of what a registry says about a push that it did not take. */
 const maxSaidCharacters = 200;
-/** How long a token is used that does not say how long it lasts. Source: distribution docs/spec/auth/token.md (main). */
+/**
+ * How long a token is used that does not say how long it lasts. Source: distribution docs/spec/auth/token.md (main).
+ */
 const tokenSeconds = 60;
 
 /** As the scope of a token spells it. Source: distribution docs/spec/auth/scope.md (main). */
@@ -271,7 +273,10 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     return found;
   }
 
-  /** Plain HTTP is spoken only with this machine itself and where registries.conf puts up with it; and only after TLS was tried. */
+  /**
+   * Plain HTTP is spoken only with this machine itself and where registries.conf puts up with it; and only after TLS
+   * was tried.
+   */
   async function findEndpoint(host: string, insecure: boolean, signal: AbortSignal): Promise<Endpoint> {
     const authorities = await options.certificates(host);
     const trust: Trust = { authorities, unverified: insecure };
@@ -683,7 +688,9 @@ function codeIn(body: Uint8Array): { readonly says?: string } {
   }
 }
 
-/** What a registry says about a push that it did not take, since a person has to act on it: short, and without secrets. */
+/**
+ * What a registry says about a push that it did not take, since a person has to act on it: short, and without secrets.
+ */
 function textIn(body: Uint8Array): { readonly problem?: string } {
   const whole = new TextDecoder().decode(body.subarray(0, 16_384));
   let text = whole;

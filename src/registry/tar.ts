@@ -79,8 +79,8 @@ class Portions {
 }
 
 /**
- * Reads a tar archive: ustar, with the long names of GNU and the extended headers of POSIX. The stream is read to its end,
- * beyond the archive's own, since a digest is of all of it. Source of the format: POSIX.1-2024 pax, tar(5).
+ * Reads a tar archive: ustar, with the long names of GNU and the extended headers of POSIX. The stream is read to its
+ * end, beyond the archive's own, since a digest is of all of it. Source of the format: POSIX.1-2024 pax, tar(5).
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */

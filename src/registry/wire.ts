@@ -6,7 +6,10 @@ export interface Trust {
   readonly unverified: boolean;
 }
 
-/** Proxies by the scheme of what is asked, and hosts that are asked without (as the variables of the same names have it). */
+/**
+ * Proxies by the scheme of what is asked, and hosts that are asked without (as the variables of the same names have
+ * it).
+ */
 export interface ProxySettings {
   readonly httpProxy?: string;
   readonly httpsProxy?: string;
@@ -38,7 +41,10 @@ export interface WireResponse {
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
-/** One HTTP exchange as it is: redirects and refusals are answers. Rejects with a {@link WireFailure}, or the signal's reason. */
+/**
+ * One HTTP exchange as it is: redirects and refusals are answers. Rejects with a {@link WireFailure}, or the signal's
+ * reason.
+ */
 export type Wire = (request: WireRequest, signal: AbortSignal) => Promise<WireResponse>;
 
 export class WireFailure extends Error {

@@ -42,7 +42,10 @@ type Route = { readonly to: "config"; readonly pool: string } | { readonly to: "
 const poolName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const longestTarget = 2048;
 const methods = "GET, HEAD";
-/** Ignition asks again after 5xx only, and gives up at anything below (coreos/ignition docs/operator-notes.md): what may be over soon is never told a machine as 429. */
+/**
+ * Ignition asks again after 5xx only, and gives up at anything below (coreos/ignition docs/operator-notes.md): what may
+ * be over soon is never told a machine as 429.
+ */
 const retrySeconds = 5;
 
 /** Where a target leads: the route itself, and nothing that only ends like it. */

@@ -64,9 +64,9 @@ const same = (a: PoolSnapshot, b: PoolSnapshot) =>
   a.config === b.config && a.version === b.version && a.kubeconfigVersion === b.kubeconfigVersion;
 
 /**
- * Answers that are ready before they are asked for: one for each pool and version of Ignition. What has changed is made anew
- * at once for versions that somebody asked for, and for the newest; whoever asks meanwhile waits for that, and never for the
- * same work twice.
+ * Answers that are ready before they are asked for: one for each pool and version of Ignition. What has changed is made
+ * anew at once for versions that somebody asked for, and for the newest; whoever asks meanwhile waits for that, and
+ * never for the same work twice.
  */
 export class Answers {
   readonly #options: AnswersOptions;
@@ -110,7 +110,10 @@ export class Answers {
     return this.#get(pool, version, look.snapshot);
   }
 
-  /** Pools that cannot be served as they are now, in the newest version, and why; `undefined` of one: it is being made ready. */
+  /**
+   * Pools that cannot be served as they are now, in the newest version, and why; `undefined` of one: it is being made
+   * ready.
+   */
   unready(): ReadonlyMap<string, string> {
     const { source } = this.#options;
     return new Map(

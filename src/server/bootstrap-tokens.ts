@@ -4,7 +4,10 @@ import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
 
-/** The account by which a machine that joins asks for its first certificate, and by whose name it is known which pool it joins. */
+/**
+ * The account by which a machine that joins asks for its first certificate, and by whose name it is known which pool it
+ * joins.
+ */
 export const bootstrapperOf = (pool: string): string => `${objects.nodeBootstrapperPrefix}${pool}`;
 
 /** How long a credential is good that machines are given. */
@@ -31,8 +34,8 @@ interface Minted {
 }
 
 /**
- * Short-lived credentials for the kubeconfigs of machines that join, one for each pool: asked for before they are needed, so
- * that no machine waits for them.
+ * Short-lived credentials for the kubeconfigs of machines that join, one for each pool: asked for before they are
+ * needed, so that no machine waits for them.
  */
 export class BootstrapTokens {
   readonly #options: BootstrapTokensOptions;

@@ -31,15 +31,18 @@ export interface ClusterSourceOptions extends Pick<Ports, "clock" | "random" | "
 
 /** Configurations that are held at once: two for each pool while it changes. */
 const mostConfigs = 1000;
-/** Tokens that are not in the cache are asked for by name, so many in a second: whoever guesses must not load the API server. */
+/**
+ * Tokens that are not in the cache are asked for by name, so many in a second: whoever guesses must not load the API
+ * server.
+ */
 const lookUpsPerSecond = 5;
 
 const caKey = "ca-bundle.crt";
 type Serve = Extract<ChosenServed, { readonly verdict: "serve" }>;
 
 /**
- * The cluster's own objects, by watches: whatever a machine is answered rests on what is there now. Of rendered configurations
- * only those are held that some pool serves.
+ * The cluster's own objects, by watches: whatever a machine is answered rests on what is there now. Of rendered
+ * configurations only those are held that some pool serves.
  */
 export class ClusterSource implements ConfigSource, TokenStore {
   readonly mode = "cluster";

@@ -1,7 +1,10 @@
 import type { ProvisioningToken } from "../api/provisioning-token.ts";
 import type { ServedInputs } from "../core/served-config.ts";
 
-/** Everything that the answers to the machines of one pool are made from, as it is now. Never changed; a later one is another. */
+/**
+ * Everything that the answers to the machines of one pool are made from, as it is now. Never changed; a later one is
+ * another.
+ */
 export interface PoolSnapshot {
   readonly config: string;
   /** Why this configuration and no other. */
@@ -37,8 +40,8 @@ export interface TokenStore {
   /** Asks whoever knows best, not too often. */
   lookUp(id: string): Promise<ProvisioningToken | undefined>;
   /**
-   * Stores the status of a token that is still as it was read. `conflict`: it is not, and has to be read again with `reread`;
-   * `gone`: it was revoked.
+   * Stores the status of a token that is still as it was read. `conflict`: it is not, and has to be read again with
+   * `reread`; `gone`: it was revoked.
    */
   store(
     token: ProvisioningToken,

@@ -39,8 +39,8 @@ interface Parsed<T> {
 }
 
 /**
- * A folder of manifests in place of a cluster, for the machines that become the first ones of it. It is looked at now and
- * then, and only what has changed is read; requests look at memory alone.
+ * A folder of manifests in place of a cluster, for the machines that become the first ones of it. It is looked at now
+ * and then, and only what has changed is read; requests look at memory alone.
  */
 export class FolderSource implements ConfigSource, TokenStore {
   readonly mode = "bootstrap";

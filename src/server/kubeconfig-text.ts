@@ -1,7 +1,10 @@
 import { stringify } from "yaml";
 import { encodeBase64 } from "../ignition/data-url.ts";
 
-/** The kubeconfig that a kubelet joins with. Names are the reference's: openshift/machine-config-operator pkg/server/cluster_server.go (main). */
+/**
+ * The kubeconfig that a kubelet joins with. Names are the reference's: openshift/machine-config-operator
+ * pkg/server/cluster_server.go (main).
+ */
 export function kubeconfigText({
   server,
   ca,

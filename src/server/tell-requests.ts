@@ -28,7 +28,10 @@ interface Gathered {
   cancel: CancelTimer;
 }
 
-/** Tells in journal and log what was served, each answer by itself, and what was refused, gathered: a flood fills neither. */
+/**
+ * Tells in journal and log what was served, each answer by itself, and what was refused, gathered: a flood fills
+ * neither.
+ */
 export class TellRequests {
   readonly #options: TellRequestsOptions;
   readonly #refused = new Map<string, Gathered>();

@@ -20,7 +20,10 @@ export interface TlsMaterialOptions {
   readonly paths: TlsPaths;
 }
 
-/** How often the files are looked at. They are read, and not only their dates: a Secret is replaced by a link elsewhere, and the file's own link stays as it is. */
+/**
+ * How often the files are looked at. They are read, and not only their dates: a Secret is replaced by a link elsewhere,
+ * and the file's own link stays as it is.
+ */
 const lookMs = 10_000;
 const waitMs = 1000;
 
@@ -57,7 +60,10 @@ export async function tlsMaterial(options: TlsMaterialOptions, signal: AbortSign
   }
 }
 
-/** Hands on what the files hold whenever that is another; what cannot be used (a file that is being replaced) is looked at again. */
+/**
+ * Hands on what the files hold whenever that is another; what cannot be used (a file that is being replaced) is looked
+ * at again.
+ */
 export async function followTlsMaterial(
   options: TlsMaterialOptions,
   first: TlsFiles,

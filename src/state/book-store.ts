@@ -36,7 +36,8 @@ export interface StoreStats {
 export interface BookStore {
   /**
    * Stores entries in their order; an index comes before the first chapter of its book. Storing the same again changes
-   * nothing. A chapter that is closed and would change rejects with `MCO_CHAPTER_CLOSED`; what came before it is stored.
+   * nothing. A chapter that is closed and would change rejects with `MCO_CHAPTER_CLOSED`; what came before it is
+   * stored.
    */
   append(entries: readonly BookEntry[], signal?: AbortSignal): Promise<void>;
   /** `undefined`: there is no such chapter. */

@@ -278,7 +278,9 @@ class BooksChild implements Child {
   }
 }
 
-/** Books of nodes: what their daemons tell, what controllers tell of them, and what is seen of them where nobody tells. */
+/**
+ * Books of nodes: what their daemons tell, what controllers tell of them, and what is seen of them where nobody tells.
+ */
 export function nodesChild(startedAt: number): Child {
   const known = new Map<string, NodeSeen>();
   const bookOf = ({ key }: { readonly key: string }) => [`node/${key}`];

@@ -16,7 +16,10 @@ export interface ChildContext extends Ports {
   readonly store: BookStore;
   readonly version: string;
   readonly settings: () => StateSettings;
-  /** Milliseconds since the epoch of when somebody was last there to do what the child does; lines from before it were seen. */
+  /**
+   * Milliseconds since the epoch of when somebody was last there to do what the child does; lines from before it were
+   * seen.
+   */
   readonly aliveAt: number;
   /** For the book of the cluster, whoever keeps it. */
   readonly tell: (line: JournalLine) => void;
@@ -62,8 +65,8 @@ export interface Child {
 }
 
 /**
- * Runs one controller as a child: a failure of the API server is tried again by its queue, and anything else, which is a
- * bug, ends the child, and nothing but the child.
+ * Runs one controller as a child: a failure of the API server is tried again by its queue, and anything else, which is
+ * a bug, ends the child, and nothing but the child.
  */
 export async function runAsChild(
   make: (fail: (error: unknown) => void) => Controller,

@@ -54,7 +54,10 @@ const chapters = {
   Record<HealthType, { readonly chapter: string; readonly reasons: readonly StoryReason[] }>
 >;
 
-/** Looks at the suite's parts, and says how they are: conditions now, and chapters of the cluster's book when that changes. */
+/**
+ * Looks at the suite's parts, and says how they are: conditions now, and chapters of the cluster's book when that
+ * changes.
+ */
 export function healthChild(): Child {
   return {
     name: "health",

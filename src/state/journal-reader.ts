@@ -18,7 +18,10 @@ export class JournalReader {
   readonly #aliveAt: number;
   readonly #started = new Set<string>();
 
-  /** @param aliveAt milliseconds since the epoch of when somebody last read the journals: what has left them since then is lost. */
+  /**
+   * @param aliveAt milliseconds since the epoch of when somebody last read the journals: what has left them since then
+   * is lost.
+   */
   constructor(aliveAt: number) {
     this.#aliveAt = aliveAt;
   }
@@ -41,7 +44,8 @@ export class JournalReader {
   /**
    * Lines between what is known of a writer and its oldest line that is there.
    *
-   * @param isShared its lines are in books that others keep as well, so that what is known of it is not all that was read.
+   * @param isShared its lines are in books that others keep as well, so that what is known of it is not all that was
+   * read.
    */
   #missed({ spec }: MachineStateJournal, marks: readonly JournalMark[], isShared: boolean): number {
     const oldest = new Map<string, JournalLine>();

@@ -22,8 +22,8 @@ export interface KeepFolderOptions {
 }
 
 /**
- * Keeps books where there is no API server: folds the story lines of a folder. Books can be made again from the lines, so
- * that nothing depends on this.
+ * Keeps books where there is no API server: folds the story lines of a folder. Books can be made again from the lines,
+ * so that nothing depends on this.
  *
  * @returns how many lines were read.
  */

@@ -85,8 +85,8 @@ const subjectOf = (book: string): Subject => ({
 });
 
 /**
- * The books of some kinds: takes lines, and stores what follows from them. What is written of a chapter, and when, its keeper
- * in core decides; here it is given numbers, an index, and an end.
+ * The books of some kinds: takes lines, and stores what follows from them. What is written of a chapter, and when, its
+ * keeper in core decides; here it is given numbers, an index, and an end.
  */
 export class Library {
   readonly #options: LibraryOptions;

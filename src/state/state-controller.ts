@@ -83,8 +83,8 @@ interface Supervised {
 }
 
 /**
- * The parent of the state process: leads, starts and stops its children as they are switched, starts one again that ended,
- * and says whether everything is kept. A child that fails takes no other with it.
+ * The parent of the state process: leads, starts and stops its children as they are switched, starts one again that
+ * ended, and says whether everything is kept. A child that fails takes no other with it.
  */
 export class StateController {
   readonly #options: StateControllerOptions;

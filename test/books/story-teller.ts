@@ -50,7 +50,9 @@ export class StoryTeller {
   }
 }
 
-/** A whole update of worker-0 with drain and reboot: what the node controller, the drain controller and the daemon tell. */
+/**
+ * A whole update of worker-0 with drain and reboot: what the node controller, the drain controller and the daemon tell.
+ */
 export function toldUpdate(
   options: {
     readonly run?: string;

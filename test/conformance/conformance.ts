@@ -20,7 +20,9 @@ function namesOf({ title }: Shown, names: readonly string[]): readonly string[] 
     : names.filter((name) => name === title);
 }
 
-/** What is wrong with the rows themselves: an id twice, a row without a test or a reason, a test that does not exist. */
+/**
+ * What is wrong with the rows themselves: an id twice, a row without a test or a reason, a test that does not exist.
+ */
 export function problemsOf(sections: readonly Section[], known: KnownTests): readonly string[] {
   const ids = new Set<string>();
   return rowsOf(sections).flatMap(({ id, does, shown, skipped }): readonly string[] => {
@@ -84,7 +86,10 @@ function resultOf({ shown, skipped }: Row, outcomes: Outcomes): Result {
 const results: readonly Result[] = ["passed", "failed", "skipped", "left out"];
 const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
-/** The document: rows with their tests and results, and how many there are of each. Nothing in it changes from run to run. */
+/**
+ * The document: rows with their tests and results, and how many there are of each. Nothing in it changes from run to
+ * run.
+ */
 export function documentOf(sections: readonly Section[], outcomes: Outcomes): string {
   const counts = sections.map(({ id, title, rows }) => ({
     id,

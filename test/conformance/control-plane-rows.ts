@@ -1,8 +1,9 @@
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * What the control plane does, rule by rule. `C3.5` is section 3.5 of the reference's behaviour as it was written down for this suite;
- * `status` and `answers` are this suite's own rules for what pools say and for what replaces questions that are answered yes or no.
+ * What the control plane does, rule by rule. `C3.5` is section 3.5 of the reference's behaviour as it was written down
+ * for this suite; `status` and `answers` are this suite's own rules for what pools say and for what replaces questions
+ * that are answered yes or no.
  *
  * Source of what the reference does: openshift/machine-config-operator pkg/controller and pkg/operator (main).
  */

@@ -1,8 +1,8 @@
 import { type Section, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * OS images built on the cluster. `R564-*`, `R568-*` and `R760-*` are what MCO-564, MCO-568 and MCO-760 ask for; `images i.*` the acceptance
- * scenarios of this suite for it; `images e.5` the edge cases of a rebuild.
+ * OS images built on the cluster. `R564-*`, `R568-*` and `R760-*` are what MCO-564, MCO-568 and MCO-760 ask for;
+ * `images i.*` the acceptance scenarios of this suite for it; `images e.5` the edge cases of a rebuild.
  */
 const scenario = inFile("test/scenario/images.test.ts", "a pool that boots images built on its cluster");
 const rollOut = inFile("src/controller/image-roll-out.test.ts", "a pool whose machines boot images");

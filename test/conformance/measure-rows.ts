@@ -1,11 +1,12 @@
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * What is measured, told as figures, and shown by simulation. `C15` is that section of the reference's behaviour as it was written down
- * for this suite; `i.1` and its like are this suite's own acceptance scenarios for MachineConfigNodes and pools; `sim` is the simulation.
+ * What is measured, told as figures, and shown by simulation. `C15` is that section of the reference's behaviour as it
+ * was written down for this suite; `i.1` and its like are this suite's own acceptance scenarios for MachineConfigNodes
+ * and pools; `sim` is the simulation.
  *
- * Source of what the reference does: openshift/machine-config-operator pkg/controller/common/metrics.go, pkg/daemon/metrics.go and
- * install/0000_90_machine-config_01_prometheus-rules.yaml (main).
+ * Source of what the reference does: openshift/machine-config-operator pkg/controller/common/metrics.go,
+ * pkg/daemon/metrics.go and install/0000_90_machine-config_01_prometheus-rules.yaml (main).
  */
 const metrics = inFile("src/core/metrics.test.ts", "metrics");
 const meter = inFile("src/core/rollout-meter.test.ts", "what roll-outs take");

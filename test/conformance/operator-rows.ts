@@ -1,10 +1,11 @@
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * What the operator does, and how certificates reach machines, rule by rule. `C8.1` is section 8.1 of the reference's control plane as
- * it was written down for this suite, `12.2` section 12.2 of its daemon.
+ * What the operator does, and how certificates reach machines, rule by rule. `C8.1` is section 8.1 of the reference's
+ * control plane as it was written down for this suite, `12.2` section 12.2 of its daemon.
  *
- * Source of what the reference does: openshift/machine-config-operator pkg/operator, manifests, pkg/daemon/certificate_writer.go (main).
+ * Source of what the reference does: openshift/machine-config-operator pkg/operator, manifests,
+ * pkg/daemon/certificate_writer.go (main).
  */
 const operator = inFile("src/operator/operator.test.ts", "the operator");
 const scenario = inFile("test/scenario/operator.test.ts", "the operator of a cluster");

@@ -29,8 +29,8 @@ const streams = "OS image streams are a later part of the suite";
  * Rendering, drains, bootstrap and what becomes of rendered configurations, in the numbering of the control plane's
  * behaviour as it was written down for this suite, with a C before it.
  *
- * Source of what the reference does: openshift/machine-config-operator pkg/controller/{render,drain,bootstrap}, pkg/operator/bootstrap.go,
- * pkg/upgrademonitor (main); openshift/oc pkg/cli/admin/prune/renderedmachineconfigs (main).
+ * Source of what the reference does: openshift/machine-config-operator pkg/controller/{render,drain,bootstrap},
+ * pkg/operator/bootstrap.go, pkg/upgrademonitor (main); openshift/oc pkg/cli/admin/prune/renderedmachineconfigs (main).
  */
 export const renderAndDrain: readonly Section[] = [
   {

@@ -6,7 +6,10 @@ export interface Row {
   readonly id: string;
   /** What this suite does there. */
   readonly does: string;
-  /** `reference`: the same. `ours`: something else, on purpose; with the weakness of the reference that it removes, if it is one of those. */
+  /**
+   * `reference`: the same. `ours`: something else, on purpose; with the weakness of the reference that it removes, if
+   * it is one of those.
+   */
   readonly as: "reference" | "ours" | `ours (${Weakness})`;
   readonly shown: readonly Shown[];
   /** Why no test shows it. */

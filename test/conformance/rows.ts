@@ -9,9 +9,9 @@ import { stateKeeping } from "./state-rows.ts";
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * What a machine goes through, rule by rule, in the numbering of the reference's behaviour as it was written down for this
- * suite: start-up (3), first boot (4), steady state (5), differences (6), what follows a change (7), an update (8), the disk
- * (9), the operating system (10). Each rule names the tests that show what this suite does there.
+ * What a machine goes through, rule by rule, in the numbering of the reference's behaviour as it was written down for
+ * this suite: start-up (3), first boot (4), steady state (5), differences (6), what follows a change (7), an update
+ * (8), the disk (9), the operating system (10). Each rule names the tests that show what this suite does there.
  *
  * Source of what the reference does: openshift/machine-config-operator pkg/daemon (main).
  */

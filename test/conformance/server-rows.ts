@@ -1,9 +1,9 @@
 import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * The config server, in the numbering of the reference's behaviour as it was written down for this suite: network (2), requests (3),
- * versions (4), which configuration (5), what is added (6), bootstrap (7), conversions (8). `N*` are the weak points that are not repeated;
- * `join *` is what this suite promises for machines that join.
+ * The config server, in the numbering of the reference's behaviour as it was written down for this suite: network (2),
+ * requests (3), versions (4), which configuration (5), what is added (6), bootstrap (7), conversions (8). `N*` are the
+ * weak points that are not repeated; `join *` is what this suite promises for machines that join.
  *
  * Source of what the reference does: openshift/machine-config-operator pkg/server (main).
  */

@@ -1,8 +1,9 @@
 import { type Section, inFile, ours, same, skip } from "./row-kit.ts";
 
 /**
- * The state controller, MachineConfigNodes and the books. `R690-*` are what MCO-690 asks for, `i.*` the acceptance scenarios of this
- * suite for it; those of them that are about MachineConfigNodes and pools alone stand with the measures.
+ * The state controller, MachineConfigNodes and the books. `R690-*` are what MCO-690 asks for, `i.*` the acceptance
+ * scenarios of this suite for it; those of them that are about MachineConfigNodes and pools alone stand with the
+ * measures.
  */
 const processes = (...groups: readonly string[]) => inFile("test/state/state-process.test.ts", ...groups);
 const scenario = inFile("test/scenario/books.test.ts", "a cluster that keeps books");

@@ -7,7 +7,10 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
 
-/** The project's cluster controllers beside an embedded server, as kube-controller-manager runs beside the real one. Returns how they are stopped. */
+/**
+ * The project's cluster controllers beside an embedded server, as kube-controller-manager runs beside the real one.
+ * Returns how they are stopped.
+ */
 export function runControllersBeside(server: ApiServer, rootCa: string): () => Promise<void> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
   const kube = createKubeClient({

@@ -10,8 +10,8 @@ export interface Difference {
 }
 
 /**
- * All of them: at most fifteen, each for a reason. Everything else is the same on both. `show-differences.ts` has a test for
- * each on each server; `docs/reference/api-server.md` is made from this table.
+ * All of them: at most fifteen, each for a reason. Everything else is the same on both. `show-differences.ts` has a
+ * test for each on each server; `docs/reference/api-server.md` is made from this table.
  */
 export const differences = [
   {

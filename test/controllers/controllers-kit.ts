@@ -72,7 +72,10 @@ export interface TestCluster {
     selection: Selection,
     holds: (objects: readonly T[]) => boolean,
   ): Promise<readonly T[]>;
-  /** Lets time run fast, five seconds in ten milliseconds, until `work` has settled; `eachStep` is what goes on meanwhile. */
+  /**
+   * Lets time run fast, five seconds in ten milliseconds, until `work` has settled; `eachStep` is what goes on
+   * meanwhile.
+   */
   whileTimeFlies<T>(work: Promise<T>, eachStep?: () => Promise<void>): Promise<T>;
   /** Every pod that was ever made, by uid. */
   readonly podsMade: ReadonlySet<string>;

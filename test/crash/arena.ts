@@ -42,7 +42,10 @@ class Arena {
     after: (delay, run) => this.#time.clock.after(delay, run),
   });
 
-  /** For one run of a scenario: the server with its configurations (by full name) and policies, and a number that no other run has. */
+  /**
+   * For one run of a scenario: the server with its configurations (by full name) and policies, and a number that no
+   * other run has.
+   */
   async enter(
     kernel: Kernel,
     scenario: Scenario,

@@ -1,4 +1,7 @@
-/** A daemon as a process of its own, on a machine in a folder: `daemon-process URL DIRECTORY NODE IMAGES`. It ends with its standard input. */
+/**
+ * A daemon as a process of its own, on a machine in a folder: `daemon-process URL DIRECTORY NODE IMAGES`. It ends with
+ * its standard input.
+ */
 import { join } from "node:path";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import { nodeScribe } from "../../src/daemon/machine-books.ts";

@@ -255,7 +255,8 @@ export class Keeper {
       ...[...this.#inFlight].map((name) => nodeConfig(this.#rig.configs.get(name))),
     ];
     for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
-      // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may be none.
+      // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may
+      // be none.
       if (/\/\.mco-[0-9a-f]{16}$/.test(path)) continue;
       if (
         isOwn(path) ||

@@ -372,8 +372,8 @@ export class KilledMachine implements Watched {
   }
 
   /**
-   * Until the machine says that it has its target, and is in service; it then has it. One whose shutdown was cut short three
-   * times for the same target rightly goes back, and says so: then it has what it had.
+   * Until the machine says that it has its target, and is in service; it then has it. One whose shutdown was cut short
+   * three times for the same target rightly goes back, and says so: then it has what it had.
    */
   async converged(target: string): Promise<void> {
     const has = (key: string) => this.node.metadata.annotations?.[key] ?? "";
@@ -393,7 +393,10 @@ export class KilledMachine implements Watched {
     if (wentBack()) this.counts.wentBack += 1;
   }
 
-  /** Once the journal tells of the end of the way to `target`: what is there must be what the machine wrote down, whoever was killed when. */
+  /**
+   * Once the journal tells of the end of the way to `target`: what is there must be what the machine wrote down,
+   * whoever was killed when.
+   */
   async told(target: string): Promise<void> {
     const isEnd = ({ path, run, chapter }: JournalLine) =>
       (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");

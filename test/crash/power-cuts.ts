@@ -40,8 +40,8 @@ interface Moment {
 }
 
 /**
- * Plays a scenario on a machine in a folder, with a record of everything that changes its disk; then starts machines from the states
- * that a power cut could have left between any two of these changes, and lets their daemons go on.
+ * Plays a scenario on a machine in a folder, with a record of everything that changes its disk; then starts machines
+ * from the states that a power cut could have left between any two of these changes, and lets their daemons go on.
  */
 export async function cutEverywhere(
   { scenario, perPoint, atMost, forgets, until }: CutOptions,

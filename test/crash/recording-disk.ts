@@ -93,8 +93,8 @@ export type DiskState = ReadonlyMap<
 type Choose = (ways: number) => number;
 
 /**
- * What a disk may hold after a power cut, by the rules of POSIX and no file system's kindness: contents and attributes of a
- * file are certain once it was flushed, names once their folder was; anything else is there, or not, or in part.
+ * What a disk may hold after a power cut, by the rules of POSIX and no file system's kindness: contents and attributes
+ * of a file are certain once it was flushed, names once their folder was; anything else is there, or not, or in part.
  */
 export class DiskModel {
   readonly #root: FolderNode;
@@ -270,8 +270,8 @@ export class DiskModel {
   }
 
   /**
-   * Every state there can be if they are no more than `limit`; else the two ends, states in which one uncertain thing alone turned
-   * out otherwise than all others (one forgotten flush shows best there), and some by chance.
+   * Every state there can be if they are no more than `limit`; else the two ends, states in which one uncertain thing
+   * alone turned out otherwise than all others (one forgotten flush shows best there), and some by chance.
    */
   states(limit: number, random: Random): { readonly states: readonly DiskState[]; readonly all: boolean } {
     const states: DiskState[] = [];

@@ -27,8 +27,9 @@ import type { MakeSubject, Subject } from "./subjects.ts";
 export const hostFaults = ["before", "after", "replyLost", "refused", "powerCut"] as const;
 export const apiFaults = ["before", "after", "replyLost", "refused", "conflict"] as const;
 /**
- * `before`, `after`: the daemon is killed before the effect, or after it was done. `replyLost`: it is done, the daemon is told that it failed,
- * and lives. `refused`, `conflict` (409): it is not done, and the daemon is told so. `powerCut`: done, and the machine loses its power.
+ * `before`, `after`: the daemon is killed before the effect, or after it was done. `replyLost`: it is done, the daemon
+ * is told that it failed, and lives. `refused`, `conflict` (409): it is not done, and the daemon is told so.
+ * `powerCut`: done, and the machine loses its power.
  */
 export type FaultKind = (typeof hostFaults)[number] | (typeof apiFaults)[number];
 
@@ -79,7 +80,10 @@ export interface RigOptions {
   readonly plant?: Plant | undefined;
   /** Looks at the machine after each of its changes; else only when it starts and ends. */
   readonly closely?: boolean;
-  /** The daemon writes its story to its disk and to its journal, which takes as long as all the rest; else into memory. `counted`: that are effects too, which meet faults. */
+  /**
+   * The daemon writes its story to its disk and to its journal, which takes as long as all the rest; else into memory.
+   * `counted`: that are effects too, which meet faults.
+   */
   readonly books?: "kept" | "counted";
   /** How long a settled machine is watched. */
   readonly quietMs?: number;
@@ -91,7 +95,9 @@ export interface RigOptions {
   readonly atEnd?: (rig: Rig) => Promise<void>;
 }
 
-/** A machine that has the first configuration of a scenario: how to make more of it, and what the API server says of it. */
+/**
+ * A machine that has the first configuration of a scenario: how to make more of it, and what the API server says of it.
+ */
 export interface Start {
   readonly subject: MakeSubject;
   readonly annotations: Readonly<Record<string, string>>;
@@ -377,7 +383,8 @@ export class Rig {
       "done";
     if (this.#isOver) return;
     if (settled) {
-      // Events are still on their way, and words that could not be said, which may meet faults too, are said again at the next full look.
+      // Events are still on their way, and words that could not be said, which may meet faults too, are said again at
+      // the next full look.
       for (let looks = 0, said = -1; said < this.effects.length && looks <= this.#faults.size; looks += 1) {
         said = this.effects.length;
         await this.#pass(this.#options.quietMs === undefined ? 330_000 : 60_000);

@@ -89,7 +89,8 @@ const onFakeSystem =
         };
         await walk("/etc");
         await walk("/var");
-        // Configurations name homes by the link that leads there; the day on which a password changed tells that it did.
+        // Configurations name homes by the link that leads there; the day on which a password changed tells that it
+        // did.
         return new Map(
           [...found].map(([path, entry]) => [
             path.replace(/^\/var\/home\//, "/home/"),

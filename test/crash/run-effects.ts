@@ -14,7 +14,9 @@ import type { MakeSubject } from "./subjects.ts";
 
 /** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
 const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
-/** Killed after an effect is nearly killed before the next one: of these `make test` takes one at each effect, in turn. */
+/**
+ * Killed after an effect is nearly killed before the next one: of these `make test` takes one at each effect, in turn.
+ */
 const done = ["after", "replyLost"] as const;
 const all = process.env["FAULTS"] === "all";
 

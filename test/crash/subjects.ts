@@ -18,7 +18,10 @@ import { DiskModel, layDown } from "./recording-disk.ts";
 export interface Subject {
   readonly host: Host;
   readonly machine: Machine;
-  /** Files, links and passwords of the machine but not of /usr and /run: path → `mode uid:gid text` or `→ target`; folders, where the driver knows them, end in `/`. */
+  /**
+   * Files, links and passwords of the machine but not of /usr and /run: path → `mode uid:gid text` or `→ target`;
+   * folders, where the driver knows them, end in `/`.
+   */
   tree(): Promise<ReadonlyMap<string, string>>;
   /** What a service last read, and how often it was started and reloaded. */
   service(
@@ -131,7 +134,10 @@ export type ImageFolder = Awaited<ReturnType<typeof imageTreesIn>>;
 
 const isRoot = process.geteuid?.() === 0;
 
-/** What is there, at once: a thousand machines are looked at. Only root sees the owners of a machine's files on the files themselves. */
+/**
+ * What is there, at once: a thousand machines are looked at. Only root sees the owners of a machine's files on the
+ * files themselves.
+ */
 function entryAt(path: string): HostEntry {
   const stat = lstatSync(path);
   if (stat.isSymbolicLink()) return { kind: "link", target: readlinkSync(path) };

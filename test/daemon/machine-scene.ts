@@ -448,7 +448,9 @@ export class MachineScene {
     });
   }
 
-  /** The machine starts with this configuration: Ignition has done its part, the rest is done before there is a daemon. */
+  /**
+   * The machine starts with this configuration: Ignition has done its part, the rest is done before there is a daemon.
+   */
   async firstBoot(name: string, content: Content, images: Readonly<Record<string, string>> = {}): Promise<void> {
     const config = machineConfigOf(name, content);
     for (const [path, text] of Object.entries(content.files ?? {})) await this.put(path, text);

@@ -139,7 +139,8 @@ describe("the story of an update", () => {
       await goTo(scene, "rendered-2", reboots);
       expect(await updatesOf(scene), `killed at effect ${effect}`).toEqual([["rendered-2", "Closed", "Succeeded"]]);
       const lines = (await scene.journal()).filter(({ run }) => run === "rendered-2");
-      // Of one section no two ends without a beginning in between, and no two beginnings without an end or an interruption.
+      // Of one section no two ends without a beginning in between, and no two beginnings without an end or an
+      // interruption.
       for (const path of new Set(lines.map((line) => line.path))) {
         const marks = lines.filter((line) => line.path === path).map(({ mark }) => mark);
         expect(
@@ -284,7 +285,8 @@ test("an API server that is away while the system is staged gets the newest stat
   await scene.kernel.run({ until: () => isAway, maxMs: 600_000 });
   const asked = scene.requests.length;
   await scene.kernel.run({ until: () => scene.reboots.length > 0, maxMs: 3_600_000 });
-  // While it was away whoever wanted to write was turned away; then the state as it is now, and nothing of what was in between.
+  // While it was away whoever wanted to write was turned away; then the state as it is now, and nothing of what was in
+  // between.
   const patches = scene.requests
     .slice(asked)
     .filter(({ what }) => what.startsWith("PATCH") && what.includes("machineconfignodes"));

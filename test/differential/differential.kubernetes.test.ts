@@ -10,8 +10,8 @@ import { prepareServer } from "./prepare-server.ts";
 import { runList } from "./run-list.ts";
 
 /**
- * `LISTS=10000` for the long run, with a seed of chance; without it always the same 200 lists. `SEED` and `PATH_TO_FAILURE`, as a
- * failure prints them, for one list alone.
+ * `LISTS=10000` for the long run, with a seed of chance; without it always the same 200 lists. `SEED` and
+ * `PATH_TO_FAILURE`, as a failure prints them, for one list alone.
  */
 const lists = Number(process.env["LISTS"] ?? 200);
 const seed = Number(

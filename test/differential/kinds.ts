@@ -11,7 +11,9 @@ export interface JsonPatchStep {
   readonly value?: unknown;
 }
 
-/** A kind that operation lists are about. Domains are small, so that operations meet the same fields again and again. */
+/**
+ * A kind that operation lists are about. Domains are small, so that operations meet the same fields again and again.
+ */
 export interface DifferentialKind {
   readonly kind: string;
   readonly apiVersion: string;

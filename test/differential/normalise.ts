@@ -99,8 +99,8 @@ export function normaliseRun(run: RawRun): NormalRun {
 }
 
 /**
- * Schemas are walked in the order of a Go map, which is another one each time: causes are sorted, also in the message. What is
- * said twice is said once.
+ * Schemas are walked in the order of a Go map, which is another one each time: causes are sorted, also in the message.
+ * What is said twice is said once.
  */
 function ordered(body: unknown): unknown {
   const causes = at(body, "details.causes");
@@ -110,8 +110,8 @@ function ordered(body: unknown): unknown {
     typeof message === "string" ? /^failed to create typed patch object \(.*?\): /.exec(message)?.[0] : undefined;
   if (untyped !== undefined) return { ...(body as Json), message: `${untyped}<problems>` };
   if (!Array.isArray(causes) || causes.length === 0 || typeof message !== "string") return body;
-  // Conflicts with several managers come in the order of a Go map, too (kubernetes-sigs/structured-merge-diff merge/conflict.go,
-  // ConflictsFromManagers); their message is sorted.
+  // Conflicts with several managers come in the order of a Go map, too (kubernetes-sigs/structured-merge-diff
+  // merge/conflict.go, ConflictsFromManagers); their message is sorted.
   if (at(body, "reason") === "Conflict")
     return {
       ...(body as Json),

@@ -18,7 +18,9 @@ export interface Selectors {
   readonly fieldSelector?: string;
 }
 
-/** One request (or, for pages, one list) of a kind. `name` is short; objects of the whole cluster get the list's prefix. */
+/**
+ * One request (or, for pages, one list) of a kind. `name` is short; objects of the whole cluster get the list's prefix.
+ */
 export type Operation = { readonly kind: DifferentialKind } & (
   | {
       readonly do: "create";

@@ -59,8 +59,8 @@ const statusBody = (code: number, reason: string, retryAfterSeconds?: number) =>
   });
 
 /**
- * A way to the API server that can be made bad. Ends TLS, with a certificate that can be changed, and begins it anew: with
- * the caller's token, or with a certificate of the caller's name.
+ * A way to the API server that can be made bad. Ends TLS, with a certificate that can be changed, and begins it anew:
+ * with the caller's token, or with a certificate of the caller's name.
  */
 export class FaultProxy {
   readonly url: string;

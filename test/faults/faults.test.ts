@@ -114,8 +114,9 @@ afterAll(async () => {
 });
 
 /**
- * Begins a roll-out that reboots every worker, lets `fault` happen in the middle of it, and expects the end that it would
- * have without: one boot for each worker, nothing broken on the way, and all processes those that were there before.
+ * Begins a roll-out that reboots every worker, lets `fault` happen in the middle of it, and expects the end that it
+ * would have without: one boot for each worker, nothing broken on the way, and all processes those that were there
+ * before.
  */
 async function rollOutDuring(
   fault: () => Promise<void>,

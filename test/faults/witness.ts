@@ -137,8 +137,8 @@ export class Witness {
   }
 
   /**
-   * Adds what differs between two pictures and must not: a process that was started again, other than with its machine; a
-   * machine of `pool` that did not boot just once, for the one target that it got; any other that booted.
+   * Adds what differs between two pictures and must not: a process that was started again, other than with its machine;
+   * a machine of `pool` that did not boot just once, for the one target that it got; any other that booted.
    */
   compare(
     before: Picture,

@@ -35,7 +35,8 @@ const accounts = [...new Set(granted.map(({ account }) => account))];
 
 /** Rights that the API server asks for while it answers a request for another one: no audit line names them. */
 function isAskedWithin({ verb, resource }: { readonly verb: string; readonly resource: string }): boolean {
-  // kubernetes/kubernetes pkg/registry/rbac, plugin/pkg/admission/gc, plugin/pkg/admission/certificates/approval (v1.34)
+  // kubernetes/kubernetes pkg/registry/rbac, plugin/pkg/admission/gc, plugin/pkg/admission/certificates/approval
+  // (v1.34)
   return verb === "bind" || verb === "escalate" || verb === "approve" || resource.endsWith("/finalizers");
 }
 
@@ -49,7 +50,10 @@ function isForOtherClusters({ resource }: { readonly resource: string }): boolea
 const isTooEarly = ({ resource, name }: RightUsed): boolean =>
   resource === "serviceaccounts/token" && name.startsWith(names.objects.nodeBootstrapperPrefix);
 
-/** Reading one object discloses no more than the list that a component lives by; it does so only when it meets a conflict. */
+/**
+ * Reading one object discloses no more than the list that a component lives by; it does so only when it meets a
+ * conflict.
+ */
 const alsoBy = (verb: string): readonly string[] => (verb === "get" ? ["get", "list"] : [verb]);
 
 const inWords = ({
@@ -85,7 +89,8 @@ describe.skipIf(used.length === 0).each(accounts)("the account %s", (account) =>
   });
 
   test("is never refused", () => {
-    // A server that has just been started forbids for a moment what it has not read the roles for yet: that is no right that lacks.
+    // A server that has just been started forbids for a moment what it has not read the roles for yet: that is no right
+    // that lacks.
     const lacking = asked.filter(
       (one) =>
         one.answer === "refused" ||

@@ -147,8 +147,8 @@ export async function installed(kube: KubeClient): Promise<void> {
 }
 
 /**
- * Waits until the operator has gone through all its tasks with what is there now: it gives the first pool its label back in
- * a look that has seen all of it, and the second one in the look after that.
+ * Waits until the operator has gone through all its tasks with what is there now: it gives the first pool its label
+ * back in a look that has seen all of it, and the second one in the look after that.
  */
 export async function lookedAgain(kube: KubeClient): Promise<void> {
   for (const name of ["worker", "master", "worker"]) {

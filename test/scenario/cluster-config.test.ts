@@ -406,7 +406,10 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       })) as { status: { token: string } };
       return answer.status.token;
     };
-    /** `written`, or why not. The server reads policies a moment after they are made: what they refuse is asked for again. */
+    /**
+     * `written`, or why not. The server reads policies a moment after they are made: what they refuse is asked for
+     * again.
+     */
     const answer = (work: () => Promise<unknown>) =>
       work().then(
         () => "written",

@@ -28,11 +28,16 @@ const booted = () => {
   return deployments[id];
 };
 const { signal } = new AbortController();
-/** The next shutdown of the machine will not finalise what is staged. A machine that boots answers again when it is up. */
+/**
+ * The next shutdown of the machine will not finalise what is staged. A machine that boots answers again when it is up.
+ */
 const failToFinalise = (reason: string) =>
   askMachine(join(folder(), "control.sock"), "fail-to-finalise", reason, signal);
 
-/** Every entry of the machine that a configuration can touch: type, mode, owner, contents. What the daemon keeps for itself is not among it. */
+/**
+ * Every entry of the machine that a configuration can touch: type, mode, owner, contents. What the daemon keeps for
+ * itself is not among it.
+ */
 function tree(): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const walk = (path: string, real: string) => {

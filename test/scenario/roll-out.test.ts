@@ -382,7 +382,8 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   });
 
   test("a bad configuration takes a machine down; taking it back reaches that machine first, while it is down, and disturbs no other", async () => {
-    // A pod on each machine that no drain may take away: the machine that is chosen stays in its update until it goes down.
+    // A pod on each machine that no drain may take away: the machine that is chosen stays in its update until it goes
+    // down.
     const labels = { app: "held" };
     const affinity = {
       podAntiAffinity: {

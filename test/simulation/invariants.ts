@@ -49,7 +49,10 @@ export interface Violation {
   readonly before: readonly string[];
 }
 
-/** Nobody can know of a failure before word of it has had time to travel: failures younger than this do not count against a choice. */
+/**
+ * Nobody can know of a failure before word of it has had time to travel: failures younger than this do not count
+ * against a choice.
+ */
 const newsMs = 15_000;
 
 /** A message may be lost and sent again within this time. */
@@ -166,12 +169,15 @@ export class InvariantKeeper {
   /** When those who choose machines saw less than there was. */
   readonly #blindness: () => readonly Blindness[];
   #countsStand = false;
-  /** Journal → every line that it ever told, by writer, boot and number; and the number of the last one of each writer. */
+  /**
+   * Journal → every line that it ever told, by writer, boot and number; and the number of the last one of each writer.
+   */
   readonly told = new Map<string, Map<string, JournalLine>>();
   readonly #lastTold = new Map<string, number>();
   /**
-   * How many choices, reboots, evictions and claims were looked at, choices in quarantine, in a pause, of a machine that was out of service, statuses that
-   * were worked out anew, versions of conditions, story lines and stories of updates: a check that never looks proves nothing.
+   * How many choices, reboots, evictions and claims were looked at, choices in quarantine, in a pause, of a machine
+   * that was out of service, statuses that were worked out anew, versions of conditions, story lines and stories of
+   * updates: a check that never looks proves nothing.
    */
   readonly checks = {
     choices: 0,
@@ -328,7 +334,8 @@ export class InvariantKeeper {
       if (node === undefined || last === undefined) continue;
       this.checks.stories += 1;
       const target = annotation(node, annotations.currentConfig);
-      // One that was taken back before anything was done is superseded by what the machine has; so is one that it went back from.
+      // One that was taken back before anything was done is superseded by what the machine has; so is one that it went
+      // back from.
       const isWell =
         (last.run === target && last.outcome === "Succeeded") ||
         (last.run !== target && (last.outcome === "Superseded" || last.outcome === "RolledBack"));
@@ -340,7 +347,9 @@ export class InvariantKeeper {
     }
   }
 
-  /** 23: within one update a section begins again only after it has ended or was interrupted, and the other way round. */
+  /**
+   * 23: within one update a section begins again only after it has ended or was interrupted, and the other way round.
+   */
   #checkRepetitions(machine: string, lines: readonly JournalLine[]): void {
     let run = "";
     const last = new Map<string, string>();
@@ -414,7 +423,8 @@ export class InvariantKeeper {
     if (wasHealthy) {
       const gone = others.filter((node) => {
         const since = this.#unavailableSince.get(node.metadata.name);
-        // Machines in our own hands count from the moment that we chose them; foreign failures once word of them can have come.
+        // Machines in our own hands count from the moment that we chose them; foreign failures once word of them can
+        // have come.
         return !isSettled(node) || (since !== undefined && !this.#mayBeUnseen(since));
       });
       const believable = this.#believable(pool);

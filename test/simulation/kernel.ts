@@ -38,8 +38,8 @@ interface Scheduled {
 const epoch = Date.UTC(2026, 0, 1);
 
 /**
- * The scheduler that owns every step: virtual time, chance, and the order of what happens. After each event all promises
- * that it woke run to their end, so that a seed fixes the whole run.
+ * The scheduler that owns every step: virtual time, chance, and the order of what happens. After each event all
+ * promises that it woke run to their end, so that a seed fixes the whole run.
  */
 export class Kernel {
   readonly random: Random;

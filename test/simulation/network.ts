@@ -66,8 +66,8 @@ export interface Blindness {
 }
 
 /**
- * The way from one process to the API server: every request, answer and watch event is an event of its own, late or lost
- * as chance will have it. A lost answer leaves the request carried out. Events of one watch keep their order.
+ * The way from one process to the API server: every request, answer and watch event is an event of its own, late or
+ * lost as chance will have it. A lost answer leaves the request carried out. Events of one watch keep their order.
  */
 export function simulatedTransport(options: {
   readonly life: Life;

@@ -130,7 +130,8 @@ const bugs: readonly {
       rogue: (world) =>
         every(world, 60_000, async () => {
           const machine = world.machines.get("worker-0");
-          // Behind the daemon's back, and without an event: the memory host tells nobody of what its other self removed.
+          // Behind the daemon's back, and without an event: the memory host tells nobody of what its other self
+          // removed.
           await machine?.host.files.remove("/etc/test/base", new AbortController().signal);
         }),
     },

@@ -62,7 +62,9 @@ export class World {
   readonly failures: unknown[] = [];
   /** How often each kind of accident happened. */
   readonly accidents: Record<string, number> = {};
-  /** How often each kind of trouble on the way to the API server happened, and how often another process came to lead. */
+  /**
+   * How often each kind of trouble on the way to the API server happened, and how often another process came to lead.
+   */
   readonly faults: Record<string, number> = {};
   readonly #options: WorldOptions;
   readonly #store = memoryStore();
@@ -371,7 +373,9 @@ export class World {
     this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
   }
 
-  /** The API server goes: every watch ends at once, and nobody answers. A while later it comes back with the same store. */
+  /**
+   * The API server goes: every watch ends at once, and nobody answers. A while later it comes back with the same store.
+   */
   restartServer(): void {
     if (this.#away !== undefined) return;
     this.#server.close();
@@ -385,7 +389,9 @@ export class World {
     });
   }
 
-  /** Pods of one application with a budget, and the least that keeps them: somebody who replaces them and counts them. */
+  /**
+   * Pods of one application with a budget, and the least that keeps them: somebody who replaces them and counts them.
+   */
   async #startApplication(): Promise<void> {
     const { kube, kernel } = this;
     const replicas = Math.max(2, (this.#options.workers ?? 3) - 1);

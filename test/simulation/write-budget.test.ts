@@ -24,7 +24,10 @@ interface Write {
   readonly isTarget: boolean;
 }
 
-/** What a roll-out to three workers, one after the other, asked of the API server, and what the MachineConfigNode of one of them said on the way. */
+/**
+ * What a roll-out to three workers, one after the other, asked of the API server, and what the MachineConfigNode of one
+ * of them said on the way.
+ */
 interface Told {
   readonly writes: readonly Write[];
   readonly walks: ReadonlyMap<string, readonly (readonly Condition[])[]>;

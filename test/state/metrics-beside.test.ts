@@ -72,7 +72,10 @@ async function sendStory(scene: Scene): Promise<void> {
   });
 }
 
-/** A roll-out to three machines, each drained and back, with or without somebody who keeps books; what the controller's figures are then. */
+/**
+ * A roll-out to three machines, each drained and back, with or without somebody who keeps books; what the controller's
+ * figures are then.
+ */
 async function figures(keeps: boolean): Promise<{ readonly text: string; readonly chapters: number }> {
   let handler: ServerHandler | undefined;
   const listen: NonNullable<ControllerOptions["admission"]>["listen"] = (_where, given) => {
@@ -131,7 +134,10 @@ const samplesOf = (text: string) =>
           : [[line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))] as const],
       ),
   );
-/** Moments, times that something took, and looks, of which several changes at once make one: a network on which one more process talks takes its own time for each request. */
+/**
+ * Moments, times that something took, and looks, of which several changes at once make one: a network on which one more
+ * process talks takes its own time for each request.
+ */
 const isTime = (sample: string) => /^mcc_|_running_seconds|_seconds_sum/.test(sample);
 
 test("every figure of the controller is the same whether somebody keeps books or not", async () => {

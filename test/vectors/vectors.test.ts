@@ -15,8 +15,8 @@ const cases = linesOf<ReferenceCase>("cases.jsonl.gz");
 const expected = linesOf<ReferenceAnswer>("expected.jsonl.gz");
 
 /**
- * Conversions that lose something in the reference, which is refused here: files without contents of their own are left out
- * of spec 2.2 there, without a word. By case, with the fields that are named.
+ * Conversions that lose something in the reference, which is refused here: files without contents of their own are left
+ * out of spec 2.2 there, without a word. By case, with the fields that are named.
  */
 const refusedHere: Readonly<Record<string, readonly string[]>> = {
   "202-125": ["storage.files[3]"],

@@ -1,6 +1,7 @@
 /**
- * Machines of the control-plane measurement: `machines-process.ts KUBECONFIG COUNT`. Memory hosts without any work of their own, each with
- * the daemon's own code and a kubelet that says when the machine goes down and comes up. A line is printed once all run; ends when its standard input does.
+ * Machines of the control-plane measurement: `machines-process.ts KUBECONFIG COUNT`. Memory hosts without any work of
+ * their own, each with the daemon's own code and a kubelet that says when the machine goes down and comes up. A line is
+ * printed once all run; ends when its standard input does.
  */
 import { createInterface } from "node:readline";
 import { type Node, kubernetes } from "../../../src/api/kubernetes.ts";

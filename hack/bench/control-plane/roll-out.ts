@@ -29,7 +29,10 @@ export interface ControlPlaneFigures {
   readonly rollOutSeconds: number;
   /** The same writes to the same server by one client, 16 at a time, with nobody watching. */
   readonly baselineSeconds: number;
-  /** Resident memory of the controller in MiB (VmRSS, VmHWM of proc(5)): ten seconds after the machines have joined, the most of all, at the end. */
+  /**
+   * Resident memory of the controller in MiB (VmRSS, VmHWM of proc(5)): ten seconds after the machines have joined, the
+   * most of all, at the end.
+   */
   readonly controllerBefore: number;
   readonly controllerPeak: number;
   readonly controllerAfter: number;

@@ -1,4 +1,8 @@
-/** The API server of the control-plane measurement, with its store in memory: `server-process.ts FOLDER`. Prints its URL; each line on standard input is answered with what was asked of it since the last one; ends when its standard input does. */
+/**
+ * The API server of the control-plane measurement, with its store in memory: `server-process.ts FOLDER`. Prints its
+ * URL; each line on standard input is answered with what was asked of it since the last one; ends when its standard
+ * input does.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";

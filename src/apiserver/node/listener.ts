@@ -39,7 +39,10 @@ const discardLimitBytes = 64 * 1024 * 1024;
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
-/** Serves over TLS (HTTP/1.1, keep-alive, client certificates optional). Throws MCO_LISTEN_REFUSED for what is not loopback or taken. */
+/**
+ * Serves over TLS (HTTP/1.1, keep-alive, client certificates optional). Throws MCO_LISTEN_REFUSED for what is not
+ * loopback or taken.
+ */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { server, host, port } = options;
   if (!isLoopback(host)) throw new McoError("MCO_LISTEN_REFUSED", { host, port });
@@ -132,7 +135,10 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
   return length === 0 ? base : { ...base, body: Buffer.concat(chunks) };
 }
 
-/** Who is at the other end of a connection, which its handshake settles once: reading a certificate costs a fifth of a small request. */
+/**
+ * Who is at the other end of a connection, which its handshake settles once: reading a certificate costs a fifth of a
+ * small request.
+ */
 const peers = new WeakMap<TLSSocket, Peer>();
 
 function peerOf(incoming: IncomingMessage): Peer {

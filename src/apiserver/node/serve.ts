@@ -46,7 +46,10 @@ export interface RunningApiServer {
   readonly closed: Promise<void>;
 }
 
-/** The API server as a process runs it: SQLite file, TLS listener, webhooks over HTTPS, logs from the kubelets. Prints nothing. */
+/**
+ * The API server as a process runs it: SQLite file, TLS listener, webhooks over HTTPS, logs from the kubelets. Prints
+ * nothing.
+ */
 export async function serveApiServer(options: ServeOptions): Promise<RunningApiServer> {
   const { clock, random, log, signal, clusterCA, kubeletClient } = options;
   signal.throwIfAborted();

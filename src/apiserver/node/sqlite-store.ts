@@ -5,7 +5,10 @@ import type { Store, StoredEvent, StoredObject, StoreKey, WriteOutcome } from ".
 export interface SqliteStoreOptions {
   /** The database file; its folder exists. */
   readonly file: string;
-  /** `processKill` (default): an acknowledged write survives `kill -9`. `powerCut`: also the loss of the machine, one fsync a write. */
+  /**
+   * `processKill` (default): an acknowledged write survives `kill -9`. `powerCut`: also the loss of the machine, one
+   * fsync a write.
+   */
   readonly survives?: "processKill" | "powerCut";
 }
 

@@ -72,7 +72,10 @@ const plainMetadata: ReadonlySet<string> = new Set([
   "policy",
 ]);
 
-/** Kinds whose updates are judged as new objects are, too: `ValidateXUpdate` in `k8s.io/kubernetes pkg/apis (v1.34)` calls `ValidateX`. */
+/**
+ * Kinds whose updates are judged as new objects are, too: `ValidateXUpdate` in `k8s.io/kubernetes pkg/apis (v1.34)`
+ * calls `ValidateX`.
+ */
 const judgedAnew: ReadonlySet<string> = new Set([
   "ClusterRole",
   "ClusterRoleBinding",
@@ -791,7 +794,8 @@ function validateNode(node: KubeObject, before: KubeObject | undefined): readonl
 function validateEvent(event: KubeObject): readonly FieldError[] {
   const about = textAt(event, "involvedObject", "namespace") || textAt(event, "regarding", "namespace");
   const own = event.metadata.namespace ?? "";
-  // Events of cluster-scoped objects live in `default`; a namespace is never made up, or `describe node` would not find them.
+  // Events of cluster-scoped objects live in `default`; a namespace is never made up, or `describe node` would not find
+  // them.
   if (about === "" ? own !== "default" && own !== "" && own !== "kube-system" : about !== own)
     return [invalid("involvedObject.namespace", about, "does not match event.namespace")];
   return [];

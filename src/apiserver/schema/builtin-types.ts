@@ -17,11 +17,11 @@ import {
 
 /**
  * The types of the built-in kinds, one on a line: `field`, or `field:type`. A field without type is a string. Types:
- * `int long bool time micro bytes quantity intOrString any meta`, `map` (of strings), `{}T` (map of T), `[]T` (list that is
- * replaced as a whole), `[set]T`, `[key,…]T` (list whose items are told apart by those fields), `T@` (owned as a whole).
- * Associative lists merge in strategic patches unless marked `~none`; `~strategy/key` names something else.
- * A field that is empty is left out, as Go does; one marked `!` is written all the same, one marked `*` if it was given; one marked
- * `=` is null, which counts as being there.
+ * `int long bool time micro bytes quantity intOrString any meta`, `map` (of strings), `{}T` (map of T), `[]T` (list
+ * that is replaced as a whole), `[set]T`, `[key,…]T` (list whose items are told apart by those fields), `T@` (owned as
+ * a whole). Associative lists merge in strategic patches unless marked `~none`; `~strategy/key` names something else.
+ * A field that is empty is left out, as Go does; one marked `!` is written all the same, one marked `*` if it was
+ * given; one marked `=` is null, which counts as being there.
  * Facts from kubernetes/api (master): core/v1, apps/v1, … types.go.
  */
 const table = `

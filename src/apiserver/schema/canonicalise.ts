@@ -6,8 +6,8 @@ import { canonicalQuantity, parseQuantity } from "./quantities.ts";
 import { microTime } from "./schema-parts.ts";
 
 /**
- * Makes of a value of a built-in type, in place, what Go makes of it by reading and writing it: empty fields go, those that
- * are always written come. `encoding/json`, and the tags in kubernetes/api (v0.34).
+ * Makes of a value of a built-in type, in place, what Go makes of it by reading and writing it: empty fields go, those
+ * that are always written come. `encoding/json`, and the tags in kubernetes/api (v0.34).
  */
 export function canonicalise(schema: Schema, value: unknown): void {
   if (isList(value)) {
@@ -104,8 +104,8 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
 }
 
 /**
- * Why the result of a strategic patch is no value of a built-in type: it is not read from JSON, but put into Go's structs field
- * by field, and that has words of its own. kubernetes/apimachinery pkg/runtime/converter.go (v0.34)
+ * Why the result of a strategic patch is no value of a built-in type: it is not read from JSON, but put into Go's
+ * structs field by field, and that has words of its own. kubernetes/apimachinery pkg/runtime/converter.go (v0.34)
  */
 export function inconvertible(schema: Schema, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined;

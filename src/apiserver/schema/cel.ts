@@ -257,7 +257,9 @@ function compileExpressionOf(
   return compileIn(ruleEnvironment(optionalOldSelf), text, wanted, variables);
 }
 
-/** Compiles one expression and looks for what a server would refuse: other result types, unknown functions and fields. */
+/**
+ * Compiles one expression and looks for what a server would refuse: other result types, unknown functions and fields.
+ */
 function compileIn(
   env: Environment,
   text: string,
@@ -658,7 +660,8 @@ function decide(
   for (const name of ["object", "oldObject", "request", "params", "namespaceObject"] as const)
     context[name] = toCel(input[name] ?? null);
   context["variables"] = lazily(variables, context);
-  // Conditions are asked before the namespace is looked up: k8s.io/apiserver pkg/admission/plugin/policy/validating/validator.go (master).
+  // Conditions are asked before the namespace is looked up: k8s.io/apiserver
+  // pkg/admission/plugin/policy/validating/validator.go (master).
   const before = { ...context, namespaceObject: toCel({}) };
   for (const { expression, run } of conditions) {
     const result = evaluate(run, before);

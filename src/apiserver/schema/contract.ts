@@ -43,8 +43,8 @@ export interface ManagedFieldsEntry {
 }
 
 /**
- * How a field of a built-in type is written that is not simply left out when empty: `always`, also when empty; `pointer`, also
- * when empty if it was given; `null`, as such.
+ * How a field of a built-in type is written that is not simply left out when empty: `always`, also when empty;
+ * `pointer`, also when empty if it was given; `null`, as such.
  */
 export type Writing = "always" | "pointer" | "null";
 
@@ -128,7 +128,10 @@ export interface TableCells {
 
 /** One reason why a value is refused; becomes `status.details.causes[]` and a part of the message. */
 export interface FieldError {
-  /** `FieldValueInvalid`, `FieldValueRequired`, `FieldValueNotSupported`, `FieldValueDuplicate`, `FieldValueTooLong`, `FieldValueTooMany`, `FieldValueForbidden`, `FieldValueTypeInvalid`, … */
+  /**
+   * `FieldValueInvalid`, `FieldValueRequired`, `FieldValueNotSupported`, `FieldValueDuplicate`, `FieldValueTooLong`,
+   * `FieldValueTooMany`, `FieldValueForbidden`, `FieldValueTypeInvalid`, …
+   */
   readonly reason: string;
   /** `spec.containers[0].name` */
   readonly field: string;
@@ -162,11 +165,20 @@ export interface ResourceDefinition {
   readonly schema: Schema;
   readonly columns?: readonly PrinterColumn[];
   readonly table: TableCells;
-  /** Whether a change from `before` to `after` bumps metadata.generation (the default: anything but metadata and status changed; kinds without spec: never). */
+  /**
+   * Whether a change from `before` to `after` bumps metadata.generation (the default: anything but metadata and status
+   * changed; kinds without spec: never).
+   */
   generationChanged(before: KubeObject, after: KubeObject): boolean;
-  /** Defaults and normalisation beyond the schema's (a Secret's stringData, a Pod's qosClass …). Changes `object` in place. */
+  /**
+   * Defaults and normalisation beyond the schema's (a Secret's stringData, a Pod's qosClass …). Changes `object` in
+   * place.
+   */
   prepare(object: KubeObject, before: KubeObject | undefined): void;
-  /** Rules beyond the schema's: metadata (name, labels, owners, finalizers), immutability, cross-field. `before` is undefined on create. */
+  /**
+   * Rules beyond the schema's: metadata (name, labels, owners, finalizers), immutability, cross-field. `before` is
+   * undefined on create.
+   */
   validate(object: KubeObject, before: KubeObject | undefined, subresource: string): readonly FieldError[];
   /** Values that a field selector may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
@@ -180,7 +192,10 @@ export interface SubresourceDefinition {
   readonly verbs: readonly string[];
 }
 
-/** A schema made ready for use. One per definition, built once. `schema/structural.ts`: `compileSchema(schema): CompiledSchema`. */
+/**
+ * A schema made ready for use. One per definition, built once. `schema/structural.ts`: `compileSchema(schema):
+ * CompiledSchema`.
+ */
 export interface CompiledSchema {
   /** Fills defaults in place. */
   applyDefaults(object: KubeObject): void;
@@ -236,7 +251,10 @@ export type ApplyResult =
   | { readonly verdict: "refused"; readonly status: number; readonly message: string };
 /** `applyServerSide(request): ApplyResult` merges, and writes metadata.managedFields of the result. */
 export type ApplyServerSide = (request: ApplyRequest) => ApplyResult;
-/** `trackUpdate(before, after, schema, {manager, time, subresource}): void` rewrites after.metadata.managedFields for a create, update or patch. */
+/**
+ * `trackUpdate(before, after, schema, {manager, time, subresource}): void` rewrites after.metadata.managedFields for a
+ * create, update or patch.
+ */
 export type TrackUpdate = (
   before: KubeObject | undefined,
   after: KubeObject,

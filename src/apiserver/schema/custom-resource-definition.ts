@@ -605,7 +605,10 @@ function condition(
   };
 }
 
-/** Of several conflicts the last one is told: `k8s.io/apiextensions-apiserver pkg/controller/status/naming_controller.go (master)`. */
+/**
+ * Of several conflicts the last one is told: `k8s.io/apiextensions-apiserver pkg/controller/status/naming_controller.go
+ * (master)`.
+ */
 function conflictOf(
   wanted: Names,
   others: readonly ResourceDefinition[],

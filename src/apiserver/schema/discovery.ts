@@ -5,8 +5,8 @@ import type { JsonObject } from "./json-values.ts";
 export type DiscoveryForm = "v2" | "v2beta1";
 
 /**
- * Everything below `/api` (`core`) or `/apis` (`groups`) in one document: apidiscovery.k8s.io v2 or v2beta1, which differ in
- * name only. kubernetes/apiserver pkg/endpoints/discovery/aggregated (master)
+ * Everything below `/api` (`core`) or `/apis` (`groups`) in one document: apidiscovery.k8s.io v2 or v2beta1, which
+ * differ in name only. kubernetes/apiserver pkg/endpoints/discovery/aggregated (master)
  */
 export function aggregatedDiscovery(
   definitions: readonly ResourceDefinition[],

@@ -48,7 +48,10 @@ interface Manager {
 /** By identity: name, operation, subresource, and for updates the version. */
 type Managers = Map<string, Manager>;
 
-/** kubernetes/apimachinery pkg/util/managedfields/internal (master): fieldmanager.go, managedfieldsupdater.go, capmanagers.go */
+/**
+ * kubernetes/apimachinery pkg/util/managedfields/internal (master): fieldmanager.go, managedfieldsupdater.go,
+ * capmanagers.go
+ */
 const maxUpdateManagers = 10;
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -61,7 +64,8 @@ export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
   const sent = after.metadata.managedFields;
   const live = before?.metadata.managedFields;
   const managers = by.subresource !== undefined && by.subresource !== "" ? decode(live) : decodeSent(sent, live);
-  // An object that has no managers keeps having none until somebody applies it: skipNonAppliedManager in the same place.
+  // An object that has no managers keeps having none until somebody applies it: skipNonAppliedManager in the same
+  // place.
   if (before !== undefined && managers.size === 0) {
     delete after.metadata.managedFields;
     return;
@@ -192,8 +196,8 @@ function withoutPath(set: FieldSet, path: readonly string[]): FieldSet {
 }
 
 /**
- * What an applied configuration has against its schema, in the words of kubernetes-sigs/structured-merge-diff typed/validate.go
- * (v6.3). Fields of which the schema knows nothing cannot be owned.
+ * What an applied configuration has against its schema, in the words of kubernetes-sigs/structured-merge-diff
+ * typed/validate.go (v6.3). Fields of which the schema knows nothing cannot be owned.
  */
 function typeProblems(
   value: unknown,

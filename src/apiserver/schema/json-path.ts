@@ -10,7 +10,9 @@ export type JsonPath =
 
 type Step = (values: readonly unknown[]) => readonly unknown[];
 
-/** Compiles `.status.conditions[?(@.type=="Ready")].status`; the leading dot or `$` may be absent, braces are dropped. */
+/**
+ * Compiles `.status.conditions[?(@.type=="Ready")].status`; the leading dot or `$` may be absent, braces are dropped.
+ */
 export function compileJsonPath(text: string): JsonPath {
   const steps: Step[] = [];
   let rest = text

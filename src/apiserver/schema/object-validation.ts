@@ -91,7 +91,9 @@ const annotationsLimit = 256 * 1024;
 /** Finalizers that need no domain: `k8s.io/kubernetes pkg/apis/core/helper/helpers.go (master)`. */
 const standardFinalizers = new Set(["kubernetes", "orphan", "foregroundDeletion"]);
 
-/** Finalizers of built-in kinds are known ones or have a domain: `k8s.io/kubernetes pkg/apis/core/validation (master)`. */
+/**
+ * Finalizers of built-in kinds are known ones or have a domain: `k8s.io/kubernetes pkg/apis/core/validation (master)`.
+ */
 export function validateFinalizers({ apiVersion, metadata }: KubeObject): readonly FieldError[] {
   if (/^(?:apiextensions|admissionregistration)\.k8s\.io\//.test(apiVersion)) return [];
   return (metadata.finalizers ?? []).flatMap((finalizer, index) =>

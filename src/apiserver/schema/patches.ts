@@ -277,7 +277,10 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
   return { value: result };
 }
 
-/** What a patch makes of one field; undefined: nothing is left of it. Only what takes the place of nothing loses its directives. */
+/**
+ * What a patch makes of one field; undefined: nothing is left of it. Only what takes the place of nothing loses its
+ * directives.
+ */
 function mergeField(current: unknown, patch: unknown, schema: Schema | undefined, order: unknown): Step {
   if (patch === null) return { value: undefined };
   if (isObject(current) && isObject(patch))

@@ -1,10 +1,11 @@
 import { cloneJson, isList, isObject, type JsonObject } from "./json-values.ts";
 
 /**
- * Messages of the kinds that kubectl sends as protobuf, `number:field:type`: `s` string, `i` integer, `b` bool, `y` bytes
- * (base64 in JSON), `T` time, `Q` quantity, `I` int-or-string, `V` list of strings in a message, `X` not understood, `{}T` map,
- * `[]T` list, `^T` fields of T stand in the outer object. Status (but that which an approval writes) and managed fields are left out: servers ignore them.
- * Facts from kubernetes/api and kubernetes/apimachinery (master), generated.proto.
+ * Messages of the kinds that kubectl sends as protobuf, `number:field:type`: `s` string, `i` integer, `b` bool, `y`
+ * bytes (base64 in JSON), `T` time, `Q` quantity, `I` int-or-string, `V` list of strings in a message, `X` not
+ * understood, `{}T` map, `[]T` list, `^T` fields of T stand in the outer object. Status (but that which an approval
+ * writes) and managed fields are left out: servers ignore them. Facts from kubernetes/api and kubernetes/apimachinery
+ * (master), generated.proto.
  */
 const table = `
 AggregationRule: 1:clusterRoleSelectors:[]LabelSelector
@@ -124,8 +125,8 @@ export type ProtobufResult =
   | { readonly verdict: "refused"; readonly message: string };
 
 /**
- * Decodes a body of type `application/vnd.kubernetes.protobuf`: the magic `k8s\0`, the envelope `runtime.Unknown`, and the
- * object in it, as JSON would have it. Kinds beyond the table are refused by name.
+ * Decodes a body of type `application/vnd.kubernetes.protobuf`: the magic `k8s\0`, the envelope `runtime.Unknown`, and
+ * the object in it, as JSON would have it. Kinds beyond the table are refused by name.
  */
 export function decodeProtobuf(body: Uint8Array): ProtobufResult {
   if (body[0] !== 0x6b || body[1] !== 0x38 || body[2] !== 0x73 || body[3] !== 0)

@@ -1,6 +1,6 @@
 /**
- * Fields of built-in types that the API calls required: `type: field …`, one type on a line. Documents say so, and `kubectl
- * explain` shows it; what a server refuses is decided by the rules of each kind.
+ * Fields of built-in types that the API calls required: `type: field …`, one type on a line. Documents say so, and
+ * `kubectl explain` shows it; what a server refuses is decided by the rules of each kind.
  * Facts from the OpenAPI documents of kube-apiserver 1.34.
  */
 const table = `

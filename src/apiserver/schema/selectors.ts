@@ -72,7 +72,9 @@ export function labelSelectorMatches(selector: unknown, labels: Labels | undefin
   return compiled.verdict === "valid" && compiled.matches(labels ?? {});
 }
 
-/** A LabelSelector object in the form that requests and columns use (`app=x,tier in (a,b)`); `<none>` when it is empty. */
+/**
+ * A LabelSelector object in the form that requests and columns use (`app=x,tier in (a,b)`); `<none>` when it is empty.
+ */
 export function printLabelSelector(selector: unknown): string {
   if (!isObject(selector)) return "<none>";
   const parts: string[] = [];

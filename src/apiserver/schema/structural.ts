@@ -312,8 +312,8 @@ function typeName(value: unknown): string {
 }
 
 /**
- * Beyond 64 bits a number is no integer. Formats say nothing more: the real server asks `int32` of no value but one with bounds of its
- * own, and these it tells first (kube-openapi pkg/validation/validate).
+ * Beyond 64 bits a number is no integer. Formats say nothing more: the real server asks `int32` of no value but one
+ * with bounds of its own, and these it tells first (kube-openapi pkg/validation/validate).
  */
 function isWhole(value: unknown): boolean {
   return typeof value === "number" && Number.isInteger(value) && Math.abs(value) <= 2 ** 63;

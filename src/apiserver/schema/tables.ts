@@ -403,7 +403,10 @@ const events: TableCells = {
   row: eventRow,
 };
 
-/** By `Kind` (events of both groups print alike): kubernetes/kubernetes pkg/printers/internalversion/printers.go (master). */
+/**
+ * By `Kind` (events of both groups print alike): kubernetes/kubernetes pkg/printers/internalversion/printers.go
+ * (master).
+ */
 const builtin: Readonly<Record<string, TableCells>> = {
   Pod: table("Name|Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates", podRow),
   Node: table(

@@ -147,7 +147,10 @@ function status(objects: BuildObjects, io: Io, pool: string | undefined, { json 
   return exitCodes.ok;
 }
 
-/** Asks for a build again: by a request on the pool, or, where the limit of retries ended it, by beginning to count anew. */
+/**
+ * Asks for a build again: by a request on the pool, or, where the limit of retries ended it, by beginning to count
+ * anew.
+ */
 async function ask(
   kube: KubeClient,
   objects: BuildObjects,
@@ -314,7 +317,10 @@ async function printLog(lines: AsyncIterable<string>, io: Io, { step, json }: Bu
   }
 }
 
-/** Says what is kept and why, and marks what nobody uses: the os-builder deletes it some time later, if that is so still. */
+/**
+ * Says what is kept and why, and marks what nobody uses: the os-builder deletes it some time later, if that is so
+ * still.
+ */
 async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, json }: BuildOptions): Promise<number> {
   const [nodes, machineConfigNodes] = await Promise.all([kube.list(kubernetes.Node), kube.list(MachineConfigNode)]);
   const used = [
@@ -362,7 +368,10 @@ async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, 
   return exitCodes.ok;
 }
 
-/** Goes back to the image that was rolled out before the last rebuild: the same inputs, one rebuild less, need no new build. */
+/**
+ * Goes back to the image that was rolled out before the last rebuild: the same inputs, one rebuild less, need no new
+ * build.
+ */
 async function rollback(kube: KubeClient, objects: BuildObjects, pool: MachineConfigPool, io: Io): Promise<number> {
   const config = machineOSConfigOf(pool.metadata.name, objects.configs);
   if (config === undefined)

@@ -18,7 +18,10 @@ import { installProgram, ownProgram } from "../install-program.ts";
 import { runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
-/** Where machines look for figures and readiness: loopback, and on one machine with many hosts each host's own loopback address. */
+/**
+ * Where machines look for figures and readiness: loopback, and on one machine with many hosts each host's own loopback
+ * address.
+ */
 const defaultMetricsUrl = () => {
   const hostIp = process.env["HOST_IP"] ?? "";
   return `${hostIp.startsWith("127.") ? hostIp : "127.0.0.1"}:8797`;

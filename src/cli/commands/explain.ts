@@ -181,7 +181,8 @@ interface Known {
 
 /** Everything that explanations rest on. */
 export async function readCluster(kube: KubeClient): Promise<Known> {
-  // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the others.
+  // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the
+  // others.
   const list = async <T extends KubeObject>(
     resource: Resource<T>,
     selection: Selection = {},

@@ -38,12 +38,15 @@ import { version } from "../version.ts";
 import { imageTrees } from "../image-trees.ts";
 
 /**
- * Flags of Node.js for pods. Its space for young objects grows to three times 16 MiB under a load of small answers and is
- * never given back; with 1 MiB a daemon stayed 10 MiB smaller over forty roll-outs, and no slower.
+ * Flags of Node.js for pods. Its space for young objects grows to three times 16 MiB under a load of small answers and
+ * is never given back; with 1 MiB a daemon stayed 10 MiB smaller over forty roll-outs, and no slower.
  */
 const podFlags = ["--max-semi-space-size=1"];
 
-/** Threads of Node.js each keep memory of their own that they never give back (mallopt(3)); sharing it saves another 5 MiB over forty roll-outs. */
+/**
+ * Threads of Node.js each keep memory of their own that they never give back (mallopt(3)); sharing it saves another 5
+ * MiB over forty roll-outs.
+ */
 const podAllocator = { MALLOC_ARENA_MAX: "1" };
 
 /** How long a boot waits for settling: the kubelet is started after it, whatever comes of it. */
@@ -212,7 +215,9 @@ async function runMachine(layout: ReturnType<typeof layoutOf>, name: string, ind
       const code = await oneshot(["settle"], "settle.log", settlePatienceMs, signal);
       if (code !== 0) throw new McoError("MCO_SETTLE_FAILED", { exitCode: code, log: `${directory}/settle.log` });
     };
-    /** Before the kubelet starts, what the machine was installed with is completed: image, kernel arguments, packages. */
+    /**
+     * Before the kubelet starts, what the machine was installed with is completed: image, kernel arguments, packages.
+     */
     const beforeKubelet = async (until: AbortSignal): Promise<void> => {
       if ((await systemFiles.stat(`${directory}/rootfs${hostPaths.encapsulated}`)) === undefined) return;
       const code = await oneshot(

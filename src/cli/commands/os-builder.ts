@@ -116,7 +116,10 @@ export async function run(args: readonly string[]): Promise<number> {
   );
 }
 
-/** A container that is started again in its pod has no other beside it: it takes the lease up at once where the one before left it. */
+/**
+ * A container that is started again in its pod has no other beside it: it takes the lease up at once where the one
+ * before left it.
+ */
 const identity = () =>
   process.env["POD_NAME"] === undefined ? processIdentity("os-builder") : `${process.env["POD_NAME"]}_os-builder`;
 

@@ -24,7 +24,10 @@ import { folderStore } from "../folder-store.ts";
 import { processIdentity, runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
-/** Names and defaults are the reference's: openshift/machine-config-operator cmd/machine-config-server (main). Its plain port serves configurations; ours is absent, or says only that the process is alive. */
+/**
+ * Names and defaults are the reference's: openshift/machine-config-operator cmd/machine-config-server (main). Its plain
+ * port serves configurations; ours is absent, or says only that the process is alive.
+ */
 const flags = {
   kubeconfig: { type: "string" },
   "apiserver-url": { type: "string" },
@@ -151,7 +154,10 @@ async function start(values: Values): Promise<number> {
   );
 }
 
-/** All addresses, since machines may come by one that no Node names; on one machine, where many nodes share it, the node's own. */
+/**
+ * All addresses, since machines may come by one that no Node names; on one machine, where many nodes share it, the
+ * node's own.
+ */
 async function hostOf(kube: KubeClient, address: string | undefined): Promise<string> {
   return address === undefined && process.env["MCO_POD_ROOT"] === undefined
     ? ""
@@ -234,7 +240,10 @@ async function bootstrap(values: Values): Promise<number> {
   });
 }
 
-/** The cluster's TLS profile as an installer leaves it; a file that cannot be read is no reason to be less careful than it asks. */
+/**
+ * The cluster's TLS profile as an installer leaves it; a file that cannot be read is no reason to be less careful than
+ * it asks.
+ */
 async function profileIn(folder: string): Promise<TlsSecurityProfile | undefined> {
   const path = `${folder}/api-server/api-server.yaml`;
   const text = await systemFiles.readText(path);

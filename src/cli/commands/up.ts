@@ -298,7 +298,10 @@ const seconds = (since: number) => `${((systemClock.monotonic() - since) / 1000)
 /** A change that was just applied takes this long at most until its pools show it. */
 const noticeMs = 3000;
 
-/** Waits until every machine has what its pool wants; with `changed`, only once the pools have noticed what was just applied. */
+/**
+ * Waits until every machine has what its pool wants; with `changed`, only once the pools have noticed what was just
+ * applied.
+ */
 async function waitSettled(
   kube: KubeClient,
   layout: Layout,

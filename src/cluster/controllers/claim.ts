@@ -11,8 +11,8 @@ export interface ClaimOptions<O extends KubeObject, T extends KubeObject> {
 }
 
 /**
- * The objects that belong to an owner: adopts orphans of its namespace that its selector matches, and lets go of what it
- * no longer matches. Their kind is watched with `ownedIndexes`.
+ * The objects that belong to an owner: adopts orphans of its namespace that its selector matches, and lets go of what
+ * it no longer matches. Their kind is watched with `ownedIndexes`.
  */
 export async function claim<O extends KubeObject, T extends KubeObject>(
   options: ClaimOptions<O, T>,

@@ -39,7 +39,10 @@ export type GarbageStep =
 export const isWaitingForDependents = (item: Item): boolean =>
   item.deleting && item.finalizers.includes(workloads.foregroundDeletion);
 
-/** What becomes of one object: k8s.io/kubernetes pkg/controller/garbagecollector (master) attemptToDeleteItem, as a decision. */
+/**
+ * What becomes of one object: k8s.io/kubernetes pkg/controller/garbagecollector (master) attemptToDeleteItem, as a
+ * decision.
+ */
 export function collectGarbage(
   item: Item,
   dependents: readonly Item[],

@@ -147,7 +147,10 @@ export function daemonSetController(): Controller {
   }
 }
 
-/** Keeps the history of templates. @returns the hash of the current one, or `undefined` when its name is taken by another. */
+/**
+ * Keeps the history of templates. @returns the hash of the current one, or `undefined` when its name is taken by
+ * another.
+ */
 async function currentRevision(
   set: DaemonSet,
   pods: readonly Pod[],

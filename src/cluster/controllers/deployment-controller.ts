@@ -21,7 +21,10 @@ type DeploymentCondition = NonNullable<DeploymentStatus["conditions"]>[number];
 
 const defaultHistory = 10;
 const defaultProgressSeconds = 600;
-/** A deadline of this many seconds is none: k8s.io/kubernetes pkg/controller/deployment/util (master) HasProgressDeadline. */
+/**
+ * A deadline of this many seconds is none: k8s.io/kubernetes pkg/controller/deployment/util (master)
+ * HasProgressDeadline.
+ */
 const noDeadline = 2_147_483_647;
 
 /** Rolls the pod template of a Deployment out through ReplicaSets. */
@@ -158,7 +161,8 @@ class Rollout {
       if (newest !== undefined) await this.#replace(await this.#scale(newest, this.#desired));
       return;
     }
-    // In the middle of a rollout the sets share the change in proportion to their size; the newest takes what rounding leaves.
+    // In the middle of a rollout the sets share the change in proportion to their size; the newest takes what rounding
+    // leaves.
     const before = Number(active.at(-1)?.metadata.annotations?.[workloads.maxReplicas] ?? total) || total;
     const allowed = this.#desired === 0 ? 0 : this.#desired + this.#limits.maxSurge;
     if (allowed === before && total <= allowed) return;

@@ -16,7 +16,10 @@ import { setCondition } from "./set-condition.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
 
-/** An eviction that was allowed and did not happen within this time counts no more: k8s.io/kubernetes pkg/controller/disruption (master) DeletionTimeout. */
+/**
+ * An eviction that was allowed and did not happen within this time counts no more: k8s.io/kubernetes
+ * pkg/controller/disruption (master) DeletionTimeout.
+ */
 const evictionTimeoutMs = 120_000;
 
 export interface BudgetFigures {

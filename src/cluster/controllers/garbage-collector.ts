@@ -31,7 +31,8 @@ interface Monitor {
 
 /**
  * Deletes objects whose owners are gone, and lets owners go that wait for their dependents or leave them as orphans.
- * It watches every kind that is served, and keeps of each object only its name, owners and finalizers. Runs until `signal` aborts.
+ * It watches every kind that is served, and keeps of each object only its name, owners and finalizers. Runs until
+ * `signal` aborts.
  */
 export async function runGarbageCollector(options: GarbageCollectorOptions, signal: AbortSignal): Promise<void> {
   const { kube, clock, random, log } = options;
@@ -166,7 +167,8 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
         const owned = dependentsOf(uid);
         for (const dependent of owned)
           await patch(dependent, { ownerReferences: dependent.owners.filter((owner) => owner.uid !== uid) });
-        // Only when the cache shows that nothing refers to it any more may it go; otherwise its dependents would go with it.
+        // Only when the cache shows that nothing refers to it any more may it go; otherwise its dependents would go
+        // with it.
         if (owned.length === 0)
           return patch(item, { finalizers: item.finalizers.filter((finalizer) => finalizer !== workloads.orphan) });
         queue.add(uid);
@@ -194,7 +196,8 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
         there.metadata.finalizers?.includes(workloads.foregroundDeletion) === true
         ? "waiting"
         : "solid";
-    // For this namespace only: a reference across namespaces is void, and must not cost the true dependents their lives.
+    // For this namespace only: a reference across namespaces is void, and must not cost the true dependents their
+    // lives.
     remember(asked);
     return "absent";
   }

@@ -4,7 +4,9 @@ import { nodeTaints } from "../../api/names.ts";
 import { tolerates } from "./node-fit.ts";
 import { timestamp } from "./timestamp.ts";
 
-/** Conditions that a silent kubelet can no longer vouch for: k8s.io/kubernetes pkg/controller/nodelifecycle (master). */
+/**
+ * Conditions that a silent kubelet can no longer vouch for: k8s.io/kubernetes pkg/controller/nodelifecycle (master).
+ */
 const vouched = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] as const;
 
 /** The conditions of a node whose kubelet has fallen silent; the list itself when they say so already. */
@@ -41,7 +43,10 @@ const pressures: readonly (readonly [condition: string, key: string])[] = [
   ["NetworkUnavailable", nodeTaints.networkUnavailable],
 ];
 
-/** The taints that a node should have: those of others as they are, and those that follow its state. The list itself when nothing changes. */
+/**
+ * The taints that a node should have: those of others as they are, and those that follow its state. The list itself
+ * when nothing changes.
+ */
 export function wantedTaints(node: Node, now: number): readonly Taint[] {
   const before = node.spec?.taints ?? [];
   const { conditions } = node.status ?? {};

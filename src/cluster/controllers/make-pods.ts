@@ -5,7 +5,10 @@ import type { Context } from "../../kube/controller.ts";
 import { KubeError, isAlreadyExists, isConflict } from "../../kube/kube-error.ts";
 import type { Expectations } from "./expectations.ts";
 
-/** Creates pods in batches that double while all goes well, so that a refusal is met once and not a thousand times. Returns the first failure. */
+/**
+ * Creates pods in batches that double while all goes well, so that a refusal is met once and not a thousand times.
+ * Returns the first failure.
+ */
 export async function createPods(
   pods: readonly Pod[],
   owner: KubeObject,

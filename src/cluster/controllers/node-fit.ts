@@ -58,7 +58,10 @@ function satisfies({ key, operator, values = [] }: Requirement, found: string | 
   }
 }
 
-/** Terms are alternatives; an empty term matches nothing: k8s.io/component-helpers scheduling/corev1/nodeaffinity (master). */
+/**
+ * Terms are alternatives; an empty term matches nothing: k8s.io/component-helpers scheduling/corev1/nodeaffinity
+ * (master).
+ */
 function termMatches({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, node: Node): boolean {
   if (matchExpressions.length + matchFields.length === 0) return false;
   const field = (key: string) => (key === "metadata.name" ? node.metadata.name : undefined);

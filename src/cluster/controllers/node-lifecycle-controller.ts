@@ -12,7 +12,10 @@ import { setCondition } from "./set-condition.ts";
 import { millisecondsOf } from "./timestamp.ts";
 
 export const leaseNamespace = "kube-node-lease";
-/** A node that nobody knows any more may be about to register again: k8s.io/kubernetes pkg/controller/podgc (master) quarantineTime. */
+/**
+ * A node that nobody knows any more may be about to register again: k8s.io/kubernetes pkg/controller/podgc (master)
+ * quarantineTime.
+ */
 const vanishedGraceMs = 40_000;
 
 interface Heartbeat {
@@ -141,7 +144,8 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     );
     if (doubtful.length === 0) return;
     // A machine may be back within the second, and its pods ready again, before our cache knows: nobody would ever take
-    // the word back. A machine says that it is ready before its pods do, and what they said since makes the write a conflict.
+    // the word back. A machine says that it is ready before its pods do, and what they said since makes the write a
+    // conflict.
     const now = await kube.get(kubernetes.Node, node.metadata, { signal });
     if (now === undefined || conditionOf(now.status?.conditions, "Ready")?.status === "True") return;
     await Promise.all(

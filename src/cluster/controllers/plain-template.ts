@@ -1,7 +1,10 @@
 import type { PodTemplateSpec } from "../../api/kubernetes.ts";
 import { workloads } from "../../api/names.ts";
 
-/** A pod template as it is compared: without the label that tells ReplicaSets apart, and without the empty maps that a patch leaves behind. */
+/**
+ * A pod template as it is compared: without the label that tells ReplicaSets apart, and without the empty maps that a
+ * patch leaves behind.
+ */
 export function plainTemplate(template: PodTemplateSpec | undefined): PodTemplateSpec {
   const { labels, annotations, ...metadata } = template?.metadata ?? {};
   const { [workloads.podTemplateHash]: _, ...plainLabels } = labels ?? {};

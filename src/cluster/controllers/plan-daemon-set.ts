@@ -7,7 +7,10 @@ import { isActive, isAvailable, isTerminal } from "./pod-state.ts";
 
 type Tolerations = NonNullable<NonNullable<Pod["spec"]>["tolerations"]>;
 
-/** What every daemon bears besides what its template says: k8s.io/kubernetes pkg/controller/daemon/util (master) AddOrUpdateDaemonPodTolerations. */
+/**
+ * What every daemon bears besides what its template says: k8s.io/kubernetes pkg/controller/daemon/util (master)
+ * AddOrUpdateDaemonPodTolerations.
+ */
 export function daemonTolerations(spec: Pod["spec"]): Tolerations {
   const own: Tolerations = [
     { key: nodeTaints.notReady, operator: "Exists", effect: "NoExecute" },

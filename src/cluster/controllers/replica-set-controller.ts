@@ -15,7 +15,9 @@ import { generatedName } from "./template-hash.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
 
-/** As many pods may be made or ended in one look: k8s.io/kubernetes pkg/controller/replicaset (master) BurstReplicas. */
+/**
+ * As many pods may be made or ended in one look: k8s.io/kubernetes pkg/controller/replicaset (master) BurstReplicas.
+ */
 const burst = 500;
 
 /** Keeps as many pods of a ReplicaSet as it asks for. */
@@ -132,7 +134,10 @@ export function replicaSetController(): Controller {
   }
 }
 
-/** Pods in the order in which they are given up: k8s.io/kubernetes pkg/controller/controller_utils.go (master) ActivePodsWithRanks. */
+/**
+ * Pods in the order in which they are given up: k8s.io/kubernetes pkg/controller/controller_utils.go (master)
+ * ActivePodsWithRanks.
+ */
 export function expendable(pods: readonly Pod[], now: number): readonly Pod[] {
   const perNode = new Map<string, number>();
   for (const pod of pods) perNode.set(pod.spec?.nodeName ?? "", (perNode.get(pod.spec?.nodeName ?? "") ?? 0) + 1);

@@ -14,7 +14,10 @@ export interface RollLimits {
   readonly maxUnavailable: number;
 }
 
-/** `maxSurge` rounds up, `maxUnavailable` down; both zero would stand still: k8s.io/kubernetes pkg/controller/deployment/util (master) ResolveFenceposts. */
+/**
+ * `maxSurge` rounds up, `maxUnavailable` down; both zero would stand still: k8s.io/kubernetes
+ * pkg/controller/deployment/util (master) ResolveFenceposts.
+ */
 export function rollLimits(
   desired: number,
   rollingUpdate: { readonly maxSurge?: number | string; readonly maxUnavailable?: number | string } | undefined,
@@ -25,8 +28,8 @@ export function rollLimits(
 }
 
 /**
- * The next sizes of a rolling update: first the new set grows as far as the surge allows, then old ones shrink as far as
- * availability allows, those of their pods that are not available first.
+ * The next sizes of a rolling update: first the new set grows as far as the surge allows, then old ones shrink as far
+ * as availability allows, those of their pods that are not available first.
  *
  * @param old oldest first
  */

@@ -40,7 +40,10 @@ const coalesceMs = 10;
 /** After a conflict the cache is about to change; this long at most it is waited for. */
 const conflictRetrySeconds = 0.1;
 
-/** What kube-controller-manager and kube-scheduler do, as far as a cluster of one machine needs it. Runs until `signal` aborts. */
+/**
+ * What kube-controller-manager and kube-scheduler do, as far as a cluster of one machine needs it. Runs until `signal`
+ * aborts.
+ */
 export async function runClusterControllers(options: ClusterControllersOptions, signal: AbortSignal): Promise<void> {
   const controllers = [
     scheduler(),
@@ -83,7 +86,10 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
   await collector;
 }
 
-/** The controller, which looks only when every cache has its first list, and takes a conflict for what it is: news on the way. */
+/**
+ * The controller, which looks only when every cache has its first list, and takes a conflict for what it is: news on
+ * the way.
+ */
 function patient(controller: Controller): Controller {
   return {
     ...controller,

@@ -9,7 +9,10 @@ interface WantedCondition {
 
 type Stored = WantedCondition & { lastTransitionTime?: string };
 
-/** The list with one condition set; the time of its last transition moves only when its status does. The list itself when nothing changes. */
+/**
+ * The list with one condition set; the time of its last transition moves only when its status does. The list itself
+ * when nothing changes.
+ */
 export function setCondition<C extends Stored>(
   conditions: readonly C[] | undefined,
   wanted: WantedCondition & Partial<C>,

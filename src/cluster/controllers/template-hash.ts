@@ -13,7 +13,10 @@ function canonical(value: unknown): string {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;
 }
 
-/** A label value that stands for a pod template: equal templates, however their fields are ordered, have equal ones. `collisions` makes another of it. */
+/**
+ * A label value that stands for a pod template: equal templates, however their fields are ordered, have equal ones.
+ * `collisions` makes another of it.
+ */
 export function templateHash(template: unknown, collisions = 0): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(`${canonical(template)}${collisions === 0 ? "" : collisions}`))
@@ -24,7 +27,10 @@ export function templateHash(template: unknown, collisions = 0): string {
 /** Longest name that leaves room for the five letters of {@link generatedName}. */
 const longestBase = 58;
 
-/** `base` and five letters by chance, as the server makes of `generateName`; made here, so that the name is known before the object is. */
+/**
+ * `base` and five letters by chance, as the server makes of `generateName`; made here, so that the name is known before
+ * the object is.
+ */
 export function generatedName(base: string, random: Random): string {
   let suffix = "";
   for (let index = 0; index < 5; index += 1) suffix += alphabet[Math.floor(random.next() * alphabet.length)] ?? "b";

@@ -2,7 +2,10 @@ import type { KubeObject, Resource } from "../../api/object.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { mergeDifference } from "./merge-difference.ts";
 
-/** Writes the difference between an object's status and `status`, on condition that nobody wrote in between; nothing when there is none. */
+/**
+ * Writes the difference between an object's status and `status`, on condition that nobody wrote in between; nothing
+ * when there is none.
+ */
 export async function writeStatus<T extends KubeObject & { status?: unknown }>(
   kube: KubeClient,
   resource: Resource<T>,

@@ -39,9 +39,9 @@ interface Pending extends RequestedKey {
 }
 
 /**
- * What a kubelet does to become a member: with the kubeconfig that the machine was given it asks for a certificate of its own,
- * keeps that where a kubelet keeps it, and speaks with it from then on. Every step is on the disk before the next one
- * begins, so that a machine that was killed goes on with the same key and the same request.
+ * What a kubelet does to become a member: with the kubeconfig that the machine was given it asks for a certificate of
+ * its own, keeps that where a kubelet keeps it, and speaks with it from then on. Every step is on the disk before the
+ * next one begins, so that a machine that was killed goes on with the same key and the same request.
  *
  * @returns `lost`: what it was given to join with has run out.
  */
@@ -94,8 +94,8 @@ const renewAfter = 0.8;
 const renewLookMs = 6 * 3_600_000;
 
 /**
- * Replaces certificates of the machine whose life is mostly over. The next connection shows the new one; logs are served with
- * theirs from the next start of the host process on.
+ * Replaces certificates of the machine whose life is mostly over. The next connection shows the new one; logs are
+ * served with theirs from the next start of the host process on.
  */
 export async function renewCertificates(
   options: EnterOptions & { readonly kube: KubeClient },

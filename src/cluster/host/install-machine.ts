@@ -74,9 +74,10 @@ const ownCache = (directory: string) => `${workFolder(directory)}/configuration.
 const retry = { firstMs: 1_000, lastMs: 30_000, spread: 0.2 };
 
 /**
- * What happens to an empty machine before its first boot, as in an initramfs: it fetches its configuration, gets the system
- * that it is born with, and is made what the configuration says. Killed anywhere in it, it goes on: what was fetched stays, and
- * a root that is half made is made anew. Fails for ever only where the configuration cannot be carried out.
+ * What happens to an empty machine before its first boot, as in an initramfs: it fetches its configuration, gets the
+ * system that it is born with, and is made what the configuration says. Killed anywhere in it, it goes on: what was
+ * fetched stays, and a root that is half made is made anew. Fails for ever only where the configuration cannot be
+ * carried out.
  */
 export async function installMachine(options: InstallOptions, tell: Tell, signal: AbortSignal): Promise<void> {
   const { files, directory, machine, log } = options;
@@ -144,7 +145,8 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
         return by;
       } catch (error) {
         if (signal.aborted) throw error;
-        // It may lack a part of its surroundings that ours does without; what cannot be done at all, ours refuses as well.
+        // It may lack a part of its surroundings that ours does without; what cannot be done at all, ours refuses as
+        // well.
         log.warn({ error }, `${by} could not install the machine: trying ours`);
         const rendered = parseIgnition(await renderedByIgnition(run));
         if (rendered.verdict === "invalid")

@@ -26,7 +26,10 @@ export interface PodWorkerOptions {
   /** Put into every container's environment. */
   readonly environment: Readonly<Record<string, string>>;
   readonly version: string;
-  /** How often each container was started, by pod uid and name: over boots of the machine, whose cache of pods may lag behind. */
+  /**
+   * How often each container was started, by pod uid and name: over boots of the machine, whose cache of pods may lag
+   * behind.
+   */
   readonly starts: Map<string, number>;
 }
 
@@ -36,11 +39,17 @@ const lastBackoffMs = 30_000;
 /** A container that ran this long is healthy: its next end starts with the first wait again. */
 const healthyRunMs = 60_000;
 
-/** Volumes are brought up to date this often, as by a kubelet (KubeletConfiguration syncFrequency, and at once when the pod's annotations change). */
+/**
+ * Volumes are brought up to date this often, as by a kubelet (KubeletConfiguration syncFrequency, and at once when the
+ * pod's annotations change).
+ */
 const volumeSyncMs = 60_000;
 /** Between tries of what the API server did not take. */
 const apiRetry = { firstMs: 500, lastMs: 10_000, spread: 0.2 };
-/** Of a container's last words, and of its log in their place (kubernetes/kubernetes pkg/kubelet/container/runtime.go, v1.34). */
+/**
+ * Of a container's last words, and of its log in their place (kubernetes/kubernetes pkg/kubelet/container/runtime.go,
+ * v1.34).
+ */
 const lastWords = { bytes: 4096, logBytes: 2048, logLines: 80, path: "/dev/termination-log" } as const;
 
 type ContainerState =
@@ -62,7 +71,10 @@ interface Running {
   child: Child | undefined;
 }
 
-/** Images that hosts run: the suite itself and a sleeper for tests. Nothing else: a manifest must not execute as root on somebody's laptop. */
+/**
+ * Images that hosts run: the suite itself and a sleeper for tests. Nothing else: a manifest must not execute as root on
+ * somebody's laptop.
+ */
 export const suiteImage = (version: string) => `mco.local/machine-config-operator:${version}`;
 export const pauseImage = (version: string) => `mco.local/pause:${version}`;
 
@@ -388,7 +400,9 @@ export class PodWorker {
     return running;
   }
 
-  /** Writes what the containers are; what the server does not take is tried again beside everything else, until it does. */
+  /**
+   * Writes what the containers are; what the server does not take is tried again beside everything else, until it does.
+   */
   async #report(): Promise<void> {
     if (this.#reporting !== undefined) return;
     try {

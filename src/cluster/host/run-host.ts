@@ -26,7 +26,9 @@ export interface HostOptions extends Ports {
   readonly install: (tell: Tell, signal: AbortSignal) => Promise<void>;
   /** What waits for nothing but the system, before the kubelet starts; it may ask for a reboot. */
   readonly beforeKubelet: (signal: AbortSignal) => Promise<void>;
-  /** Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that. */
+  /**
+   * Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that.
+   */
   readonly enter: (tell: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
   /** What its logs are served with, once its Node says who it is. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;

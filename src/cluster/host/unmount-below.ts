@@ -7,8 +7,8 @@ const unescaped = (path: string) =>
   path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 /**
- * Takes away what is mounted below a machine's folder: no mount outlives a boot, and where machines are folders nobody else
- * ends those of a program that was killed. Without root there are none.
+ * Takes away what is mounted below a machine's folder: no mount outlives a boot, and where machines are folders nobody
+ * else ends those of a program that was killed. Without root there are none.
  */
 export async function unmountBelow(
   folder: string,

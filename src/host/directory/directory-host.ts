@@ -36,7 +36,10 @@ import { rootLedger } from "./root-ledger.ts";
 export interface ImageTrees {
   /** @throws McoError `MCO_HOST_IMAGE_UNKNOWN`: {@link ImageTrees.fetch} did not bring it. */
   treeOf(image: string, signal: AbortSignal): Promise<string>;
-  /** What files and folders of that tree are to have where its own file system could not take it, by path below the tree: without root only. */
+  /**
+   * What files and folders of that tree are to have where its own file system could not take it, by path below the
+   * tree: without root only.
+   */
   ownersIn?(image: string): Promise<Readonly<Record<string, Ownership>>>;
   /** Labels of such an image; those of one that a machine was born with are not known. */
   labelsOf?(image: string): Promise<Readonly<Record<string, string>>>;
@@ -92,7 +95,10 @@ interface Faults {
   readonly brokenUnits?: readonly string[];
 }
 
-/** Folders of state that the system's own tree leads to, by links into /var (ostree, "Adapting existing mainstream distributions"). */
+/**
+ * Folders of state that the system's own tree leads to, by links into /var (ostree, "Adapting existing mainstream
+ * distributions").
+ */
 const stateLinks = {
   home: "home",
   root: "roothome",
@@ -199,8 +205,8 @@ const rollbackOf = ({ booted, deployments }: DirectoryState) =>
   Object.entries(deployments).find(([id]) => id !== booted);
 
 /**
- * Images that some machine below a folder boots, is about to boot, or can go back to. `unknown`: one of them cannot be asked,
- * so that no image can be said to be of no use.
+ * Images that some machine below a folder boots, is about to boot, or can go back to. `unknown`: one of them cannot be
+ * asked, so that no image can be said to be of no use.
  */
 export async function imagesInUse(machines: string): Promise<ReadonlySet<string> | "unknown"> {
   const images = new Set<string>();
@@ -229,8 +235,8 @@ export interface DirectoryMachine extends Machine {
   /** The root that was provisioned, for a first boot to change. */
   newRoot(): NewRoot;
   /**
-   * The same as one folder without links to elsewhere, for a program that knows no mounts. What is interrupted leaves a machine
-   * that has to be wiped.
+   * The same as one folder without links to elsewhere, for a program that knows no mounts. What is interrupted leaves a
+   * machine that has to be wiped.
    */
   asOneFolder(work: (folder: string) => Promise<void>): Promise<void>;
   /** Makes the enablement of the units that Ignition's presets name what these say, as systemd does at a first boot. */
@@ -293,7 +299,8 @@ export function directoryMachine(
         .split("/")
         .slice(0, -1)
         .map((_, at, parents) => parents.slice(0, at + 1).join("/"));
-      // Where one side has a file and the other a folder, the file that was put there last counts and nothing is below it.
+      // Where one side has a file and the other a folder, the file that was put there last counts and nothing is below
+      // it.
       if (above.some((parent) => tree.has(parent) && tree.get(parent)?.kind !== "folder")) continue;
       for (const parent of above) if (!tree.has(parent)) tree.set(parent, plainFolder);
       tree.set(path, entry);

@@ -2,8 +2,8 @@ import * as fs from "node:fs/promises";
 import { constants } from "node:fs";
 
 /**
- * Every call by which a driver changes a disk. One seam, so that a test can count them, stop the machine between any two,
- * or work out what a power cut leaves behind: nothing is durable but what `sync` was called for.
+ * Every call by which a driver changes a disk. One seam, so that a test can count them, stop the machine between any
+ * two, or work out what a power cut leaves behind: nothing is durable but what `sync` was called for.
  *
  * Each call does one thing to one name, and fails as the system call of Linux does that it is named after.
  */
@@ -19,7 +19,10 @@ export interface Disk {
   chmod(path: string, mode: number): Promise<void>;
   /** Of the name itself: links are not followed. */
   chown(path: string, uid: number, gid: number): Promise<void>;
-  /** Of a file: its contents, mode and owner are on the disk when this resolves. Of a folder: the names in it, its mode and owner. */
+  /**
+   * Of a file: its contents, mode and owner are on the disk when this resolves. Of a folder: the names in it, its mode
+   * and owner.
+   */
   sync(path: string): Promise<void>;
   /** Replaces a file or link that has the name already. */
   rename(from: string, to: string): Promise<void>;

@@ -10,10 +10,15 @@ export const absentIsDone = (error: unknown): void => {
   if (!isAbsent(error)) throw error;
 };
 
-/** Files that are flushed at the same time: what the disk can gather into one write, and no more open files than that. */
+/**
+ * Files that are flushed at the same time: what the disk can gather into one write, and no more open files than that.
+ */
 const parallel = 32;
 
-/** Does `work` for each, a bounded number at a time; when some fail, the rest of them has ended before the first failure is thrown. */
+/**
+ * Does `work` for each, a bounded number at a time; when some fail, the rest of them has ended before the first failure
+ * is thrown.
+ */
 export async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += parallel) {
     const results = await Promise.allSettled(items.slice(at, at + parallel).map(work));
@@ -23,8 +28,8 @@ export async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<
 }
 
 /**
- * The name that something has until it is whole. It tells its target's, so that what a killed process left is found again
- * and written over, and it is short whatever the target is called.
+ * The name that something has until it is whole. It tells its target's, so that what a killed process left is found
+ * again and written over, and it is short whatever the target is called.
  */
 export const temporaryOf = (path: string): string =>
   join(dirname(path), `.mco-${createHash("sha256").update(basename(path)).digest("hex").slice(0, 16)}`);
@@ -45,7 +50,10 @@ export const createTemporary = (disk: Disk, temporary: string, contents: Uint8Ar
 export const linkTemporary = (disk: Disk, temporary: string, target: string): Promise<void> =>
   createAnew(disk, temporary, () => disk.symlink(target, temporary));
 
-/** Atomic and durable: temporary file beside it, fsync, rename, fsync of the folder. The folder must exist. For files of a driver's own. */
+/**
+ * Atomic and durable: temporary file beside it, fsync, rename, fsync of the folder. The folder must exist. For files of
+ * a driver's own.
+ */
 export async function writeDurably(disk: Disk, path: string, contents: string, mode: number): Promise<void> {
   const temporary = temporaryOf(path);
   await createTemporary(disk, temporary, new TextEncoder().encode(contents));
@@ -62,8 +70,8 @@ export async function linkDurably(disk: Disk, path: string, target: string): Pro
 }
 
 /**
- * Removes a file or link, and what an unfinished write of it left, durably; what is not there is no error. It is flushed
- * also then: who removed it may have been killed before that.
+ * Removes a file or link, and what an unfinished write of it left, durably; what is not there is no error. It is
+ * flushed also then: who removed it may have been killed before that.
  */
 export async function unlinkDurably(disk: Disk, path: string): Promise<void> {
   await unlinkBoth(disk, path);
@@ -102,8 +110,9 @@ export async function ensureFolder(disk: Disk, path: string, mode: number): Prom
 }
 
 /**
- * Copies a tree into a folder that does not exist yet, as it is: links stay links, modes stay, as root owners do. Durable but
- * for the name of `to`. Folders one after the other, so that no more files are open at a time than those of one.
+ * Copies a tree into a folder that does not exist yet, as it is: links stay links, modes stay, as root owners do.
+ * Durable but for the name of `to`. Folders one after the other, so that no more files are open at a time than those of
+ * one.
  */
 export async function copyTree(disk: Disk, from: string, to: string): Promise<void> {
   await disk.mkdir(to);

@@ -4,9 +4,9 @@ import { basename, dirname, relative, sep } from "node:path";
 import type { Disk } from "./disk.ts";
 
 /**
- * A disk that never leaves `root`, whoever changes folders meanwhile: each folder on the way is opened by name below the one
- * before, no link among them, and what is done is done in the last one by its descriptor (proc(5), /proc/pid/fd). Paths are
- * resolved ones; one that has become a link since then fails with `ELOOP` or `ENOTDIR`.
+ * A disk that never leaves `root`, whoever changes folders meanwhile: each folder on the way is opened by name below
+ * the one before, no link among them, and what is done is done in the last one by its descriptor (proc(5),
+ * /proc/pid/fd). Paths are resolved ones; one that has become a link since then fails with `ELOOP` or `ENOTDIR`.
  */
 export function heldDisk(root: string, disk: Disk): Disk {
   async function within<T>(path: string, work: (path: string) => Promise<T>): Promise<T> {

@@ -16,7 +16,10 @@ export interface Gift {
 /** Whose files are, and with which permission bits, as the machine sees it. */
 export interface Owners {
   of(path: string, stat: Ownership & { readonly ino: number }): Promise<Ownership>;
-  /** Gives files and folders away, before they have their name. A crash in it leaves what has the names already as it was. */
+  /**
+   * Gives files and folders away, before they have their name. A crash in it leaves what has the names already as it
+   * was.
+   */
   give(gifts: readonly Gift[]): Promise<void>;
 }
 
@@ -33,16 +36,22 @@ export const realOwners = (disk: Disk): Owners => ({
 
 interface OwnersRecord {
   readonly v: 1;
-  /** Path below the folder → who had what has, or is to have, this name. Known by inode, so that a rename decides which of them counts. */
+  /**
+   * Path below the folder → who had what has, or is to have, this name. Known by inode, so that a rename decides which
+   * of them counts.
+   */
   readonly entries: Readonly<Record<string, readonly (Ownership & { readonly ino: number })[]>>;
 }
 
 /**
- * Without root nobody can give files away: owner and mode lie beside the tree, so that merge and drift mean the same. What
- * the record does not know is root's; our own permission to read and write stays whatever the mode says.
+ * Without root nobody can give files away: owner and mode lie beside the tree, so that merge and drift mean the same.
+ * What the record does not know is root's; our own permission to read and write stays whatever the mode says.
  */
 export function recordedOwners(disk: Disk, folder: string, recordPath: string): Owners {
-  /** The name below the folder, whichever link of ours led to it: a file keeps its owner when the system that it belongs to is booted. */
+  /**
+   * The name below the folder, whichever link of ours led to it: a file keeps its owner when the system that it belongs
+   * to is booted.
+   */
   const nameOf = async (path: string) => {
     const [first = "", ...rest] = relative(folder, path).split("/");
     const target = await readlink(join(folder, first)).catch(() => first);

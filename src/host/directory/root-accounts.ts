@@ -2,7 +2,10 @@ import { McoError } from "../../api/errors.ts";
 import { accountLine, isField, lockedPassword, usableHash } from "../accounts.ts";
 import type { HostFiles, HostLedger, HostUsers, PlainFile } from "../host.ts";
 
-/** Where accounts are looked for: those of the machine, then those that the OS image ships (nss-altfiles; coreos/fedora-coreos-docs users). */
+/**
+ * Where accounts are looked for: those of the machine, then those that the OS image ships (nss-altfiles;
+ * coreos/fedora-coreos-docs users).
+ */
 const places = (database: "passwd" | "group") => [`/etc/${database}`, `/usr/lib/${database}`];
 
 const fieldsBefore = "password-fields.json";
@@ -10,7 +13,10 @@ const fieldsBefore = "password-fields.json";
 export interface RootAccountsOptions {
   readonly files: Pick<HostFiles, "read">;
   readonly ledger: HostLedger;
-  /** Makes `field` the password field of a user that the machine has. `shadow` is the database as it is, absent where there is none. */
+  /**
+   * Makes `field` the password field of a user that the machine has. `shadow` is the database as it is, absent where
+   * there is none.
+   */
   readonly store: (name: string, field: string, shadow: PlainFile | undefined, signal: AbortSignal) => Promise<void>;
 }
 

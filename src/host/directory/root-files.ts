@@ -29,14 +29,17 @@ export interface RootFilesOptions {
 }
 
 /**
- * What writes have brought that is nobody's content. Written before the disk is changed, so that it never says less than
- * there is: a name in it may be absent, and is then forgotten by the next look.
+ * What writes have brought that is nobody's content. Written before the disk is changed, so that it never says less
+ * than there is: a name in it may be absent, and is then forgotten by the next look.
  */
 interface MadeRecord {
   readonly v: 1;
   /** Folders that a write made: they go away when they are empty again. */
   readonly folders: readonly string[];
-  /** Paths of the machine that the last pass wrote: what lies under the temporary name of one was left by a killed process. */
+  /**
+   * Paths of the machine that the last pass wrote: what lies under the temporary name of one was left by a killed
+   * process.
+   */
   readonly written: readonly string[];
 }
 
@@ -44,7 +47,9 @@ const nothingMade: MadeRecord = { v: 1, folders: [], written: [] };
 const plainFolder: Ownership = { mode: 0o755, uid: 0, gid: 0 };
 
 export interface RootFiles extends HostFiles {
-  /** Clears away what a process left that was killed in a write: unfinished names, and folders that nothing came into. */
+  /**
+   * Clears away what a process left that was killed in a write: unfinished names, and folders that nothing came into.
+   */
   recover(): Promise<void>;
 }
 
@@ -52,7 +57,10 @@ export interface RootFiles extends HostFiles {
 export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions): RootFiles {
   let recovered: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
-  /** Folders that this process has flushed: what is not there in one of them was not just removed by one that was killed. */
+  /**
+   * Folders that this process has flushed: what is not there in one of them was not just removed by one that was
+   * killed.
+   */
   const flushed = new Set<string>();
 
   /** One change of the disk after the other: they share a record. Failures of the system become ours, with the path. */
@@ -83,7 +91,8 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
       if (stat?.isDirectory() === true) await removeTree(disk, temporary);
       else if (stat !== undefined) await disk.unlink(temporary);
     }
-    // What has its name already may not have been flushed: then a power cut would take it back from who finds it in place now.
+    // What has its name already may not have been flushed: then a power cut would take it back from who finds it in
+    // place now.
     for (const folder of new Set(temporaries.map((temporary) => dirname(temporary))))
       await disk.sync(folder).catch(absentIsDone);
     const folders = await withoutEmpty(record.folders, [...record.folders].sort().reverse());
@@ -125,8 +134,8 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
   }
 
   /**
-   * Makes folders, each with its owner from the moment that it has its name. Those below another new one are made inside
-   * it while it still has a temporary one.
+   * Makes folders, each with its owner from the moment that it has its name. Those below another new one are made
+   * inside it while it still has a temporary one.
    *
    * @returns the folders of ours in which names have come.
    */

@@ -60,7 +60,10 @@ async function linkTarget(path: string): Promise<string | undefined> {
   }
 }
 
-/** Paths of all that is below a folder, relative to it, sorted, a folder before what is in it. Empty when there is no such folder. */
+/**
+ * Paths of all that is below a folder, relative to it, sorted, a folder before what is in it. Empty when there is no
+ * such folder.
+ */
 export async function entriesBelow(
   folder: string,
 ): Promise<readonly { readonly path: string; readonly isFolder: boolean }[]> {

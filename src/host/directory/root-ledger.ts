@@ -3,7 +3,10 @@ import type { HostLedger } from "../host.ts";
 import type { Disk } from "./disk.ts";
 import { ensureFolder, readTextIfThere, unlinkDurably, writeDurably } from "./durable-writes.ts";
 
-/** The daemon's own folder on a machine: not in /etc, which rolls back with the OS (openshift/machine-config-operator keeps its files there). */
+/**
+ * The daemon's own folder on a machine: not in /etc, which rolls back with the OS (openshift/machine-config-operator
+ * keeps its files there).
+ */
 export const ledgerFolder = "/var/lib/machine-config-daemon";
 
 /** Documents in the daemon's own folder. */

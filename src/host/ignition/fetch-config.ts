@@ -47,9 +47,9 @@ interface Manners {
 }
 
 /**
- * Follows a pointer to the configuration that a machine is to have, and fetches everything that this one needs: what comes
- * back refers to nothing any more. What a server cannot answer now (5xx, no connection) is asked for again, for as long as the
- * configuration that named it says.
+ * Follows a pointer to the configuration that a machine is to have, and fetches everything that this one needs: what
+ * comes back refers to nothing any more. What a server cannot answer now (5xx, no connection) is asked for again, for
+ * as long as the configuration that named it says.
  *
  * @throws McoError `MCO_IGNITION_FETCH_FAILED`, `MCO_IGNITION_REFUSED`
  */

@@ -60,7 +60,8 @@ export const hasFetched = async ({ folder, files }: Pick<RunIgnitionOptions, "fo
 /**
  * Fetches the configuration that a pointer leads to, with the real Ignition, and keeps it in the folder.
  *
- * @throws McoError `MCO_IGNITION_FETCH_FAILED`; `facts.unreadable`: the server has it in no version that this program reads.
+ * @throws McoError `MCO_IGNITION_FETCH_FAILED`; `facts.unreadable`: the server has it in no version that this program
+ * reads.
  */
 export async function fetchWithIgnition(
   pointer: string,
@@ -100,7 +101,8 @@ export async function applyWithIgnition(root: string, options: RunIgnitionOption
 }
 
 /**
- * What was fetched, for another applier where this one could not make a root of it; `undefined` where that is not to be read.
+ * What was fetched, for another applier where this one could not make a root of it; `undefined` where that is not to be
+ * read.
  */
 export async function renderedByIgnition({
   files,

@@ -22,7 +22,10 @@ import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts
 /** Files, links, and the folders that somebody made; those that only hold something are not listed. */
 type Tree = Map<string, HostEntry>;
 
-/** What an OS image ships: /usr/etc (as paths of /etc) and the rest of /usr. A text stands for a file of root's that everybody may read. */
+/**
+ * What an OS image ships: /usr/etc (as paths of /etc) and the rest of /usr. A text stands for a file of root's that
+ * everybody may read.
+ */
 export interface MemoryImage {
   readonly etc: Readonly<Record<string, string | PlainFile | Link>>;
   readonly usr: Readonly<Record<string, string | PlainFile | Link>>;
@@ -84,7 +87,10 @@ const plain = (contents: string, mode = 0o644): PlainFile => ({
 const shipped = (file: string | PlainFile | Link): PlainFile | Link => (typeof file === "string" ? plain(file) : file);
 const digest = (contents: Uint8Array) => bytesToHex(sha256(contents));
 
-/** A machine in memory, with ostree's semantics: staged deployments, a 3-way merge of /etc, /var that stays, /run that does not. */
+/**
+ * A machine in memory, with ostree's semantics: staged deployments, a 3-way merge of /etc, /var that stays, /run that
+ * does not.
+ */
 export function memoryHost(options: MemoryHostOptions): MemoryHost {
   const imageOf = (name: string): MemoryImage => {
     const image = options.images[name];

@@ -266,12 +266,16 @@ export async function fakeSystem({
     return fail(`unknown command ${words.join(" ")}`, 127);
   }
 
-  /** What the next transaction starts from: the pending deployment, if there is one (rpm-ostree(1), kargs: "the default deployment"). */
+  /**
+   * What the next transaction starts from: the pending deployment, if there is one (rpm-ostree(1), kargs: "the default
+   * deployment").
+   */
   const origin = () => os.staged ?? os.booted;
 
   async function stage(next: FakeDeployment): Promise<void> {
     os.staged = next;
-    // ostreedev/ostree src/libostree/ostree-sysroot-deploy.c: what is staged is described in /run, which a power cut empties.
+    // ostreedev/ostree src/libostree/ostree-sysroot-deploy.c: what is staged is described in /run, which a power cut
+    // empties.
     await write("/run/ostree/staged-deployment", JSON.stringify(next));
     await touchDeployments();
   }
@@ -279,7 +283,10 @@ export async function fakeSystem({
     await write(`/ostree/deploy/${randomUUID()}`, "");
   };
 
-  /** Packages that are layered come from enabled repositories, at every transaction that makes a new tree (rpm-ostree(1), install and rebase). */
+  /**
+   * Packages that are layered come from enabled repositories, at every transaction that makes a new tree
+   * (rpm-ostree(1), install and rebase).
+   */
   async function resolvePackages(packages: readonly string[]): Promise<void> {
     if (packages.length === 0) return;
     const repository = await readTextIfThere(at("etc/yum.repos.d/coreos-extensions.repo"));
@@ -613,7 +620,8 @@ export async function fakeSystem({
       case "preset": {
         if (rest.length === 0) fail("Too few arguments.");
         const { enablement } = await is(name);
-        // systemctl(1), exit status; src/shared/install.c (systemd/systemd, main): neither a unit that has no file nor a masked one.
+        // systemctl(1), exit status; src/shared/install.c (systemd/systemd, main): neither a unit that has no file nor
+        // a masked one.
         if (enablement === "absent") fail(`Failed to ${verb} unit: Unit file ${name} does not exist.`);
         if (enablement === "masked" && verb !== "disable")
           fail(`Failed to ${verb} unit: Unit file /etc/systemd/system/${name} is masked.`);
@@ -714,7 +722,8 @@ export async function fakeSystem({
         return "";
       }
       case "chpasswd": {
-        // chpasswd(8): user_name:password on each line; of Debian 12's it was seen that it takes any field, and writes down the day.
+        // chpasswd(8): user_name:password on each line; of Debian 12's it was seen that it takes any field, and writes
+        // down the day.
         const { flags } = parse("chpasswd", args, ["--encrypted", "-e"], []);
         if (flags.size === 0) unknown(words);
         for (const line of input.split("\n").filter((each) => each !== "")) {

@@ -5,13 +5,19 @@ import type { RunResult } from "../../ports/process.ts";
 import type { HostFiles } from "../host.ts";
 import { commandFailure, type HostCommands } from "./run-command.ts";
 
-/** Where ostree and, told by us, the others look for the pull secret (containers-auth.json(5); ostree-ext `ostree_ext::globals`). */
+/**
+ * Where ostree and, told by us, the others look for the pull secret (containers-auth.json(5); ostree-ext
+ * `ostree_ext::globals`).
+ */
 export const authFile = "/run/ostree/auth.json";
 const policyFile = "/etc/containers/policy.json";
 const proxyFile = "/etc/mco/proxy.env";
 
 export interface ImagePulls {
-  /** How ostree is to be asked for an image, so that the machine's signature policy holds. Refuses what that forbids to begin with. */
+  /**
+   * How ostree is to be asked for an image, so that the machine's signature policy holds. Refuses what that forbids to
+   * begin with.
+   */
   imageReference(image: string, signal: AbortSignal): Promise<string>;
   /** Lets `authFile` lead to the merged pull secret if that is one, else to the kubelet's. */
   linkAuthFile(signal: AbortSignal): Promise<void>;
@@ -61,8 +67,8 @@ export function imagePulls({
     const { scope, requirements } = requirementsFor(policy.policy, reading.reference);
     if (requirements.length === 0 || requirements.some(({ type }) => type === "reject"))
       throw new McoError("MCO_IMAGE_REFUSED", { image, scope, requirement: "reject", retryable: false });
-    // Both hold the image against policy.json; the first also wants that its default accepts nothing unsigned, and fails where
-    // it does (docs.rs ostree-ext `SignatureSource`; rpm-ostree(1), rebase).
+    // Both hold the image against policy.json; the first also wants that its default accepts nothing unsigned, and
+    // fails where it does (docs.rs ostree-ext `SignatureSource`; rpm-ostree(1), rebase).
     const strict = policy.policy.otherwise.every(({ type }) => type !== "insecureAcceptAnything");
     return strict ? `ostree-image-signed:docker://${image}` : `ostree-unverified-registry:${image}`;
   }
@@ -142,7 +148,10 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-/** What registries and the library that all these tools share call things (opencontainers/distribution-spec spec.md, error codes; containers/image (main)). */
+/**
+ * What registries and the library that all these tools share call things (opencontainers/distribution-spec spec.md,
+ * error codes; containers/image (main)).
+ */
 const kinds: readonly (readonly [RegExp, ErrorCode])[] = [
   [/source image rejected|signature|policy/i, "MCO_IMAGE_REFUSED"],
   [/unauthorized|authentication required|denied|forbidden/i, "MCO_IMAGE_UNAUTHORIZED"],

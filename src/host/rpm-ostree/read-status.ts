@@ -1,7 +1,10 @@
 import { McoError } from "../../api/errors.ts";
 import type { Deployment, KernelType } from "../host.ts";
 
-/** What of `rpm-ostree status --json` counts (coreos/rpm-ostree docs/administrator-handbook.md; src/daemon/rpmostreed-deployment-utils.cxx (main)). */
+/**
+ * What of `rpm-ostree status --json` counts (coreos/rpm-ostree docs/administrator-handbook.md;
+ * src/daemon/rpmostreed-deployment-utils.cxx (main)).
+ */
 interface StatusDeployment {
   readonly booted?: boolean;
   readonly staged?: boolean;
@@ -26,7 +29,10 @@ export interface KnownDeployment {
   readonly removedPackages: readonly string[];
 }
 
-/** Packages that are taken out of the image for another kernel, and put in. Source: openshift/machine-config-operator pkg/daemon/update.go (main). */
+/**
+ * Packages that are taken out of the image for another kernel, and put in. Source: openshift/machine-config-operator
+ * pkg/daemon/update.go (main).
+ */
 export const defaultKernel = [
   "kernel",
   "kernel-core",
@@ -39,7 +45,10 @@ export const otherKernels: Readonly<Record<Exclude<KernelType, "default">, reado
   "64k-pages": ["kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra"],
 };
 
-/** Ways in which ostree names where an image comes from; the rest is its pullspec (coreos/rpm-ostree docs/container.md (main)). */
+/**
+ * Ways in which ostree names where an image comes from; the rest is its pullspec (coreos/rpm-ostree docs/container.md
+ * (main)).
+ */
 const transports = [
   /^ostree-image-signed:/,
   /^ostree-unverified-image:/,
@@ -121,7 +130,10 @@ export function readStatus(json: string): KnownStatus {
   return { booted: bootedDeployment, staged: at(staged), rollback: at(rollback) };
 }
 
-/** Words of a kernel command line, split where the kernel does: at white space outside of double quotes. What ostree adds by itself is left out. */
+/**
+ * Words of a kernel command line, split where the kernel does: at white space outside of double quotes. What ostree
+ * adds by itself is left out.
+ */
 export const kernelWords = (line: string): readonly string[] =>
   (line.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []).filter((word) => !word.startsWith("ostree="));
 

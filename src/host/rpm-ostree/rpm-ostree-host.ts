@@ -63,7 +63,8 @@ export async function rpmOstreeHost({
     users: rootAccounts({
       files,
       ledger,
-      // Through the machine's own program, which knows who else has the database open; hashes go by its standard input (chpasswd(8)).
+      // Through the machine's own program, which knows who else has the database open; hashes go by its standard input
+      // (chpasswd(8)).
       store: async (name, field, _shadow, signal) =>
         void (await commands.must(["chpasswd", "--encrypted"], { kind: "query", input: `${name}:${field}\n`, signal })),
     }),

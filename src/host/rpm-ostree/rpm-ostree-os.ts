@@ -38,8 +38,9 @@ export const machineFacts = (locate: (path: string) => Promise<string>): Machine
 });
 
 /**
- * Asks systemd for a reboot that outlives us. Where a staged deployment has to be finalised, the reboot waits until that
- * service is up, so that its stop, which does it, is part of the shutdown (ostreedev/ostree src/boot/ostree-finalize-staged.service (main)).
+ * Asks systemd for a reboot that outlives us. Where a staged deployment has to be finalised, the reboot waits until
+ * that service is up, so that its stop, which does it, is part of the shutdown (ostreedev/ostree
+ * src/boot/ostree-finalize-staged.service (main)).
  */
 export async function reboot(
   commands: HostCommands,
@@ -72,9 +73,15 @@ export interface RpmOstreeOsOptions {
 
 const repositoryFile = "/etc/yum.repos.d/coreos-extensions.repo";
 const extensionsFolder = "/run/mco-extensions";
-/** Where an extensions image has its packages (coreos/coreos-assembler docs; openshift/os extensions/Dockerfile (master)). */
+/**
+ * Where an extensions image has its packages (coreos/coreos-assembler docs; openshift/os extensions/Dockerfile
+ * (master)).
+ */
 const extensionsInImage = "/usr/share/rpm-ostree/extensions";
-/** Systems that have extensions and other kernels; on Fedora CoreOS both are ignored (openshift/machine-config-operator pkg/daemon/update.go (main)). */
+/**
+ * Systems that have extensions and other kernels; on Fedora CoreOS both are ignored (openshift/machine-config-operator
+ * pkg/daemon/update.go (main)).
+ */
 const enterprise = ["rhcos", "scos", "rhel", "centos"];
 
 /** Operating systems by rpm-ostree's command line. */
@@ -100,7 +107,10 @@ export function rpmOstreeOs({
   let abilities: OsAbilities | undefined;
   let failure: { readonly bootId: string; readonly reason: string | undefined } | undefined;
 
-  /** Changes with every deployment that comes or goes: the folder's time tells it, as others rely on too (coreos/zincati src/rpm_ostree/cli_status.rs (main)). */
+  /**
+   * Changes with every deployment that comes or goes: the folder's time tells it, as others rely on too (coreos/zincati
+   * src/rpm_ostree/cli_status.rs (main)).
+   */
   async function stateKey(): Promise<string> {
     const times = await Promise.all(
       ["/ostree/deploy", "/run/ostree/staged-deployment"].map(async (path) =>
@@ -148,7 +158,10 @@ export function rpmOstreeOs({
     });
   }
 
-  /** One transaction after the other: rpm-ostree refuses two at once. What changed the deployments is seen by the next look. */
+  /**
+   * One transaction after the other: rpm-ostree refuses two at once. What changed the deployments is seen by the next
+   * look.
+   */
   async function transaction(words: readonly string[], signal: AbortSignal): Promise<void> {
     cached = undefined;
     await commands.must(["rpm-ostree", ...words], { kind: "transaction", signal });
@@ -156,7 +169,10 @@ export function rpmOstreeOs({
 
   const cleanUp = (signal: AbortSignal) => transaction(["cleanup", "--pending"], signal);
 
-  /** Packages of an extensions image as a repository of the machine, for as long as `work` takes. Only that folder is unpacked. */
+  /**
+   * Packages of an extensions image as a repository of the machine, for as long as `work` takes. Only that folder is
+   * unpacked.
+   */
   async function withPackages<T>(image: string | undefined, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await removeRepository(signal);
     if (image === undefined) return work();
@@ -173,7 +189,8 @@ export function rpmOstreeOs({
         kind: "transaction",
         signal,
       });
-      // What podman copies has a label of containers; rpm-ostreed may not read that (openshift/machine-config-operator pkg/daemon/update.go (main)).
+      // What podman copies has a label of containers; rpm-ostreed may not read that (openshift/machine-config-operator
+      // pkg/daemon/update.go (main)).
       if ((await files.read("/sys/fs/selinux/enforce", signal)) !== undefined)
         await commands.must(["chcon", "--recursive", "--type=var_run_t", folder], { kind: "transaction", signal });
       const text = `[coreos-extensions]\nname=Extensions of the operating system\nenabled=1\nmetadata_expire=1m\nbaseurl=file://${folder}\ngpgcheck=0\nskip_if_unavailable=False\n`;

@@ -2,13 +2,18 @@ import { type ErrorCode, McoError } from "../../api/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Processes, RunResult } from "../../ports/process.ts";
 
-/** How long a command may take before it is killed. The reference has no limit for any of these (pkg/daemon/update.go (main)). */
+/**
+ * How long a command may take before it is killed. The reference has no limit for any of these (pkg/daemon/update.go
+ * (main)).
+ */
 export const deadlinesMs = {
   /** Answers from what is known: status, show, rpm -q. */
   query: 60_000,
   /** One question to a registry. */
   inspect: 60_000,
-  /** A change of units: systemd itself gives up on a start after 90 s (systemd-system.conf(5), DefaultTimeoutStartSec). */
+  /**
+   * A change of units: systemd itself gives up on a start after 90 s (systemd-system.conf(5), DefaultTimeoutStartSec).
+   */
   unit: 300_000,
   /** A transaction of rpm-ostree: resolves packages and writes a deployment. */
   transaction: 1_800_000,
@@ -25,13 +30,18 @@ export interface CommandOptions {
 }
 
 export interface HostCommands {
-  /** Runs a program of the machine to its end, whatever that is. Rejects when it does not end in time, or cannot be started. */
+  /**
+   * Runs a program of the machine to its end, whatever that is. Rejects when it does not end in time, or cannot be
+   * started.
+   */
   run(words: readonly string[], options: CommandOptions): Promise<RunResult>;
   /** The same for one that must succeed. @returns what it printed. */
   must(words: readonly string[], options: CommandOptions): Promise<string>;
 }
 
-/** What the reference's daemon calls itself towards rpm-ostreed, and words that tools print in, whatever the pod says. */
+/**
+ * What the reference's daemon calls itself towards rpm-ostreed, and words that tools print in, whatever the pod says.
+ */
 const environment = {
   PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   LC_ALL: "C",
@@ -40,8 +50,8 @@ const environment = {
 
 /**
  * Programs of a machine whose root file system lies at `root`, by chroot(1): what rpm-ostree, systemctl and journalctl
- * need of the host are sockets and files below it, and unlike entering the namespaces of process 1 it works in a pod that
- * does not see the host's processes.
+ * need of the host are sockets and files below it, and unlike entering the namespaces of process 1 it works in a pod
+ * that does not see the host's processes.
  */
 export function hostCommands({
   processes,
@@ -92,7 +102,9 @@ export function hostCommands({
 
 const named = (words: readonly string[]) => words.join(" ").slice(0, 300);
 
-/** rpm-ostree does one thing at a time, and says so (coreos/rpm-ostree src/daemon/rpmostreed-transaction.cxx (main)). */
+/**
+ * rpm-ostree does one thing at a time, and says so (coreos/rpm-ostree src/daemon/rpmostreed-transaction.cxx (main)).
+ */
 const isBusy = (stderr: string) => /transaction in progress/i.test(stderr);
 
 export function commandFailure(

@@ -20,7 +20,9 @@ export function systemdUnits({
 }): HostUnits {
   const options = (signal: AbortSignal): CommandOptions => ({ kind: "unit", signal });
 
-  /** One process for all units. Blocks come in the order of the names, an empty line between them (systemctl(1), show). */
+  /**
+   * One process for all units. Blocks come in the order of the names, an empty line between them (systemctl(1), show).
+   */
   async function show(names: readonly string[], signal: AbortSignal): Promise<readonly Properties[]> {
     if (names.length === 0) return [];
     const text = await commands.must(["systemctl", "show", `--property=${properties.join(",")}`, "--", ...names], {

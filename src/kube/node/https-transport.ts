@@ -31,7 +31,10 @@ interface Agents {
   readonly watches: HttpAgent;
 }
 
-/** What a failed handshake is called: certificates that are not believed, on either side. Nothing was asked of the server yet. */
+/**
+ * What a failed handshake is called: certificates that are not believed, on either side. Nothing was asked of the
+ * server yet.
+ */
 const handshakeFailure = /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|ERR_TLS_)/;
 
 const codeOf = (error: unknown): string =>
@@ -43,8 +46,8 @@ class StaleConnection extends Error {
 }
 
 /**
- * Speaks HTTP/1.1 over TLS with kept-alive connections. Short answers come whole, streams as they come. A request that was
- * refused for its credentials, or whose handshake failed, is sent once more when others lie on disk by now.
+ * Speaks HTTP/1.1 over TLS with kept-alive connections. Short answers come whole, streams as they come. A request that
+ * was refused for its credentials, or whose handshake failed, is sent once more when others lie on disk by now.
  */
 export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
   const { connection, clock, files } = options;
@@ -153,7 +156,9 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
     });
   }
 
-  /** As {@link exchangeWith}; what only reads is sent again on a new connection when a kept one turned out to be closed. */
+  /**
+   * As {@link exchangeWith}; what only reads is sent again on a new connection when a kept one turned out to be closed.
+   */
   async function exchangeFresh(
     credentials: Credentials,
     request: HttpRequest,

@@ -8,7 +8,10 @@ import type { Random } from "../../ports/random.ts";
 import type { BlobStore, Incoming, WantedBlob } from "../blob-store.ts";
 import { isRunning, processIdentity } from "./process-identity.ts";
 
-/** How often a blob that another process fetches is looked at, and how long it may stand still before we fetch it ourselves. */
+/**
+ * How often a blob that another process fetches is looked at, and how long it may stand still before we fetch it
+ * ourselves.
+ */
 const lookMs = 250;
 const stillMs = 10_000;
 
@@ -30,9 +33,9 @@ async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * A store in a folder: `blobs/<hex>`, and `partial/<hex>~<owner>` for what is on its way. The owner is a process, or the
- * word `free`: what nobody alive owns is taken over by renaming it, which only one can do. So nothing has to be cleaned up
- * after a process that was killed, and no lock is left behind.
+ * A store in a folder: `blobs/<hex>`, and `partial/<hex>~<owner>` for what is on its way. The owner is a process, or
+ * the word `free`: what nobody alive owns is taken over by renaming it, which only one can do. So nothing has to be
+ * cleaned up after a process that was killed, and no lock is left behind.
  */
 export function folderStore(
   folder: string,

@@ -166,7 +166,10 @@ function treeWriter(target: string, limits: UnpackLimits) {
     }
   }
 
-  /** Gives what is open its mode and owner. Without root it gets what of the mode lets this user at it, and the rest is owed. */
+  /**
+   * Gives what is open its mode and owner. Without root it gets what of the mode lets this user at it, and the rest is
+   * owed.
+   */
   async function give(handle: fs.FileHandle, path: string, { mode, uid, gid }: Owner, ours: number): Promise<void> {
     const possible = mayChown ? mode : (mode & 0o777) | ours;
     if (mayChown) await handle.chown(uid, gid);
@@ -271,7 +274,9 @@ function treeWriter(target: string, limits: UnpackLimits) {
   };
 }
 
-/** The path of an entry as the parts of a path below the tree. @throws McoError `MCO_IMAGE_INVALID` when it leads out. */
+/**
+ * The path of an entry as the parts of a path below the tree. @throws McoError `MCO_IMAGE_INVALID` when it leads out.
+ */
 function partsOf(path: string): readonly string[] {
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   if (parts.includes("..")) throw invalidImage("a layer has a path that leads out of the image", { path });

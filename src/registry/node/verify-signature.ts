@@ -9,7 +9,8 @@ type Usable = { readonly key: KeyObject } | { readonly unusable: string };
 
 /**
  * A verifier for keys of a policy: ECDSA on P-256 and P-384, RSA (PKCS #1 v1.5), each over SHA-256, and Ed25519: what
- * container engines accept of sigstore signatures. Source: containers/image signature/internal/sigstore_payload.go (main).
+ * container engines accept of sigstore signatures. Source: containers/image signature/internal/sigstore_payload.go
+ * (main).
  *
  * @param read text of a file on the machine.
  */

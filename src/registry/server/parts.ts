@@ -17,7 +17,10 @@ export interface RegistryResponse {
 /** Rejects for a bug, a full disk, or a client that went away. */
 export type RegistryHandler = (request: RegistryRequest, signal: AbortSignal) => Promise<RegistryResponse>;
 
-/** Contents by digest, and those that are on their way, on a disk. Nothing lies under a digest that was not compared with it. */
+/**
+ * Contents by digest, and those that are on their way, on a disk. Nothing lies under a digest that was not compared
+ * with it.
+ */
 export interface BlobFolder {
   /** `undefined`: it is not there. */
   sizeOf(digest: string): Promise<number | undefined>;
@@ -33,7 +36,10 @@ export interface BlobFolder {
   uploaded(upload: string): Promise<number | undefined>;
   /** Appends to an upload, unless it would become larger than `limitBytes`. @returns its size, or `tooLarge`. */
   append(upload: string, chunks: AsyncIterable<Uint8Array>, limitBytes: number): Promise<number | "tooLarge">;
-  /** Makes an upload the blob of this digest, atomically and durably; `false` where it is another. The upload is gone in both cases. */
+  /**
+   * Makes an upload the blob of this digest, atomically and durably; `false` where it is another. The upload is gone in
+   * both cases.
+   */
   finish(upload: string, digest: string): Promise<boolean>;
   abandon(upload: string): Promise<void>;
   /** Uploads that nobody has added to since. */

@@ -23,8 +23,8 @@ export type Access =
   | { readonly verdict: "unknown" };
 
 /**
- * Who may do what: by name and password with each request, or by a token that was given for these. Tokens live in memory:
- * a registry that starts anew knows none, and clients ask for another.
+ * Who may do what: by name and password with each request, or by a token that was given for these. Tokens live in
+ * memory: a registry that starts anew knows none, and clients ask for another.
  *
  * Source of the flow: distribution docs/spec/auth/token.md (main).
  */

@@ -19,7 +19,10 @@ export interface RegistryServerOptions {
   readonly users: readonly RegistryUser[];
 }
 
-/** While there is such a file in its folder, the registry answers pushes with its text: a status, and what to say. For drills. */
+/**
+ * While there is such a file in its folder, the registry answers pushes with its text: a status, and what to say. For
+ * drills.
+ */
 export const refusePushesFile = "refuse-pushes";
 
 const maxBlobBytes = 8 * 1024 ** 3;
@@ -63,7 +66,8 @@ const route = /^\/v2\/(.{1,255}?)\/(manifests|blobs\/uploads|blobs|tags)\/([^/]{
 
 /**
  * A registry of the OCI distribution protocol, as much of it as one machine needs. Manifests and links to blobs lie in
- * `repositories/<path>/{_manifests,_blobs,_tags}`, each written at once or not at all; contents are shared between repositories.
+ * `repositories/<path>/{_manifests,_blobs,_tags}`, each written at once or not at all; contents are shared between
+ * repositories.
  */
 export function registryServer(options: RegistryServerOptions): RegistryHandler & { collectGarbage(): Promise<void> } {
   const { files, blobs, folder } = options;

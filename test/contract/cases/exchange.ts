@@ -3,8 +3,8 @@ import type { Api, Json, Reply, TestUser } from "../api-target.ts";
 import type { ContractCase } from "./kit.ts";
 
 /**
- * One request: verb or kind of patch, path, body, and what is special about it. A path that does not begin with a slash is
- * `group/version:plural…` in the case's namespace; `{ns}` stands for that namespace wherever it is written.
+ * One request: verb or kind of patch, path, body, and what is special about it. A path that does not begin with a slash
+ * is `group/version:plural…` in the case's namespace; `{ns}` stands for that namespace wherever it is written.
  */
 export type Call = readonly [
   verb: "GET" | "POST" | "PUT" | "DELETE" | "merge" | "json" | "strategic" | "apply",

@@ -2,7 +2,9 @@ import { expect } from "vitest";
 import type { Api, Json } from "../api-target.ts";
 import { configMap, core, definitions, eventually, served, widgets } from "./kit.ts";
 
-/** The group of what all cases share: a real server takes seconds until it serves a new definition or asks a new policy. */
+/**
+ * The group of what all cases share: a real server takes seconds until it serves a new definition or asks a new policy.
+ */
 export const sharedGroup = "contract.example.com";
 
 /** A definition with one field for each thing that a schema or a rule can say. */
@@ -232,7 +234,10 @@ export const looked = (policy: string, data: Json = {}, name = "a") => configMap
 
 const admissionGroup = "admissionregistration.k8s.io";
 
-/** Policies that look at ConfigMaps with their name as label `policy`; how each of them is bound; the last one tells when all are at work. */
+/**
+ * Policies that look at ConfigMaps with their name as label `policy`; how each of them is bound; the last one tells
+ * when all are at work.
+ */
 const policies: readonly (readonly [name: string, spec: Json, binding?: Json])[] = [
   ["plain", { validations: [{ expression: "object.data.size() < 2" }] }],
   ["message", { validations: [{ expression: "!('bad' in object.data)", message: "nothing bad" }] }],

@@ -129,7 +129,8 @@ export const ownersCases: readonly ContractCase[] = [
     title: "a Deployment that orphans leaves its ReplicaSet",
     async run(api, namespace) {
       await created(api, apps(namespace, "deployments"), deployment("d", 1));
-      // The collector of a real server lets go only of what it has heard of: by the time both have been looked after, it has.
+      // The collector of a real server lets go only of what it has heard of: by the time both have been looked after,
+      // it has.
       await eventually(async () => {
         expect((await api.get(apps(namespace, "replicasets"))).at("items.0.status.replicas")).toBe(1);
         expect((await api.get(apps(namespace, "deployments", "d"))).at("status.replicas")).toBe(1);

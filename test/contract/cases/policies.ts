@@ -42,7 +42,10 @@ const webhook = (more: Json): Call => [
     ],
   },
 ];
-/** What policies refuse, warn of and let pass, and what is refused of policies, bindings and webhooks. The policies are those of fixtures.ts. */
+/**
+ * What policies refuse, warn of and let pass, and what is refused of policies, bindings and webhooks. The policies are
+ * those of fixtures.ts.
+ */
 export const policyCases = exchanges([
   {
     title: "a policy refuses in the words of its expression",

@@ -32,7 +32,8 @@ export const subresourcesCases: readonly ContractCase[] = [
       ).toBe(5);
       const scaled = await api.get(apps(namespace, "deployments", "d"));
       expect(scaled.at("spec.replicas")).toBe(5);
-      // Of a Deployment annotations count as well, and its controller may have written its revision: kubernetes/kubernetes pkg/registry/apps/deployment (v1.34).
+      // Of a Deployment annotations count as well, and its controller may have written its revision:
+      // kubernetes/kubernetes pkg/registry/apps/deployment (v1.34).
       expect([2, 3]).toContain(scaled.at("metadata.generation"));
       const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w", { size: 5, replicas: 1 }));
