@@ -47,7 +47,12 @@ test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignit
 	@MCO_LONG=1 FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check
-check: setup types lint generated conforms ## types, lint, generated files and docs
+check: setup formatted types lint generated conforms ## form, types, lint, generated files and docs
+
+.PHONY: formatted
+formatted: setup
+	@node_modules/.bin/oxfmt --check src test hack '*.ts' >/dev/null || { node_modules/.bin/oxfmt --list-different src test hack '*.ts'; echo "run 'make format'" >&2; exit 1; }
+	@echo "form: ok"
 
 .PHONY: types
 types: setup
